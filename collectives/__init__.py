@@ -1,0 +1,60 @@
+"""What is sent: one function per algorithm, returning one immutable Schedule.
+
+To add one, write ``collectives/NAME.py`` with a function decorated by :func:`collective`, and its test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+from commsim.core.errors import InputError
+from commsim.core.registry import Registry
+from commsim.core.schedule import Schedule
+
+P = ParamSpec("P")
+COLLECTIVES: Registry[Schedule] = Registry("collective", __name__)
+
+
+def collective(
+    operation: str, *, cost: Callable[..., float] | None = None
+) -> Callable[[Callable[P, Schedule]], Callable[P, Schedule]]:
+    """Register a collective under its own name.
+
+    Parameters
+    ----------
+    operation : str
+        What it implements; decides the post-condition and the bus-bandwidth factor.
+    cost : callable, optional
+        ``cost(n_ranks, size, link, **parameters)``: the docstring's closed form, in seconds, alone on a star.
+    """
+
+    def decorate(build: Callable[P, Schedule]) -> Callable[P, Schedule]:
+        @functools.wraps(build)
+        def named(*args: P.args, **kwargs: P.kwargs) -> Schedule:
+            bound = inspect.signature(build).bind(*args, **kwargs)
+            bound.apply_defaults()
+            _check_arguments(build.__name__, bound.arguments)
+            root = bound.arguments.get("root", 0)
+            return dataclasses.replace(
+                build(*args, **kwargs), name=build.__name__, operation=operation, root=root
+            )
+
+        COLLECTIVES.add(named, operation=operation, cost=cost)
+        return named
+
+    return decorate
+
+
+def _check_arguments(name: str, arguments: dict[str, Any]) -> None:
+    """Refuse what no collective can take, before a builder trips over it."""
+    n_ranks = arguments["n_ranks"]
+    if n_ranks < 1:
+        raise InputError(f"{name} needs at least 1 rank, got n_ranks={n_ranks}")
+    if not 0 <= arguments.get("root", 0) < n_ranks:
+        raise InputError(f"{name}: root must be a rank 0..{n_ranks - 1}, got {arguments['root']}")
+    if arguments.get("n_chunks") is not None and arguments["n_chunks"] < 1:
+        raise InputError(f"{name} needs at least 1 chunk, got n_chunks={arguments['n_chunks']}")

@@ -1,0 +1,83 @@
+"""commsim: one description of a collective, run on paper, in simulated time, and for real.
+
+>>> import commsim as cs
+>>> network = cs.load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps")
+
+Names are resolved when they are first used, so that importing commsim costs milliseconds and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collectives import COLLECTIVES as COLLECTIVES
+    from topologies import TOPOLOGIES as TOPOLOGIES
+
+    from .core.check import check as check
+    from .core.cost import LogGP as LogGP
+    from .core.cost import Wire as Wire
+    from .core.errors import BackendError as BackendError
+    from .core.errors import CommsimError as CommsimError
+    from .core.errors import InputError as InputError
+    from .core.errors import PhysicsError as PhysicsError
+    from .core.errors import RoutingError as RoutingError
+    from .core.errors import ScheduleError as ScheduleError
+    from .core.network import Network as Network
+    from .core.placement import Placement as Placement
+    from .core.placement import place as place
+    from .core.program import Program as Program
+    from .core.result import Result as Result
+    from .core.schedule import Schedule as Schedule
+    from .core.store import read_network as read_network
+    from .core.store import read_placement as read_placement
+    from .core.store import read_result as read_result
+    from .core.store import read_schedule as read_schedule
+    from .core.store import save as save
+    from .core.units import parse_bandwidth as parse_bandwidth
+    from .core.units import parse_size as parse_size
+    from .core.units import parse_time as parse_time
+    from .inputs import load_network as load_network
+    from .inputs import load_placement as load_placement
+    from .run import predict as predict
+    from .run import prepare as prepare
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "collectives": ("COLLECTIVES",),
+    "topologies": ("TOPOLOGIES",),
+    "commsim.core.check": ("check",),
+    "commsim.core.cost": ("LogGP", "Wire"),
+    "commsim.core.errors": (
+        "BackendError", "CommsimError", "InputError", "PhysicsError", "RoutingError", "ScheduleError",
+    ),
+    "commsim.core.network": ("Network",),
+    "commsim.core.placement": ("Placement", "place"),
+    "commsim.core.program": ("Program",),
+    "commsim.core.result": ("Result",),
+    "commsim.core.schedule": ("Schedule",),
+    "commsim.core.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
+    "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
+    "commsim.inputs": ("load_network", "load_placement"),
+    "commsim.run": ("predict", "prepare"),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [*sorted(_MODULE_OF), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'commsim' has no attribute {name!r}")
+    from . import _siblings
+
+    _siblings.check()
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

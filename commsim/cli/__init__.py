@@ -1,0 +1,78 @@
+"""The command line: ``commsim VERB``. Each verb is a module that is imported only when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+VERBS = {
+    "run": "predict how long collectives take on a network",
+    "topo": "list, show and save topologies",
+    "schedule": "list, show, check and save schedules",
+    "calibrate": "measure this machine under mpirun, and write it down as a network",
+    "validate": "run schedules for real under mpirun, beside the prediction",
+    "doctor": "say what this machine can do",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports an error on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and where to read more, and exit with 2."""
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns
+    -------
+    int
+        0 when it did what it should; 2 when what the user gave is wrong; 1 when something else failed.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    verb = argv[0] if argv else ""
+    if verb not in VERBS:
+        return _without_verb(argv)
+    from commsim.core.errors import BackendError, CommsimError, InputError
+
+    try:
+        module = importlib.import_module(f"commsim.cli.{verb}")
+        parser = Parser(prog=f"commsim {verb}", description=VERBS[verb].capitalize() + ".")
+        module.add_arguments(parser)
+        return int(module.main(parser.parse_args(argv[1:])))
+    except (InputError, BackendError) as error:
+        print(f"commsim {verb}: error: {error}", file=sys.stderr)
+        return 2
+    except CommsimError as error:
+        print(f"commsim {verb}: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _without_verb(argv: list[str]) -> int:
+    from commsim import __version__
+
+    listing = "\n".join(f"  {verb:<10} {what}" for verb, what in VERBS.items())
+    parser = Parser(
+        prog="commsim",
+        description="Predict collectives on a network, then run the same schedule for real.",
+        epilog=f"verbs:\n{listing}\n\n`commsim VERB --help` says more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"commsim {__version__}")
+    parser.add_argument("verb", choices=VERBS, metavar="VERB", help="what to do")
+    if not argv:
+        parser.print_help()
+        return 2
+    parser.parse_args(argv)
+    return 2

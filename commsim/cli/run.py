@@ -1,0 +1,141 @@
+"""``commsim run``: predict how long collectives take, in the table of nccl-tests."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import ROUTINGS
+from commsim.core.operations import OPERATIONS
+from commsim.core.units import parse_bandwidth, parse_size, parse_time
+
+from .sizes import add_size_arguments, read_sizes
+from .table import print_table, progress, write_results
+
+COLUMNS = [
+    "size(B)", "count", "type", "redop", "root", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",
+    "wire(B)", "max_link(B)", "max_link(GB/s)", "busiest_link",
+]  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this verb."""
+    add = parser.add_argument
+    add("--collective", action="append", metavar="NAME[:key=value,...]", help="algorithm; repeat for several")
+    add("--topology", required=True, metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=8")
+    add("--ranks", type=int, metavar="N", help="ranks (all hosts)")
+    add("--engine", default="flow", help="flow, alpha-beta or closed-form (flow)")
+    add("--placement", default="packed", help="packed, spread, random or a file (packed)")
+    add("--routing", choices=ROUTINGS, help="instead of the network's own")
+    add("--seed", type=int, help="of random placement, ECMP and jitter (0)")
+    add_size_arguments(parser, "32M", "32M")
+    add("--start-jitter", metavar="TIME", help="ranks start late by up to this, such as 1ms")
+    add("--overhead", metavar="TIME", help="o: per message, at the sender's port")
+    add("--recv-overhead", metavar="TIME", help="per message, at the receiver's port")
+    add("--reduce-rate", metavar="RATE", help="1/gamma: how fast a rank reduces, such as 10GB/s")
+    add("--payload", metavar="SIZE", help="payload of a packet, such as 4096B (with --header)")
+    add("--header", metavar="SIZE", help="bytes beside the payload of each packet")
+    add("--json", metavar="FILE", help="also write the results as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Predict and print."""
+    sizes = read_sizes(args)
+    options = _options(args)
+    from commsim.inputs import load_network
+    from commsim.run import ENGINES, prepare, with_costs
+
+    if args.engine not in ENGINES:
+        raise InputError(f"unknown engine {args.engine!r}; known: {', '.join(ENGINES)}")
+    network = with_costs(load_network(args.topology), **_costs(args))
+    for line in _without_effect(args, args.routing or network.routing):
+        print(f"# {line}")
+    results = []
+    for spec in args.collective or ["ring_all_reduce"]:
+        ready = prepare(
+            spec, network, n_ranks=args.ranks, placement=args.placement, routing=args.routing, seed=args.seed or 0
+        )
+        found = [ready.predict(size, **options) for size in progress(sizes, spec)]
+        for note in ready.notes:
+            print(f"# {note}")
+        title = f"{spec} on {network.name}, {ready.schedule.n_ranks} ranks, engine {args.engine}"
+        print_table(COLUMNS, [_row(network, ready.schedule, r) for r in found], title)
+        rates = [r.busbw for r in found if r.time > 0]
+        print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
+        for line in _remarks(found):
+            print(f"# {line}")
+        results += [r.row() for r in found]
+    if args.json:
+        write_results(args.json, {k: v for k, v in vars(args).items() if k != "json"}, results)
+    return 0
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    from commsim.core.cost import Wire
+
+    wire = None
+    if args.header is not None:
+        payload = float("inf") if args.payload is None else parse_size(args.payload, "--payload")
+        wire = Wire(payload, parse_size(args.header, "--header"))
+    elif args.payload is not None:
+        raise InputError("--payload changes nothing without --header")
+    return {
+        "engine": args.engine,
+        "start_jitter": parse_time(args.start_jitter, "--start-jitter") if args.start_jitter else 0.0,
+        "iterations": args.iters or 1,
+        "seed": args.seed or 0,
+        "wire": wire,
+    }
+
+
+def _costs(args: argparse.Namespace) -> dict[str, float | None]:
+    return {
+        "overhead": None if args.overhead is None else parse_time(args.overhead, "--overhead"),
+        "recv_overhead": None if args.recv_overhead is None else parse_time(args.recv_overhead, "--recv-overhead"),
+        "gamma": None if args.reduce_rate is None else 1 / parse_bandwidth(args.reduce_rate, "--reduce-rate"),
+    }
+
+
+def _without_effect(args: argparse.Namespace, routing: str) -> list[str]:
+    """Say which of the given flags change nothing."""
+    lines = []
+    if args.warmup_iters is not None or (args.iters is not None and not args.start_jitter):
+        flags = " and ".join(f for f, v in (("-n", args.iters), ("-w", args.warmup_iters)) if v is not None)
+        lines.append(f"{flags}: no effect, a simulation without jitter gives the same time every time")
+        if args.start_jitter:
+            lines[-1] = "-w: no effect, a simulation needs no warm-up"
+    if args.seed is not None and args.placement != "random" and routing != "ecmp" and not args.start_jitter:
+        lines.append("--seed: no effect, nothing here is drawn at random")
+    return lines
+
+
+def _row(network: Any, schedule: Any, r: Any) -> list[str]:
+    operation = OPERATIONS.get(r.operation)
+    busiest = int((r.link_bytes / network.bandwidth).argmax()) if r.link_bytes.any() else -1
+    load = r.link_bytes[busiest] if busiest >= 0 else 0.0
+    rate = load / r.time if r.time else 0.0
+    return [
+        f"{r.size:.0f}",
+        f"{r.size / 4:.0f}",
+        "float",
+        "sum" if operation and operation.reduces else "none",
+        str(schedule.root if operation and operation.has_root else -1),
+        f"{r.time * 1e6:.2f}",
+        f"{r.algbw / 1e9:.3f}",
+        f"{r.busbw / 1e9:.3f}",
+        "N/A",
+        f"{r.bytes_on_wire:.0f}",
+        f"{load:.0f}",
+        f"{rate / 1e9:.3f}",
+        network.link_name(busiest) if busiest >= 0 else "-",
+    ]
+
+
+def _remarks(results: list[Any]) -> list[str]:
+    hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time]
+    if not hidden:
+        return []
+    worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
+    factor = worst.counters["link_bound_s"] / worst.time
+    return [f"contention is not modelled: the busiest link alone needs {factor:.2f} times as long; use --engine flow"]

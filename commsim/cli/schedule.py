@@ -1,0 +1,129 @@
+"""``commsim schedule``: list, show, check and save schedules."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from commsim.core.units import format_size, parse_nccl_size
+
+from .table import print_facts, print_table, write_results
+
+MOST_ROWS = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of this verb."""
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save")
+    listing = verbs.add_parser("list", help="the collectives, with their operations and parameters")
+    show = verbs.add_parser("show", help="hops, messages, bytes, and volume per rank")
+    check = verbs.add_parser("check", help="prove that it does what its operation promises")
+    save = verbs.add_parser("save", help="write the schedule to an .npz file")
+    for one in (show, check, save):
+        one.add_argument("collective", metavar="NAME[:key=value,...]|FILE")
+        one.add_argument("--ranks", type=int, metavar="N", help="ranks, for a collective that is named")
+    show.add_argument("--size", default="1M", metavar="SIZE", help="size of the operation (1M)")
+    for one in (listing, show, check):
+        one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    save.add_argument("-o", "--output", required=True, metavar="FILE", help=".npz")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    return {"list": _list, "show": _show, "check": _check, "save": _save}[args.what](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from collectives import COLLECTIVES
+
+    rows = []
+    for name in COLLECTIVES:
+        entry = COLLECTIVES[name]
+        own = [k for k in entry.parameters if k != "n_ranks"]
+        rows.append({"collective": name, "operation": entry.facts["operation"], "parameters": own,
+                     "summary": entry.summary})  # fmt: skip
+    for row in rows:
+        given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
+        print(f"{row['collective']}{given}  [{row['operation']}]\n    {row['summary']}")
+    if args.json:
+        write_results(args.json, {"what": "collectives"}, rows)
+    return 0
+
+
+def _load(args: argparse.Namespace) -> Any:
+    from commsim.core.errors import InputError
+    from commsim.inputs import load_schedule
+
+    schedule = load_schedule(args.collective, args.ranks)
+    if args.ranks is not None and schedule.n_ranks != args.ranks:
+        raise InputError(f"{args.collective} has {schedule.n_ranks} ranks, got --ranks {args.ranks}")
+    return schedule
+
+
+def _show(args: argparse.Namespace) -> int:
+    schedule, size = _load(args), parse_nccl_size(args.size, "--size")
+    sent, received, messages = _volumes(schedule)
+    chunk = size / schedule.n_chunks
+    print_facts(
+        {
+            "collective": schedule.name,
+            "operation": schedule.operation,
+            "participants": f"{schedule.n_ranks} ranks, {schedule.n_helpers} helpers",
+            "chunks": f"{schedule.n_chunks} of {format_size(chunk)}",
+            "hops": str(schedule.n_hops),
+            "messages": str(int(messages.sum())),
+            "bytes sent": format_size(sent.sum() * chunk),
+            "kept as": f"{len(schedule.blocks)} blocks of {sum(len(b.body) for b in schedule.blocks)} transfers",
+        }
+    )
+    rows = [
+        {"participant": i, "messages": int(messages[i]), "sent_B": sent[i] * chunk, "received_B": received[i] * chunk}
+        for i in range(schedule.n_participants)
+    ]
+    shown = rows if len(rows) <= MOST_ROWS else rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
+    left_out = f" ({len(rows) - len(shown)} in the middle left out)" if len(shown) < len(rows) else ""
+    print_table(
+        ["participant", "messages", "sent(B)", "received(B)", "sent/size"],
+        [[str(r["participant"]), str(r["messages"]), f"{r['sent_B']:.0f}", f"{r['received_B']:.0f}",
+          f"{r['sent_B'] / size:.4f}"] for r in shown],
+        f"volume per rank at {format_size(size)}{left_out}",
+    )  # fmt: skip
+    if args.json:
+        write_results(args.json, {"collective": args.collective, "n_hops": schedule.n_hops, "size_B": size}, rows)
+    return 0
+
+
+def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
+    """Chunks that each participant sends and receives, and messages that it sends; local copies do not count."""
+    n = schedule.n_participants
+    sent, received, messages = np.zeros(n), np.zeros(n), np.zeros(n)
+    for transfers in schedule.rounds():
+        moving = transfers[transfers["src"] != transfers["dst"]]
+        sent += np.bincount(moving["src"], weights=moving["count"], minlength=n)
+        received += np.bincount(moving["dst"], weights=moving["count"], minlength=n)
+        messages += np.bincount(moving["src"], minlength=n)
+    return sent, received, messages
+
+
+def _check(args: argparse.Namespace) -> int:
+    from commsim.core.check import check
+
+    schedule = _load(args)
+    report = check(schedule)
+    print(f"{schedule.name} on {schedule.n_ranks} ranks: {report}")
+    if args.json:
+        row = {"collective": schedule.name, "n_ranks": schedule.n_ranks, "method": report.method,
+               "failure_probability": report.failure_probability}  # fmt: skip
+        write_results(args.json, {"collective": args.collective}, [row])
+    return 0
+
+
+def _save(args: argparse.Namespace) -> int:
+    from commsim.core.store import save
+
+    schedule = _load(args)
+    save(schedule, args.output)
+    print(f"{args.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks")
+    return 0

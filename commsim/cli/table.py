@@ -1,0 +1,62 @@
+"""Tables and progress: rich on a terminal, plain text in a pipe; results as JSON in a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from commsim.core.files import write_json
+
+T = TypeVar("T")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print rows of text under right-aligned columns; the title is a comment, as in nccl-tests."""
+    if title:
+        print(f"# {title}", flush=True)
+    if sys.stdout.isatty():
+        _print_rich(columns, rows)
+        return
+    widths = [max(len(c), *(len(r[i]) for r in rows), 0) for i, c in enumerate(columns)]
+    print("  ".join(c.rjust(w) for c, w in zip(columns, widths, strict=True)))
+    for row in rows:
+        print("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)))
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Print names and values, one to a line, values aligned."""
+    width = max((len(name) for name in facts), default=0)
+    for name, value in facts.items():
+        print(f"{name.ljust(width)}  {value}")
+
+
+def progress(items: Sequence[T], what: str) -> Iterator[T]:
+    """Go through `items`, with a bar on standard error when that is a terminal and there is more than one."""
+    if len(items) < 2 or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, description=what, console=Console(stderr=True), transient=True)
+
+
+def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> None:
+    """Write the JSON of the command line's contract: schema 1, the configuration, and one object per row."""
+    from commsim import __version__
+
+    tree = {"schema": 1, "config": {"version": __version__, **config}, "results": list(results)}
+    write_json(path, tree)
+
+
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

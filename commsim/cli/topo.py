@@ -1,0 +1,100 @@
+"""``commsim topo``: list, show and save topologies."""
+
+from __future__ import annotations
+
+import argparse
+
+from commsim.core.units import format_bandwidth, format_time
+
+from .table import print_facts, print_table, write_results
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verbs of this verb."""
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|save")
+    listing = verbs.add_parser("list", help="the topologies, with their parameters")
+    show = verbs.add_parser("show", help="counts, link rates, bisection bandwidth, diameter, oversubscription")
+    save = verbs.add_parser("save", help="write a network to a file that can be edited")
+    for one in (show, save):
+        one.add_argument("topology", metavar="NAME:key=value,...|FILE")
+    for one in (listing, show):
+        one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    save.add_argument("-o", "--output", required=True, metavar="FILE", help=".toml, .json or .npz")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    return {"list": _list, "show": _show, "save": _save}[args.what](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from topologies import TOPOLOGIES
+
+    rows = []
+    for name in TOPOLOGIES:
+        entry = TOPOLOGIES[name]
+        rows.append({"topology": name, "parameters": ",".join(entry.parameters), "summary": entry.summary})
+    for row in rows:
+        print(f"{row['topology']}:{row['parameters']}\n    {row['summary']}")
+    if args.json:
+        write_results(args.json, {"what": "topologies"}, rows)
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from commsim.core.bisection import HALVES, bisection_bandwidth
+    from commsim.core.network_metrics import measure
+    from commsim.inputs import load_network
+
+    network = load_network(args.topology)
+    metrics = measure(network)
+    bisection = bisection_bandwidth(network)
+    facts = {
+        "name": network.name,
+        "nodes": ", ".join(f"{n} {kind}{'es' if kind == 'switch' else 's'}" for kind, n in metrics.counts.items()),
+        "links": f"{network.n_links} directed",
+        "routing": network.routing,
+        "tiers": ", ".join(f"{n} at {tier}" for tier, n in enumerate(metrics.tier_sizes)),
+        "degree": ", ".join(f"{kind} {low}..{high}" for kind, (low, high) in metrics.degrees.items()),
+        "diameter": ("" if metrics.is_exact else "at least ") + f"{metrics.diameter} links",
+        "oversubscription": ", ".join(f"{r:.4g}:1 at tier {t}" for t, r in metrics.oversubscription.items()) or "none",
+        "bisection": "unknown (pip install 'commsim[opt]')" if bisection is None else
+                     f"{format_bandwidth(bisection)} one way ({HALVES})",
+    }  # fmt: skip
+    if metrics.no_path is not None:
+        facts["disconnected"] = f"no path from {metrics.no_path[0]} to {metrics.no_path[1]}"
+    print_facts(facts)
+    latencies = sorted({float(v) for v in network.latency})
+    span = " to ".join(format_time(v) for v in dict.fromkeys((latencies[0], latencies[-1]))) if latencies else "none"
+    print_table(
+        ["links", "bandwidth"],
+        [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
+        f"link rates; latency {span} a link",
+    )
+    if args.json:
+        row = {
+            "topology": network.name,
+            "n_links": network.n_links,
+            "routing": network.routing,
+            "nodes": dict(metrics.counts),
+            "tier_sizes": list(metrics.tier_sizes),
+            "degrees": {k: list(v) for k, v in metrics.degrees.items()},
+            "diameter": metrics.diameter,
+            "diameter_is_exact": metrics.is_exact,
+            "oversubscription": {str(k): v for k, v in metrics.oversubscription.items()},
+            "bisection_Bps": bisection if bisection is None or bisection < float("inf") else None,
+            "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
+            "no_path": metrics.no_path,
+        }
+        write_results(args.json, {"topology": args.topology}, [row])
+    return 0
+
+
+def _save(args: argparse.Namespace) -> int:
+    from commsim.core.store import save
+    from commsim.inputs import load_network
+
+    network = load_network(args.topology)
+    save(network, args.output)
+    print(f"{args.output}: {network.n_nodes} nodes, {network.n_links} links")
+    return 0

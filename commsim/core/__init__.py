@@ -1,0 +1,1 @@
+"""The nouns: Network, Schedule, Placement, Result, and what they need."""

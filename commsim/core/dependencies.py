@@ -1,0 +1,96 @@
+"""What waits for what: the data order and the fences of a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ScheduleError
+from .schedule import Schedule, Transfers
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Predecessors of each transfer, in compressed rows.
+
+    Parameters
+    ----------
+    first : int64[n_transfers + 1]
+        Predecessors of transfer i are ``pred[first[i]:first[i + 1]]``.
+    pred : int32[m]
+        The predecessor.
+    kind : uint8[m]
+        READ_AFTER_WRITE, WRITE_AFTER_WRITE or FENCE: it must be complete; WRITE_AFTER_READ: it must have been sent.
+    """
+
+    first: NDArray[np.int64]
+    pred: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+
+
+def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
+    """Find what the expanded `transfers` of `schedule` wait for; first-in first-out order per wire is not listed.
+
+    Raises
+    ------
+    ScheduleError
+        If two transfers of one hop write the same chunk and not both reduce into it.
+    """
+    from .dependencies_kernel import FENCE, find_dependencies, find_fences
+    from .jit import announce
+
+    announce(find_dependencies)
+    first, pred, kind, conflict = find_dependencies(
+        transfers,
+        schedule.src_address(transfers),
+        schedule.dst_address(transfers),
+        schedule.n_participants,
+        schedule.n_addresses,
+    )
+    if conflict >= 0:
+        t = transfers[conflict]
+        raise ScheduleError(
+            f"{schedule.name}: hop {t['hop']} writes chunk {t['dst_chunk']} of participant {t['dst']} twice, "
+            "and not by reducing alone"
+        )
+    if any(block.n_fences for block in schedule.blocks):
+        fence_first, fence_pred = find_fences(transfers, schedule.n_participants)
+        return _merge(Dependencies(first, pred, kind), fence_first, fence_pred, FENCE)
+    return Dependencies(first, pred, kind)
+
+
+def wires(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Give numbers to the wires: what shares source, destination and channel is one, and keeps its order.
+
+    Returns
+    -------
+    wire : int32[n_transfers]
+        Wire of each transfer, numbered in order of (source, destination, channel).
+    lead : intp[n_wires]
+        First transfer of each wire.
+    """
+    channel = transfers["channel"].astype(np.int64)
+    n_channels = int(channel.max(initial=0)) + 1
+    n_keys = schedule.n_participants**2 * n_channels
+    key = (transfers["src"] * np.int64(schedule.n_participants) + transfers["dst"]) * n_channels + channel
+    if n_keys > 4 * len(key) + 2**20:  # a table of all keys would be larger than the transfers themselves
+        _, lead, wire = np.unique(key, return_index=True, return_inverse=True)
+        return wire.astype(np.int32), lead
+    number = np.zeros(n_keys, np.int32)
+    number[key] = 1
+    np.cumsum(number, out=number)
+    wire = number[key] - np.int32(1)
+    lead = np.empty(number[-1] if n_keys else 0, np.intp)
+    lead[wire[::-1]] = np.arange(len(key) - 1, -1, -1)  # reversed, so that the first transfer is written last
+    return wire, lead
+
+
+def _merge(d: Dependencies, first: NDArray[np.int64], pred: NDArray[np.int32], kind: int) -> Dependencies:
+    n = len(first) - 1
+    successor = np.concatenate((np.repeat(np.arange(n), np.diff(d.first)), np.repeat(np.arange(n), np.diff(first))))
+    order = np.argsort(successor, kind="stable")
+    preds = np.concatenate((d.pred, pred))[order]
+    kinds = np.concatenate((d.kind, np.full(len(pred), kind, np.uint8)))[order]
+    return Dependencies(d.first + first, preds, kinds)

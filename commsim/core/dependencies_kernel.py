@@ -1,0 +1,231 @@
+"""Kernels that turn program order into what waits for what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .jit import kernel
+from .schedule import REDUCE
+
+READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, FENCE = range(4)
+
+
+@kernel
+def _append(array: NDArray[Any], n: int, value: int) -> NDArray[Any]:
+    """Put `value` at index `n`, in a copy of twice the size when `array` is full."""
+    if n >= array.shape[0]:
+        larger = np.empty(2 * n + 16, array.dtype)
+        larger[:n] = array
+        array = larger
+    array[n] = value
+    return array
+
+
+@kernel
+def find_dependencies(
+    transfers: NDArray[Any],
+    src_address: NDArray[np.int64],
+    dst_address: NDArray[np.int64],
+    n_participants: int,
+    n_addresses: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], int]:
+    """Find the data order of transfers in program order; the wire order is not part of it.
+
+    Every address keeps two linked lists: the writers of the last hop that wrote it, and its readers since then.
+
+    Parameters
+    ----------
+    transfers : TRANSFER[n]
+        In program order.
+    src_address, dst_address : int64[n]
+        First address that each reads and writes, within the participant.
+    n_participants, n_addresses : int
+        Size of the state.
+
+    Returns
+    -------
+    first : int64[n + 1]
+        Predecessors of transfer i are ``pred[first[i]:first[i + 1]]``.
+    pred : int32[m], kind : uint8[m]
+        The predecessor, and why.
+    conflict : int
+        A transfer that overwrites what another of its hop writes, or -1.
+    """
+    n = transfers.shape[0]
+    last_writer = np.full(n_participants * n_addresses, -1, np.int32)  # node of the first writer in the list
+    last_reader = np.full(n_participants * n_addresses, -1, np.int32)
+    write_hop = np.full(n_participants * n_addresses, -1, np.int32)
+    node_transfer = np.empty(2 * n, np.int32)
+    node_next = np.empty(2 * n, np.int32)
+    n_nodes = 0
+    seen = np.full(n, -1, np.int64)  # 2 * successor + (1 when the edge waits for completion)
+    first = np.empty(n + 1, np.int64)
+    pred = np.empty(2 * n, np.int32)
+    kind = np.empty(2 * n, np.uint8)
+    m = 0
+    conflict = -1
+    begin = 0
+    while begin < n:
+        end = begin
+        while end < n and transfers[end]["hop"] == transfers[begin]["hop"]:
+            end += 1
+        for i in range(begin, end):
+            first[i] = m
+            t = transfers[i]
+            read = t["src"] * n_addresses + src_address[i]
+            write = t["dst"] * n_addresses + dst_address[i]
+            for k in range(t["count"]):
+                node = last_writer[read + k]
+                while node >= 0:
+                    if seen[node_transfer[node]] != 2 * i + 1:
+                        seen[node_transfer[node]] = 2 * i + 1
+                        pred = _append(pred, m, node_transfer[node])
+                        kind = _append(kind, m, READ_AFTER_WRITE)
+                        m += 1
+                    node = node_next[node]
+            for k in range(t["count"]):
+                node = last_writer[write + k]
+                while node >= 0:
+                    if seen[node_transfer[node]] != 2 * i + 1:
+                        seen[node_transfer[node]] = 2 * i + 1
+                        pred = _append(pred, m, node_transfer[node])
+                        kind = _append(kind, m, WRITE_AFTER_WRITE)
+                        m += 1
+                    node = node_next[node]
+            for k in range(t["count"]):
+                node = last_reader[write + k]
+                while node >= 0:
+                    if seen[node_transfer[node]] < 2 * i:
+                        seen[node_transfer[node]] = 2 * i
+                        pred = _append(pred, m, node_transfer[node])
+                        kind = _append(kind, m, WRITE_AFTER_READ)
+                        m += 1
+                    node = node_next[node]
+        for i in range(begin, end):
+            t = transfers[i]
+            write = t["dst"] * n_addresses + dst_address[i]
+            for a in range(write, write + t["count"]):
+                if write_hop[a] != t["hop"]:
+                    write_hop[a] = t["hop"]
+                    last_writer[a] = -1
+                    last_reader[a] = -1
+                elif t["op"] != REDUCE or transfers[node_transfer[last_writer[a]]]["op"] != REDUCE:
+                    conflict = i
+                node_transfer = _append(node_transfer, n_nodes, i)
+                node_next = _append(node_next, n_nodes, last_writer[a])
+                last_writer[a] = n_nodes
+                n_nodes += 1
+        for i in range(begin, end):
+            t = transfers[i]
+            read = t["src"] * n_addresses + src_address[i]
+            for a in range(read, read + t["count"]):
+                node_transfer = _append(node_transfer, n_nodes, i)
+                node_next = _append(node_next, n_nodes, last_reader[a])
+                last_reader[a] = n_nodes
+                n_nodes += 1
+        begin = end
+    first[n] = m
+    return first, pred[:m].copy(), kind[:m].copy(), conflict
+
+
+
+@kernel
+def find_fences(transfers: NDArray[Any], n_participants: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Find what each transfer waits for because of fences: all of the previous stage of its two ends.
+
+    Parameters
+    ----------
+    transfers : TRANSFER[n]
+        In program order.
+    n_participants : int
+        Ranks and helpers.
+
+    Returns
+    -------
+    first : int64[n + 1]
+        Predecessors of transfer i are ``pred[first[i]:first[i + 1]]``.
+    pred : int32[m]
+        The predecessor.
+    """
+    n = transfers.shape[0]
+    stage = np.zeros(n_participants, np.int32)
+    current = np.full(n_participants, -1, np.int32)  # list of a participant's transfers in its stage
+    previous = np.full(n_participants, -1, np.int32)  # and in the last stage before that had any
+    node_next = np.empty((n, 2), np.int32)  # a transfer is a node of its source's list and of its destination's
+    first = np.empty(n + 1, np.int64)
+    pred = np.empty(2 * n + 16, np.int32)
+    m = 0
+    for i in range(n):
+        t = transfers[i]
+        first[i] = m
+        for end in range(2):
+            who = t["src"] if end == 0 else t["dst"]
+            if stage[who] != t["stage"]:
+                stage[who] = t["stage"]
+                if current[who] >= 0:
+                    previous[who] = current[who]
+                    current[who] = -1
+        for end in range(2):
+            who = t["src"] if end == 0 else t["dst"]
+            node = previous[who]
+            while node >= 0:
+                pred = _append(pred, m, node // 2)
+                m += 1
+                node = node_next[node // 2, node % 2]
+        for end in range(2 if t["src"] != t["dst"] else 1):
+            who = t["src"] if end == 0 else t["dst"]
+            node_next[i, end] = current[who]
+            current[who] = 2 * i + end
+    first[n] = m
+    return first, pred[:m].copy()
+
+
+@kernel
+def successor_rows(
+    first: NDArray[np.int64], pred: NDArray[np.int32], complete: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Turn rows of predecessors into rows of successors.
+
+    Parameters
+    ----------
+    first : int64[n + 1], pred : int32[m]
+        Predecessors of transfer i are ``pred[first[i]:first[i + 1]]``.
+    complete : bool[m]
+        Whether the predecessor must be complete, and not only sent.
+
+    Returns
+    -------
+    first : int64[n + 1], code : int32[m]
+        Rows of ``2 * successor + complete``.
+    """
+    n = first.shape[0] - 1
+    begin = np.zeros(n + 1, np.int64)
+    for p in pred:
+        begin[p + 1] += 1
+    for i in range(n):
+        begin[i + 1] += begin[i]
+    place = begin[:n].copy()
+    code = np.empty(pred.shape[0], np.int32)
+    for i in range(n):
+        for k in range(first[i], first[i + 1]):
+            code[place[pred[k]]] = 2 * i + (1 if complete[k] else 0)
+            place[pred[k]] += 1
+    return begin, code
+
+
+@kernel
+def counting_order(key: NDArray[np.int32], n_keys: int) -> NDArray[np.int32]:
+    """Return the stable order that sorts `key`, whose values are 0 .. n_keys-1, in linear time."""
+    place = np.zeros(n_keys + 1, np.int64)
+    for k in key:
+        place[k + 1] += 1
+    for k in range(n_keys):
+        place[k + 1] += place[k]
+    order = np.empty(key.shape[0], np.int32)
+    for i in range(key.shape[0]):
+        order[place[key[i]]] = i
+        place[key[i]] += 1
+    return order

@@ -1,0 +1,25 @@
+"""The one error family: everything that a user can cause derives from :class:`CommsimError`."""
+
+
+class CommsimError(Exception):
+    """Base of all errors that a user can cause; the command line prints it on one line and exits with 2."""
+
+
+class InputError(CommsimError, ValueError):
+    """A value from outside is wrong: the message names it, and what would be right."""
+
+
+class ScheduleError(InputError):
+    """A schedule is malformed, or does not do what its operation promises."""
+
+
+class RoutingError(InputError):
+    """Two participants that must talk have no path between them."""
+
+
+class BackendError(CommsimError, RuntimeError):
+    """A real backend (MPI, torch.distributed) is missing or failed."""
+
+
+class PhysicsError(CommsimError, RuntimeError):
+    """A simulated result contradicts capacity or causality: a bug of commsim, never the user's fault."""

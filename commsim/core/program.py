@@ -1,0 +1,171 @@
+"""The program: how an author writes a schedule, one whole hop per call."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .errors import ScheduleError
+from .schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule, Transfers
+
+
+class Program:
+    """Collects hops in program order and builds the immutable schedule.
+
+    Transfers written in one call form a hop: all reads in it see the state before it. What waits for what is never
+    written: a transfer waits for the last writers of what it reads and for the last readers and writers of what it
+    overwrites; transfers with the same source, destination and channel are first-in first-out.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks; helpers are numbered after them.
+    n_chunks : int
+        Equal pieces that the data is cut into.
+    n_helpers, n_scratch : int
+        Further participants, and chunks of scratch memory at each participant.
+    """
+
+    def __init__(self, n_ranks: int, n_chunks: int, *, n_helpers: int = 0, n_scratch: int = 0) -> None:
+        if n_ranks < 1:
+            raise ScheduleError(f"a collective needs at least 1 rank, got n_ranks={n_ranks}")
+        if n_chunks < 1:
+            raise ScheduleError(f"data is cut into at least 1 chunk, got n_chunks={n_chunks}")
+        self.n_ranks, self.n_chunks, self.n_helpers, self.n_scratch = n_ranks, n_chunks, n_helpers, n_scratch
+        self._blocks: list[Block] = []
+        self._hops: list[Transfers] = []
+        self._fences = 0
+        self._repeating = False
+
+    def copy(
+        self,
+        chunk: ArrayLike | None = None,
+        *,
+        src: ArrayLike,
+        dst: ArrayLike,
+        src_chunk: ArrayLike | None = None,
+        dst_chunk: ArrayLike | None = None,
+        count: ArrayLike = 1,
+        channel: ArrayLike = 0,
+        src_buffer: int = INPUT,
+        dst_buffer: int = INPUT,
+    ) -> None:
+        """Write a hop that overwrites at the destination. Arguments broadcast.
+
+        Parameters
+        ----------
+        chunk : int32[n] or int
+            First chunk at both ends, unless `src_chunk` and `dst_chunk` say otherwise.
+        src, dst : int32[n] or int
+            Participants.
+        count : int32[n] or int
+            Contiguous chunks that travel as one message.
+        channel : int16[n] or int
+            Messages of one channel between two participants keep their order; channels run at once.
+        src_buffer, dst_buffer : {INPUT, OUTPUT, SCRATCH}
+            Buffers at the two ends.
+        """
+        self._hop(COPY, chunk, src, dst, src_chunk, dst_chunk, count, channel, src_buffer, dst_buffer)
+
+    def reduce(
+        self,
+        chunk: ArrayLike | None = None,
+        *,
+        src: ArrayLike,
+        dst: ArrayLike,
+        src_chunk: ArrayLike | None = None,
+        dst_chunk: ArrayLike | None = None,
+        count: ArrayLike = 1,
+        channel: ArrayLike = 0,
+        src_buffer: int = INPUT,
+        dst_buffer: int = INPUT,
+    ) -> None:
+        """Write a hop that adds to what the destination holds. Arguments as in :meth:`copy`."""
+        self._hop(REDUCE, chunk, src, dst, src_chunk, dst_chunk, count, channel, src_buffer, dst_buffer)
+
+    def fence(self) -> None:
+        """End a stage: a later transfer waits until all earlier ones of both its ends are complete."""
+        self._fences += 1
+
+    @contextlib.contextmanager
+    def repeat(
+        self,
+        times: int,
+        *,
+        src: int = 0,
+        dst: int = 0,
+        chunk: int = 0,
+        src_chunk: int | None = None,
+        dst_chunk: int | None = None,
+        first: int = 0,
+        xor: bool = False,
+    ) -> Iterator[None]:
+        """Repeat the hops written in the block, moving peers and chunks by the given steps from one to the next.
+
+        Parameters
+        ----------
+        times : int
+            Repetitions; with 0 the block is left out.
+        src, dst, chunk, src_chunk, dst_chunk : int
+            What repetition ``r`` adds, times ``r``, modulo the number of ranks or of chunks; `chunk` is both chunks.
+        first : int
+            Number of the first repetition.
+        xor : bool
+            Take the exclusive or with ``r`` times the step instead of adding it.
+        """
+        if self._repeating:
+            raise ScheduleError("a repeat cannot stand inside a repeat")
+        self._close(1, 0, (0, 0, 0, 0), False)
+        self._repeating = True
+        yield
+        self._repeating = False
+        steps = (src, dst, chunk if src_chunk is None else src_chunk, chunk if dst_chunk is None else dst_chunk)
+        self._close(times, first, steps, xor)
+
+    def build(self, name: str = "custom", operation: str = "custom", root: int = 0) -> Schedule:
+        """Return the schedule.
+
+        Raises
+        ------
+        ScheduleError
+            If a transfer names a participant or chunk that does not exist.
+        """
+        self._close(1, 0, (0, 0, 0, 0), False)
+        return Schedule(
+            name, operation, self.n_ranks, self.n_helpers, self.n_chunks, self.n_scratch, tuple(self._blocks), root
+        )
+
+    def _hop(
+        self,
+        op: int,
+        chunk: ArrayLike | None,
+        src: ArrayLike,
+        dst: ArrayLike,
+        src_chunk: ArrayLike | None,
+        dst_chunk: ArrayLike | None,
+        count: ArrayLike,
+        channel: ArrayLike,
+        src_buffer: int,
+        dst_buffer: int,
+    ) -> None:
+        src_chunk, dst_chunk = (chunk if c is None else c for c in (src_chunk, dst_chunk))
+        if src_chunk is None or dst_chunk is None:
+            raise ScheduleError("a transfer needs a chunk, or both src_chunk and dst_chunk")
+        columns = {"src": src, "dst": dst, "src_chunk": src_chunk, "dst_chunk": dst_chunk, "count": count}
+        columns |= {"channel": channel, "src_buffer": src_buffer, "dst_buffer": dst_buffer, "op": op}
+        columns |= {"hop": len(self._hops), "stage": self._fences}
+        hop = np.empty(np.broadcast_shapes(*(np.shape(c) for c in columns.values())), TRANSFER)
+        for field, column in columns.items():
+            hop[field] = column
+        self._hops.append(hop.ravel())
+
+    def _close(self, times: int, first: int, step: tuple[int, int, int, int], xor: bool) -> None:
+        """Turn the hops written since the last block into a block."""
+        hops = [h for h in self._hops if h.size]
+        if times > 0 and (hops or self._fences):
+            body = np.concatenate(hops) if hops else np.empty(0, TRANSFER)
+            self._blocks.append(Block(body, len(self._hops), self._fences, times, first, step, xor))
+        self._hops, self._fences = [], 0

@@ -1,0 +1,138 @@
+"""The result: how long a collective took, and what each link carried. Simulated and real runs give the same type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InputError
+from .operations import operation
+from .value import Value, freeze
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace(Value):
+    """When each transfer started, left its sender and was complete at its receiver.
+
+    Parameters
+    ----------
+    start, sent, done : float64[n_transfers], s
+        In the schedule's program order.
+    """
+
+    start: NDArray[np.float64]
+    sent: NDArray[np.float64]
+    done: NDArray[np.float64]
+
+    if TYPE_CHECKING:  # what may be given is wider than what is kept
+
+        def __init__(self, start: ArrayLike, sent: ArrayLike, done: ArrayLike) -> None: ...
+
+    def __post_init__(self) -> None:
+        for name in ("start", "sent", "done"):
+            object.__setattr__(self, name, freeze(getattr(self, name), np.float64, name=f"trace: {name}"))
+        if not (self.start.ndim == 1 and self.start.shape == self.sent.shape == self.done.shape):
+            shapes = f"{self.start.shape}, {self.sent.shape}, {self.done.shape}"
+            raise InputError(f"a trace is one start, sent and done per transfer, got the shapes {shapes}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result(Value):
+    """One collective, run once (simulated) or many times (real).
+
+    Parameters
+    ----------
+    collective, operation, engine : str
+        What ran, and how.
+    n_ranks : int
+        Ranks.
+    size : float, bytes
+        Size of the operation, as nccl-tests counts it (the whole array).
+    time : float, s
+        Last finish minus earliest start; of real runs the median.
+    time_from_last_start : float, s
+        Last finish minus latest start: the same, unless ranks start late.
+    link_bytes : float64[n_links], bytes
+        What each link really carried, headers included; empty for a real run.
+    bytes_on_wire : float, bytes
+        Message bytes that left a sender, headers included.
+    samples : float64[n], s
+        Single measurements of a real run, or of a simulation that was repeated with jitter.
+    counters : mapping of str to float
+        What else the engine counted.
+    trace : Trace or None
+        Every transfer, when asked for.
+
+    Raises
+    ------
+    InputError
+        If there is no rank, the operation is unknown, or a number is not finite or negative.
+    """
+
+    collective: str
+    operation: str
+    engine: str
+    n_ranks: int
+    size: float
+    time: float
+    time_from_last_start: float
+    link_bytes: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    bytes_on_wire: float = 0.0
+    samples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    counters: Mapping[str, float] = field(default_factory=dict)
+    trace: Trace | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("link_bytes", "samples"):
+            object.__setattr__(self, name, freeze(getattr(self, name), np.float64, name=f"result: {name}"))
+        object.__setattr__(self, "counters", dict(self.counters))
+        if self.operation != "custom":
+            operation(self.operation)
+        if self.n_ranks < 1:
+            raise InputError(f"a result has at least 1 rank, got n_ranks={self.n_ranks}")
+        for name in ("size", "time", "bytes_on_wire", "link_bytes", "samples"):
+            values = np.atleast_1d(getattr(self, name))
+            if values.ndim > 1 or not ((values >= 0) & np.isfinite(values)).all():
+                raise InputError(f"a result's {name} must be finite and not negative, got {getattr(self, name)}")
+
+    @property
+    def algbw(self) -> float:
+        """Size over time, bytes/s; infinite when nothing had to be sent."""
+        return self.size / self.time if self.time else float("inf")
+
+    @property
+    def busbw(self) -> float:
+        """Algbw times the operation's factor: the rate of the busiest link of an optimal point-to-point algorithm.
+
+        Raises
+        ------
+        InputError
+            If the operation is ``custom``, which has no factor.
+        """
+        factor = operation(self.operation).busbw_factor(self.n_ranks)
+        return self.algbw * factor if factor else 0.0
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row of the command line's contract; a rate is null when there is none."""
+        finite = np.isfinite(self.algbw)
+        row: dict[str, Any] = {
+            "collective": self.collective,
+            "operation": self.operation,
+            "engine": self.engine,
+            "n_ranks": self.n_ranks,
+            "size_B": self.size,
+            "time_s": self.time,
+            "time_from_last_start_s": self.time_from_last_start,
+            "algbw_Bps": self.algbw if finite else None,
+            "busbw_Bps": self.busbw if finite and self.operation != "custom" else None,
+            "bytes_on_wire": self.bytes_on_wire,
+            "max_link_bytes": float(self.link_bytes.max()) if self.link_bytes.size else None,
+        }
+        if self.samples.size:
+            row["p5_s"], row["p95_s"] = (float(q) for q in np.percentile(self.samples, (5, 95)))
+            row["n_samples"] = int(self.samples.size)
+        return row | {"counters": dict(self.counters)}

@@ -1,0 +1,250 @@
+"""The schedule: who sends which chunk to whom, and whether it is copied or reduced on arrival.
+
+A schedule is a sequence of blocks. A block is a few hops, written once, and how often they repeat with which shift of
+peers and chunks; regular algorithms so cost O(ranks) memory whatever the number of rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ScheduleError
+from .operations import OPERATIONS
+from .value import Value
+
+COPY, REDUCE = 0, 1
+INPUT, OUTPUT, SCRATCH = 0, 1, 2
+BUFFERS = ("input", "output", "scratch")
+
+TRANSFER = np.dtype(
+    [
+        ("src", np.int32), ("dst", np.int32), ("src_chunk", np.int32), ("dst_chunk", np.int32),
+        ("count", np.int32), ("hop", np.int32), ("stage", np.int32),
+        ("channel", np.int16), ("src_buffer", np.uint8), ("dst_buffer", np.uint8), ("op", np.uint8),
+    ],
+    align=True,
+)  # fmt: skip
+"""One message: `count` contiguous chunks of `src` arrive at `dst`, and are copied or reduced there."""
+
+Transfers = NDArray[np.void]
+STEPPED = ("src", "dst", "src_chunk", "dst_chunk")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block(Value):
+    """Some hops, and how they repeat.
+
+    Repetition ``i`` of ``times`` adds ``r * step`` (modulo the number of ranks or chunks), with ``r = first + i``, to
+    each field of `step`; with `xor` it takes the exclusive or instead.
+
+    Parameters
+    ----------
+    body : TRANSFER[n]
+        Transfers in program order; ``hop`` and ``stage`` count from the start of the block.
+    n_hops, n_fences : int
+        Hops, and fences, in one repetition.
+    times, first : int
+        How many repetitions, and the number of the first.
+    step : tuple of int
+        What a repetition adds to src, dst, src_chunk, dst_chunk.
+    xor : bool
+        Exclusive or in place of addition.
+    """
+
+    body: Transfers
+    n_hops: int
+    n_fences: int = 0
+    times: int = 1
+    first: int = 0
+    step: tuple[int, int, int, int] = (0, 0, 0, 0)
+    xor: bool = False
+
+    def __post_init__(self) -> None:
+        body = np.array(self.body, dtype=TRANSFER)
+        body.setflags(write=False)
+        object.__setattr__(self, "body", body)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule(Value):
+    """Transfers between participants in program order; has no sizes and names no network node.
+
+    Participants are ranks ``0 .. n_ranks-1``, then helpers. Each has three buffers: input (the data, cut into
+    `n_chunks`), output (the same memory as input, except in all-to-all) and scratch.
+
+    Parameters
+    ----------
+    name : str
+        The algorithm.
+    operation : str
+        A name of ``OPERATIONS``, or ``custom`` for a schedule that promises nothing.
+    n_ranks, n_helpers, n_chunks, n_scratch : int
+        Sizes of the participant and address spaces.
+    blocks : tuple of Block
+        What is sent.
+    root : int
+        The rank that a rooted operation starts from, or ends at.
+
+    Raises
+    ------
+    ScheduleError
+        If a transfer names a participant or a chunk that does not exist.
+    """
+
+    name: str
+    operation: str
+    n_ranks: int
+    n_helpers: int
+    n_chunks: int
+    n_scratch: int
+    blocks: tuple[Block, ...]
+    root: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_ranks < 1 or self.n_chunks < 1 or self.n_helpers < 0 or self.n_scratch < 0:
+            raise ScheduleError(
+                f"{self.name}: needs at least 1 rank and 1 chunk, got n_ranks={self.n_ranks}, n_chunks={self.n_chunks}"
+            )
+        if not 0 <= self.root < self.n_ranks:
+            raise ScheduleError(f"{self.name}: root must be a rank 0..{self.n_ranks - 1}, got {self.root}")
+        if self.operation != "custom":
+            if self.operation not in OPERATIONS:
+                raise ScheduleError(f"{self.name}: unknown operation {self.operation!r}")
+            if OPERATIONS[self.operation].needs_equal_blocks and self.n_chunks % self.n_ranks:
+                raise ScheduleError(
+                    f"{self.name}: {self.operation} needs a multiple of {self.n_ranks} chunks, got {self.n_chunks}"
+                )
+        for block in self.blocks:
+            _check_block(self, block)
+
+    @property
+    def n_participants(self) -> int:
+        """Ranks and helpers."""
+        return self.n_ranks + self.n_helpers
+
+    @property
+    def n_transfers(self) -> int:
+        """Messages in all, every repetition counted."""
+        return sum(len(b.body) * b.times for b in self.blocks)
+
+    @property
+    def n_hops(self) -> int:
+        """Hops in all, every repetition counted."""
+        return sum(b.n_hops * b.times for b in self.blocks)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether output is the same memory as input."""
+        return self.operation == "custom" or OPERATIONS[self.operation].in_place
+
+    @property
+    def buffer_offsets(self) -> NDArray[np.int64]:
+        """First address of input, output and scratch in a participant's address space."""
+        output = 0 if self.in_place else self.n_chunks
+        return np.array([0, output, output + self.n_chunks], np.int64)
+
+    @property
+    def n_addresses(self) -> int:
+        """Chunks that one participant can hold in all its buffers."""
+        return int(self.buffer_offsets[SCRATCH]) + self.n_scratch
+
+    def src_address(self, transfers: Transfers) -> NDArray[np.int64]:
+        """First address that each transfer reads, in its source's address space."""
+        return np.asarray(self.buffer_offsets[transfers["src_buffer"]] + transfers["src_chunk"])
+
+    def dst_address(self, transfers: Transfers) -> NDArray[np.int64]:
+        """First address that each transfer writes, in its destination's address space."""
+        return np.asarray(self.buffer_offsets[transfers["dst_buffer"]] + transfers["dst_chunk"])
+
+    def rounds(self) -> Iterator[Transfers]:
+        """Expand lazily: one repetition of one block at a time, hops and stages numbered from the start."""
+        hop = stage = 0
+        for block in self.blocks:
+            for i in range(block.times):
+                yield self._expand(block, np.array([i]), hop, stage, np.empty(len(block.body), TRANSFER))
+                hop += block.n_hops
+                stage += block.n_fences
+
+    def expand(self) -> Transfers:
+        """Return every transfer in program order, hops and stages numbered from the start."""
+        out = np.empty(self.n_transfers, TRANSFER)
+        hop = stage = done = 0
+        for block in self.blocks:
+            n = len(block.body) * block.times
+            self._expand(block, np.arange(block.times), hop, stage, out[done : done + n])
+            done += n
+            hop += block.n_hops * block.times
+            stage += block.n_fences * block.times
+        return out
+
+    def _expand(
+        self, block: Block, repetitions: NDArray[np.int64], hop: int, stage: int, out: Transfers
+    ) -> Transfers:
+        """Write the given repetitions of a block to `out`, the first one starting at `hop` and `stage`."""
+        rows = out.reshape(len(repetitions), len(block.body))
+        rows[:] = block.body
+        since = (repetitions - repetitions[0])[:, np.newaxis]
+        rows["hop"] += (hop + since * block.n_hops).astype(np.int32)
+        rows["stage"] += (stage + since * block.n_fences).astype(np.int32)
+        for field, step in zip(STEPPED, block.step, strict=True):
+            if step:
+                shift = ((repetitions + block.first) * step)[:, np.newaxis]
+                moved = rows[field] ^ shift if block.xor else (rows[field] + shift) % self._modulus(field, rows)
+                rows[field] = moved
+        return out
+
+    def _modulus(self, field: str, transfers: Transfers) -> Any:
+        if field in ("src", "dst"):
+            return self.n_ranks
+        return np.where(transfers[field.replace("chunk", "buffer")] == SCRATCH, max(1, self.n_scratch), self.n_chunks)
+
+
+def _check_block(schedule: Schedule, block: Block) -> None:
+    """Raise unless every repetition stays inside the participants and buffers."""
+    if block.times < 1:
+        raise ScheduleError(f"{schedule.name}: a block repeats at least once, got {block.times}")
+    step = dict(zip(STEPPED, block.step, strict=True))
+    for end in ("src", "dst"):
+        who = block.body[end]
+        limit = schedule.n_ranks if step[end] else schedule.n_participants
+        if who.size and (who.min() < 0 or who.max() >= limit):
+            bad = who.min() if who.min() < 0 else who.max()
+            raise ScheduleError(f"{schedule.name}: {end} must be 0..{limit - 1}, got {bad}")
+    if block.body.size and block.body["count"].min() < 1:
+        raise ScheduleError(f"{schedule.name}: count must be at least 1, got {block.body['count'].min()}")
+    for chunk, buffer in (("src_chunk", "src_buffer"), ("dst_chunk", "dst_buffer")):
+        sizes = np.array([schedule.n_chunks, schedule.n_chunks, schedule.n_scratch])[block.body[buffer]]
+        bad_rows = np.flatnonzero((block.body[chunk] < 0) | (block.body[chunk] + block.body["count"] > sizes))
+        if bad_rows.size:
+            t = block.body[bad_rows[0]]
+            raise ScheduleError(
+                f"{schedule.name}: {chunk} {t[chunk]} with count {t['count']} is outside the {sizes[bad_rows[0]]} "
+                f"chunks of {BUFFERS[t[buffer]]}"
+            )
+    if (any(block.step) and (block.xor or (block.body["count"] > 1).any())) and not _aligned(schedule, block):
+        _check_every_repetition(schedule, block)
+
+
+def _aligned(schedule: Schedule, block: Block) -> bool:
+    """Whether messages of several chunks start and step by whole messages, so that none can wrap around."""
+    if block.xor:
+        return False
+    count = block.body["count"]
+    whole = (schedule.n_chunks % count == 0).all() and not schedule.n_scratch
+    return bool(
+        whole
+        and all((block.body[c] % count == 0).all() for c in ("src_chunk", "dst_chunk"))
+        and all((s % count == 0).all() for s in block.step[2:])
+    )
+
+
+def _check_every_repetition(schedule: Schedule, block: Block) -> None:
+    alone = Block(block.body, block.n_hops)
+    for i in range(block.times):
+        moved = schedule._expand(block, np.array([i]), 0, 0, np.empty(len(block.body), TRANSFER))
+        _check_block(schedule, Block(moved, alone.n_hops))

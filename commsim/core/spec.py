@@ -1,0 +1,165 @@
+"""Read ``name:key=value,key=value``, turn the values into what the function's annotations ask for, and write it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import numbers
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .errors import InputError
+from .units import PARSERS, WRITERS
+
+_WHOLE = re.compile(r"[+-]?\d{1,4000}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def split_spec(text: str) -> tuple[str, dict[str, str]]:
+    """Split ``name:key=value,key=value`` into the name and the raw values.
+
+    Raises
+    ------
+    InputError
+        If the name is empty, a parameter has no ``=``, or a key comes twice.
+    """
+    name, _, rest = text.partition(":")
+    if not name.strip():
+        raise InputError(f"expected name:key=value,key=value, got {text!r}")
+    raw: dict[str, str] = {}
+    for part in rest.split(",") if rest.strip() else []:
+        key, equals, value = (p.strip() for p in part.partition("="))
+        if not (equals and key and value):
+            raise InputError(f"expected key=value in {text!r}, got {part!r}")
+        if key in raw:
+            raise InputError(f"{key} is given twice in {text!r}")
+        raw[key] = value
+    return name.strip(), raw
+
+
+def read_arguments(build: Callable[..., Any], raw: Mapping[str, str], given: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Convert raw text to the types that `build` declares.
+
+    Parameters
+    ----------
+    build : callable
+        A registered function with annotated parameters.
+    raw : mapping of str to str
+        What the user wrote.
+    given : tuple of str
+        Parameters that the caller supplies itself; the user may not.
+
+    Raises
+    ------
+    InputError
+        For an unknown, missing or unreadable parameter.
+    """
+    hints = typing.get_type_hints(build, include_extras=True)
+    parameters = {k: p for k, p in inspect.signature(build).parameters.items() if k not in given}
+    values: dict[str, Any] = {}
+    for key, text in raw.items():
+        if key not in parameters:
+            close = difflib.get_close_matches(key, parameters, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            known = ", ".join(parameters) or "none"
+            raise InputError(f"{build.__name__} has no parameter {key!r}; {hint}known: {known}")
+        values[key] = _convert(text, hints[key], f"{build.__name__}: {key}")
+    missing = [k for k, p in parameters.items() if p.default is inspect.Parameter.empty and k not in values]
+    if missing:
+        raise InputError(f"{build.__name__} needs {', '.join(missing)}")
+    return values
+
+
+def write_spec(build: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+    """Write a call so that :func:`split_spec` and :func:`read_arguments` give exactly `arguments` back.
+
+    Parameters
+    ----------
+    build : callable
+        A registered function with annotated parameters.
+    arguments : mapping of str to Any
+        Its arguments; those that are None are left out.
+    """
+    hints = typing.get_type_hints(build, include_extras=True)
+    parts = [f"{key}={_write(value, hints[key])}" for key, value in arguments.items() if value is not None]
+    return f"{build.__name__}:{','.join(parts)}" if parts else build.__name__
+
+
+def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse from Python what the command line would refuse: a fraction for a count, text for a quantity.
+
+    Raises
+    ------
+    InputError
+        If an argument is not of the type that `build` declares.
+    """
+    hints = typing.get_type_hints(build, include_extras=True)
+    for key, value in arguments.items():
+        hint, optional = _required(hints[key])
+        if value is None and optional:
+            continue
+        if hint is int and (isinstance(value, bool) or not hasattr(value, "__index__")):
+            raise InputError(f"{build.__name__}: {key} must be a whole number, got {value!r}")
+        if (hint is float or _quantity(hint)) and not _is_number(value):
+            si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "": ""}
+            raise InputError(f"{build.__name__}: {key} must be a number{si[_quantity(hint)]}, got {value!r}")
+
+
+def _required(hint: Any) -> tuple[Any, bool]:
+    """Split ``X | None`` into X and whether None is allowed."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return next(a for a in typing.get_args(hint) if a is not type(None)), True
+    return hint, False
+
+
+def _quantity(hint: Any) -> str:
+    return str(next(iter(getattr(hint, "__metadata__", ())), ""))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _write(value: Any, hint: Any) -> str:
+    quantity = _quantity(_required(hint)[0])
+    if quantity:
+        return WRITERS[quantity](value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "x".join(str(v) for v in value) if isinstance(value, tuple) else str(value)
+
+
+def _convert(text: str, hint: Any, name: str) -> Any:
+    hint, _ = _required(hint)
+    if _quantity(hint):
+        return PARSERS[_quantity(hint)](text, name)
+    if typing.get_origin(hint) is typing.Literal:
+        if text not in typing.get_args(hint):
+            raise InputError(f"{name} must be one of {', '.join(typing.get_args(hint))}, got {text!r}")
+        return text
+    if hint is bool:
+        if text.lower() not in ("true", "false"):
+            raise InputError(f"{name} must be true or false, got {text!r}")
+        return text.lower() == "true"
+    if hint is int:
+        return _number(int, text, name, "a whole number")
+    if hint is float:
+        return _number(float, text, name, "a number")
+    if typing.get_origin(hint) is tuple:
+        return tuple(_number(int, part, name, "whole numbers such as 4x4x4") for part in text.split("x"))
+    return text
+
+
+def _number(kind: type[int] | type[float], text: str, name: str, wanted: str) -> Any:
+    # int() and float() also take 1_000, other scripts' digits, nan and infinity; a number here is none of these.
+    pattern = _WHOLE if kind is int else _DECIMAL
+    if pattern.fullmatch(text) is None:
+        raise InputError(f"{name} must be {wanted}, got {text!r}")
+    value = kind(text)
+    if abs(value) > (2**63 if kind is int else sys.float_info.max):
+        raise InputError(f"{name} is out of range, got {text!r}")
+    return value

@@ -1,0 +1,225 @@
+"""Read and write quantities: text such as ``400Gbps``, ``64MiB``, ``1.5us`` at the edges, SI floats inside.
+
+The grammar is ``<number>[space]<unit>`` and case decides: ``b`` is a bit, ``B`` is a byte; ``k M G T`` are powers of
+1000, ``Ki Mi Gi Ti`` powers of 1024. A bare number is refused, because nobody can tell what it meant. The one
+exception is :func:`parse_nccl_size`, which reads sizes as nccl-tests does.
+
+``format_...`` round for people; ``write_...`` give text that reads back as exactly the same float.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated
+
+from .errors import InputError
+
+Bandwidth = Annotated[float, "bandwidth"]  # bytes per second
+Seconds = Annotated[float, "time"]
+Bytes = Annotated[float, "size"]
+
+# Decimal, because 33.3 * 1e9 / 8 in floats is not the float that is nearest to 33.3 Gb/s.
+_PREFIX = {"": Decimal(1)}
+_PREFIX |= {prefix: Decimal(1000) ** n for n, prefix in enumerate(("k", "M", "G", "T", "P"), 1)}
+_PREFIX |= {prefix: Decimal(1024) ** n for n, prefix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)}
+_BITS_OR_BYTES = {"b": Decimal("0.125"), "bit": Decimal("0.125"), "B": Decimal(1)}
+_SECONDS = {unit: Decimal(10) ** -n for n, unit in ((12, "ps"), (9, "ns"), (6, "us"), (3, "ms"), (0, "s"))}
+_SECONDS |= dict.fromkeys(("µs", "μs"), _SECONDS["us"])
+_SECONDS |= {"m": Decimal(60), "min": Decimal(60), "h": Decimal(3600)}
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII)
+_DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
+_RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
+_COST_UNIT = re.compile(r"(\w+)/B")
+_NCCL_SIZE = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE | re.ASCII)
+
+
+def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
+    """Read a rate such as ``400Gbps`` or ``50 GB/s``.
+
+    Returns
+    -------
+    float
+        Bytes per second.
+
+    Raises
+    ------
+    InputError
+        If the number or the unit is missing or unknown, or the value is not positive and finite.
+    """
+    value, unit = _split(text, name, "a rate such as 400Gbps or 50GB/s")
+    match = _RATE_UNIT.fullmatch(unit)
+    if match is None:
+        raise InputError(f"{name} must be a rate such as 400Gbps or 50GB/s, got {text!r}{_rate_hint(text, unit)}")
+    return _positive(value * _PREFIX[match[1]] * _BITS_OR_BYTES[match[2] or match[3]], text, name)
+
+
+def parse_size(text: str, name: str = "size") -> float:
+    """Read a size such as ``64MiB`` or ``4 kB``, in bytes; bits are refused for a size.
+
+    Raises
+    ------
+    InputError
+        If the number or the unit is missing or unknown, or the value is negative or infinite.
+    """
+    value, unit = _split(text, name, "a size such as 64MiB or 1MB")
+    match = _DATA_UNIT.fullmatch(unit)
+    if match is None or match[2] != "B":
+        raise InputError(f"{name} must be a size such as 64MiB or 1MB, got {text!r}{_size_hint(unit)}")
+    return _not_negative(value * _PREFIX[match[1]], text, name)
+
+
+def parse_time(text: str, name: str = "time") -> float:
+    """Read a duration such as ``1.5us``, in seconds.
+
+    Raises
+    ------
+    InputError
+        If the number or the unit is missing or unknown, or the value is negative or infinite.
+    """
+    value, unit = _split(text, name, "a time such as 1.5us")
+    if unit not in _SECONDS:
+        raise InputError(f"{name} must be a time such as 1.5us, got {text!r}; units are ps, ns, us, ms, s, m, h")
+    return _not_negative(value * _SECONDS[unit], text, name)
+
+
+def parse_cost(text: str, name: str = "cost") -> float:
+    """Read a time per byte such as ``0.02ns/B``, in seconds per byte.
+
+    Raises
+    ------
+    InputError
+        If the number or the unit is missing or unknown, or the value is negative or infinite.
+    """
+    value, unit = _split(text, name, "a time per byte such as 0.02ns/B")
+    match = _COST_UNIT.fullmatch(unit)
+    if match is None or match[1] not in _SECONDS:
+        raise InputError(f"{name} must be a time per byte such as 0.02ns/B, got {text!r}")
+    return _not_negative(value * _SECONDS[match[1]], text, name)
+
+
+def parse_nccl_size(text: str, name: str = "size") -> int:
+    """Read a size as nccl-tests does: a bare number is bytes, and K, M, G, T are powers of 1024.
+
+    Raises
+    ------
+    InputError
+        If it is neither that nor a size with a unit, or is not a whole number of bytes, or is zero.
+    """
+    match = _NCCL_SIZE.fullmatch(text.strip())
+    if match is not None:
+        value = float(int(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+    else:
+        value = parse_size(text, name)
+    if value < 1 or value != int(value):
+        raise InputError(f"{name} must be a whole number of bytes, at least 1, got {text!r}")
+    return int(value)
+
+
+PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size}
+
+
+def write_bandwidth(bytes_per_s: float) -> str:
+    """Write a rate so that :func:`parse_bandwidth` gives exactly the same float: ``400Gbps``."""
+    return _exact(bytes_per_s, parse_bandwidth, ("Tbps", "Gbps", "Mbps", "kbps", "bps"), "B/s")
+
+
+def write_size(n_bytes: float) -> str:
+    """Write a size so that :func:`parse_size` gives exactly the same float: ``64MiB``."""
+    return _exact(n_bytes, parse_size, ("TiB", "GiB", "MiB", "KiB"), "B")
+
+
+def write_time(seconds: float) -> str:
+    """Write a duration so that :func:`parse_time` gives exactly the same float: ``1.5us``."""
+    return _exact(seconds, parse_time, ("s", "ms", "us", "ns"), "s")
+
+
+def write_cost(seconds_per_byte: float) -> str:
+    """Write a time per byte so that :func:`parse_cost` gives exactly the same float: ``0.02ns/B``."""
+    return _exact(seconds_per_byte, parse_cost, ("ns/B",), "s/B")
+
+
+WRITERS = {"bandwidth": write_bandwidth, "time": write_time, "size": write_size}
+
+
+def format_size(n_bytes: float) -> str:
+    """Write bytes with the largest binary unit that is exact to three digits, such as ``64 MiB``."""
+    return _scaled(n_bytes, 1024.0, ("B", "KiB", "MiB", "GiB", "TiB"))
+
+
+def format_bandwidth(bytes_per_s: float) -> str:
+    """Write a rate the way links are sold, with the bytes beside it: ``400 Gb/s (50 GB/s)``."""
+    if math.isinf(bytes_per_s):
+        return "unlimited"
+    bits = _scaled(bytes_per_s * 8, 1000.0, ("b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "Pb/s"))
+    return f"{bits} ({_scaled(bytes_per_s, 1000.0, ('B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s', 'PB/s'))})"
+
+
+def format_time(seconds: float) -> str:
+    """Write a duration with a unit that leaves one to three digits before the point: ``1.5 us``."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= scale:
+            return f"{seconds / scale:.4g} {unit}"
+    return f"{seconds / 1e-9:.4g} ns" if seconds else "0 s"
+
+
+def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise InputError(f"{name} must be {wanted}, got {text!r}")
+    if not match[2]:
+        raise InputError(f"{name} needs a unit: {wanted}, got {text!r}")
+    if not abs(float(match[1])) < 1e300:
+        raise InputError(f"{name} must be {wanted}, got {text!r}, which is too large")
+    return Decimal(match[1]), match[2]
+
+
+def _rate_hint(text: str, unit: str) -> str:
+    if _DATA_UNIT.fullmatch(unit):
+        return f", did you mean {text.strip()}ps or {text.strip()}/s?"
+    if re.fullmatch(r"[kmgtp]i?(bit|b)(/s|ps)", unit, re.IGNORECASE):
+        return "; case counts: k M G T P, b for bits, B for bytes"
+    return ""
+
+
+def _size_hint(unit: str) -> str:
+    if unit.endswith(("b", "bit")):
+        return "; b is a bit, B is a byte"
+    match = re.fullmatch(r"([kmgtp])(i?)B?", unit, re.IGNORECASE)
+    if match is None:
+        return ""
+    prefix = match[1].upper()
+    return f", write {prefix}iB (1024) or {'k' if prefix == 'K' else prefix}B (1000)"
+
+
+def _exact(value: float, parse: Callable[[str], float], units: tuple[str, ...], plain: str) -> str:
+    """Text of the first of `units` that leaves at least 1 before the point and reads back exactly; else `plain`."""
+    for unit in units:
+        number = value / parse(f"1{unit}")
+        text = f"{number:.12g}{unit}"
+        if 1 <= number < 1e5 and parse(text) == value:
+            return text
+    return f"{float(value)!r}{plain}"
+
+
+def _positive(exact: Decimal, text: str, name: str) -> float:
+    value = float(exact)
+    if not (0 < value < math.inf):
+        raise InputError(f"{name} must be positive and finite, got {text!r}")
+    return value
+
+
+def _not_negative(exact: Decimal, text: str, name: str) -> float:
+    value = float(exact)
+    if not (0 <= value < math.inf):
+        raise InputError(f"{name} must not be negative or infinite, got {text!r}")
+    return value
+
+
+def _scaled(value: float, step: float, units: tuple[str, ...]) -> str:
+    i = 0
+    while abs(value) >= step and i < len(units) - 1:
+        value, i = value / step, i + 1
+    return f"{value:.4g} {units[i]}"

@@ -1,0 +1,73 @@
+"""What the four values share: frozen arrays, and comparison by content."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+
+
+def freeze(
+    array: Any, dtype: Any, shape: tuple[int, ...] | None = None, name: str = "an array"
+) -> np.ndarray[Any, Any]:
+    """Return a read-only copy of `array` as `dtype`, broadcast to `shape` when given.
+
+    Raises
+    ------
+    InputError
+        If `array` holds no numbers, a number that `dtype` would change, or does not broadcast to `shape`.
+    """
+    given = np.asarray(array)
+    if given.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold numbers, got {given.dtype} {_shortened(array)}")
+    with np.errstate(invalid="ignore"):
+        out = np.array(given, dtype=dtype, copy=True, order="C")
+    if out.dtype.kind in "biu" and not np.array_equal(out, given):
+        bad = given[out != given].flat[0]
+        raise InputError(f"{name} must hold values that fit {out.dtype.name}, got {bad}")
+    if shape is not None and out.shape != shape:
+        if out.ndim and out.shape != (1,) * out.ndim:
+            raise InputError(f"{name} must have the shape {shape}, got {out.shape}")
+        out = np.full(shape, out.reshape(-1)[0])
+    out.setflags(write=False)
+    return out
+
+
+class Value:
+    """Mixin of a frozen dataclass that may hold arrays: equal when every field is equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash(tuple(_hashable(getattr(self, f.name)) for f in fields(self)))  # type: ignore[arg-type]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because arrays come out of a pickle (and of copy.copy) writeable.
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+    return bool(a == b)
+
+
+def _hashable(x: Any) -> Any:
+    if not isinstance(x, np.ndarray):
+        return tuple(sorted(x.items())) if isinstance(x, dict) else x
+    if x.dtype.names:  # field by field, because the padding between fields is no part of the value
+        return tuple(x[name].tobytes() for name in x.dtype.names)
+    return (x + 0.0 if x.dtype.kind == "f" else x).tobytes()  # -0.0 equals 0.0, so both must hash alike
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,117 @@
+"""The alpha-beta engine: closed forms, and the critical path of any schedule under LogGP, without contention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.cost import LogGP, Wire
+from commsim.core.errors import InputError
+from commsim.core.registry import Entry
+from commsim.core.result import Result
+
+from .flow import FlowTimes, job_results, payload
+from .flow_plan import FlowPlan
+from .flow_state import TRANSFER_ROW
+
+
+def simulate_alpha_beta(
+    plan: FlowPlan, sizes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None, trace: bool = False
+) -> tuple[Result, ...]:
+    """Find the critical path: every message takes what it would take alone, and only ports are shared.
+
+    The result's counter ``link_bound_s`` says how long the busiest link of the network would need for the same
+    bytes; where it is larger than the time, contention decides, and this engine does not see it.
+
+    Parameters
+    ----------
+    plan, sizes, starts, wire, trace
+        As in :func:`commsim.engine.flow.simulate_flows`.
+
+    Returns
+    -------
+    tuple of Result
+        One per job.
+
+    References
+    ----------
+    Alexandrov, Ionescu, Schauser and Scheiman, "LogGP", SPAA 1995. Without overheads it is Hockney's model.
+    """
+    from commsim.core.jit import announce
+
+    from .alpha_beta_kernel import critical_path
+
+    announce(critical_path)
+    transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
+    transfer["wire"], transfer["waiting"], transfer["op"] = plan.wire_of, plan.waiting, plan.op
+    transfer["bytes"] = (wire or Wire()).on_wire(payload(plan, sizes))
+    starts = np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants)
+    wires = plan.wire.copy()
+    wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
+    critical_path(transfer, wires, plan.queue, plan.successors, plan.ends, wire_costs(plan), plan.n_participants)
+    times = FlowTimes(
+        transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], len(transfer)
+    )
+    results = job_results(plan, times, sizes, starts, trace, engine="alpha-beta")
+    bound = sum(r.link_bytes for r in results) / plan.network.bandwidth
+    return tuple(_with_counter(r, "link_bound_s", float(bound.max(initial=0.0))) for r in results)
+
+
+def wire_costs(plan: FlowPlan) -> NDArray[np.float64]:
+    """Cost of a message on each wire when it is alone.
+
+    Returns
+    -------
+    float64[n_wires, 5]
+        Overhead (s), seconds per byte, latency (s), receive overhead (s), gamma (s/byte).
+    """
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    crosses = np.diff(plan.routes.first) > 0
+    beta = np.zeros(len(plan.wire))
+    of_wire = np.repeat(np.arange(len(plan.wire)), np.diff(plan.routes.first))
+    np.maximum.at(beta, of_wire, plan.routes.share / plan.network.bandwidth[plan.routes.link])
+    cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_wire]
+    beta = np.where(crosses, np.maximum(beta, 1 / cap), 0.0)
+    network = plan.network
+    columns = (
+        np.where(crosses, network.overhead[nodes[:, 0]], 0.0),
+        beta,
+        plan.routes.latency,
+        np.where(crosses, network.recv_overhead[nodes[:, 1]], 0.0),
+        network.gamma[nodes[:, 1]],
+    )
+    return np.stack(columns, axis=1)
+
+
+def slowest_link(plan: FlowPlan) -> LogGP:
+    """Return the worst of each of L, o, B and gamma over the plan's wires: what a closed form is evaluated with."""
+    if not len(plan.wire):
+        return LogGP()
+    overhead, beta, latency, receive, gamma = wire_costs(plan).max(axis=0)
+    return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
+
+
+def closed_form(entry: Entry[Any], plan: FlowPlan, size: float, parameters: dict[str, Any]) -> Result:
+    """Evaluate a collective's closed form with the slowest path that its schedule uses.
+
+    It is exact where all paths are alike and no link is shared: on a star.
+
+    Raises
+    ------
+    InputError
+        If the collective states none.
+    """
+    cost = entry.facts["cost"]
+    if cost is None:
+        raise InputError(f"{entry.name} has no closed form; use --engine flow or alpha-beta")
+    n_ranks = plan.jobs[0].schedule.n_ranks
+    time = float(cost(n_ranks, size, slowest_link(plan), **parameters))
+    return Result(entry.name, entry.facts["operation"], "closed-form", n_ranks, size, time, time)
+
+
+def _with_counter(result: Result, name: str, value: float) -> Result:
+    import dataclasses
+
+    return dataclasses.replace(result, counters={**result.counters, name: value})

@@ -1,0 +1,98 @@
+"""Kernel of the alpha-beta engine: the critical path when ports are the only thing that is shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel
+from commsim.core.schedule import REDUCE
+
+from .queue_kernel import pop_event, push_event
+
+Table = NDArray[Any]
+
+
+@kernel
+def critical_path(
+    transfer: Table,
+    wire: Table,
+    queue: NDArray[np.int32],
+    successors: tuple[NDArray[np.int64], NDArray[np.int32]],
+    ends: NDArray[np.int32],
+    costs: NDArray[np.float64],
+    n_participants: int,
+) -> int:
+    """Play all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
+
+    A participant sends one message at a time, receives one at a time and reduces one at a time, in the order in
+    which messages become ready (ties: program order). The network itself is never full.
+
+    Parameters
+    ----------
+    transfer, wire : structured arrays
+        Tables of flow_state; `transfer` is modified in place.
+    queue : int32[n_transfers]
+        Transfers by wire, in program order.
+    successors : (int64[n_transfers + 1], int32[m])
+        Rows of 2 * successor + (1 when it waits for completion).
+    ends : int32[n_wires, 2]
+        Participants.
+    costs : float64[n_wires, 5]
+        Overhead, seconds per byte, latency, receive overhead and gamma of each wire; a wire inside one node is free.
+    n_participants : int
+        How many ports there are.
+
+    Returns
+    -------
+    int
+        Completed transfers.
+    """
+    n, n_wires = transfer.shape[0], wire.shape[0]
+    first, code = successors
+    ready_at = np.zeros(n)
+    position = np.empty(n_wires, np.int64)
+    wire_free = np.empty(n_wires)
+    port_free = np.full((n_participants, 3), -np.inf)  # sending, receiving, reducing
+    time = np.empty(n + n_wires + 1)
+    what = np.empty(n + n_wires + 1, np.int64)
+    n_waiting = n_done = 0
+    for w in range(n_wires):
+        position[w] = wire[w]["next"]
+        wire_free[w] = wire[w]["ready"]
+        if position[w] < wire[w]["end"] and transfer[queue[position[w]]]["waiting"] == 0:
+            n_waiting = push_event(time, what, n_waiting, wire_free[w], queue[position[w]])
+    while n_waiting:
+        ready, i = time[0], what[0]
+        n_waiting = pop_event(time, what, n_waiting)
+        w = transfer[i]["wire"]
+        src, dst = ends[w]
+        overhead, beta, latency, receive, gamma = costs[w]
+        start = ready
+        busy = overhead + transfer[i]["bytes"] * beta
+        if busy > 0.0 or latency > 0.0:
+            start = max(ready, port_free[src, 0], port_free[dst, 1] - overhead - latency)
+            port_free[src, 0] = start + busy
+            port_free[dst, 1] = start + busy + latency + receive
+        done = start + busy + latency + receive
+        if transfer[i]["op"] == REDUCE:
+            done = max(done, port_free[dst, 2]) + gamma * transfer[i]["bytes"]
+            port_free[dst, 2] = done
+        transfer[i]["start"], transfer[i]["sent"], transfer[i]["done"] = start, start + busy, done
+        n_done += 1
+        wire_free[w] = start + busy
+        position[w] += 1
+        if position[w] < wire[w]["end"]:
+            j = queue[position[w]]
+            if transfer[j]["waiting"] == 0:
+                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], wire_free[w]), j)
+        for k in range(first[i], first[i + 1]):
+            j = code[k] // 2
+            ready_at[j] = max(ready_at[j], done if code[k] % 2 == 1 else start + busy)
+            transfer[j]["waiting"] -= 1
+            v = transfer[j]["wire"]
+            if transfer[j]["waiting"] == 0 and queue[position[v]] == j:
+                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], wire_free[v]), j)
+    return n_done

@@ -1,0 +1,183 @@
+"""The flow engine: fluid max-min fair sharing on routed links, event by event.
+
+A message pays its path's latency once and its bytes once, at the rate that its bottleneck gives it: cut-through,
+never once per hop. Alone it takes o + bytes/B + L, and gamma * bytes more when it is reduced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.errors import InputError, PhysicsError
+from commsim.core.result import Result, Trace
+
+from .flow_plan import FlowPlan
+from .flow_state import TRANSFER_ROW
+from .physics import check_physics
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowTimes:
+    """When everything happened, in the plan's order of transfers.
+
+    Parameters
+    ----------
+    bytes_on_wire, start, sent, done : float64[n_transfers]
+        Bytes with headers, and seconds.
+    ready : float64[n_wires], s
+        When both ends of each wire had entered the collective.
+    n_events : int
+        Phases that started or ended.
+    """
+
+    bytes_on_wire: NDArray[np.float64]
+    start: NDArray[np.float64]
+    sent: NDArray[np.float64]
+    done: NDArray[np.float64]
+    ready: NDArray[np.float64]
+    n_events: int
+
+
+def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None) -> FlowTimes:
+    """Play the plan once.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        From :func:`commsim.engine.flow_plan.plan_flows`.
+    n_bytes : float64[n_transfers] or float, bytes
+        Payload of each transfer.
+    starts : float64[n_participants] or float, s
+        When each participant, numbered through all jobs, enters its collective.
+    wire : Wire, optional
+        How messages are cut into packets.
+
+    Raises
+    ------
+    PhysicsError
+        If the result contradicts capacity or causality: our bug.
+    """
+    from commsim.core.jit import announce
+
+    from .flow_kernel import simulate
+
+    announce(simulate)
+    transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
+    transfer["wire"], transfer["waiting"], transfer["op"] = plan.wire_of, plan.waiting, plan.op
+    transfer["bytes"] = (wire or Wire()).on_wire(n_bytes)
+    wires, slot, entry, resource = plan.wire.copy(), plan.slot.copy(), plan.entry.copy(), plan.resource.copy()
+    starts = np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants)
+    wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
+    several = len({job.priority for job in plan.jobs}) > 1
+    n_done, n_events = simulate(transfer, wires, slot, entry, resource, plan.queue, plan.successors, several)
+    if n_done != len(transfer):
+        stuck = int(np.flatnonzero(transfer["waiting"] > 0)[0])
+        raise PhysicsError(f"deadlock: {len(transfer) - n_done} transfers never completed, transfer {stuck} among them")
+    times = FlowTimes(
+        transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], n_events
+    )
+    check_physics(plan, times)
+    return times
+
+
+def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
+    """Bytes that each link carried, headers included, for one job or for all.
+
+    Returns
+    -------
+    float64[n_links], bytes
+    """
+    mine = slice(None) if job is None else plan.transfers_of[job]
+    per_wire = np.bincount(plan.wire_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.wire))
+    per_entry = np.repeat(per_wire, np.diff(plan.routes.first)) * plan.routes.share
+    return np.bincount(plan.routes.link, weights=per_entry, minlength=plan.network.n_links).astype(np.float64)
+
+
+def simulate_flows(
+    plan: FlowPlan, sizes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None, trace: bool = False
+) -> tuple[Result, ...]:
+    """Simulate all jobs of a plan together.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where.
+    sizes : float64[n_jobs] or float, bytes
+        Size of each job's collective; its chunks are equal parts of it.
+    starts, wire
+        As in :func:`play`.
+    trace : bool
+        Whether results keep the times of every transfer.
+
+    Returns
+    -------
+    tuple of Result
+        One per job.
+
+    Raises
+    ------
+    InputError
+        If a size is not positive and finite.
+    """
+    starts = np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants)
+    times = play(plan, payload(plan, sizes), starts=starts, wire=wire)
+    return job_results(plan, times, sizes, starts, trace, engine="flow")
+
+
+def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
+    """Bytes of each transfer when every job's data is cut into equal chunks.
+
+    Returns
+    -------
+    float64[n_transfers], bytes
+
+    Raises
+    ------
+    InputError
+        If a size is not positive and finite.
+    """
+    sizes = np.broadcast_to(np.asarray(sizes, np.float64), len(plan.jobs))
+    good = (sizes > 0) & np.isfinite(sizes)
+    if not good.all():
+        raise InputError(f"size must be positive and finite, got {sizes[~good][0]}")
+    n_bytes = np.empty(len(plan.count))
+    for job, mine, size in zip(plan.jobs, plan.transfers_of, sizes, strict=True):
+        n_bytes[mine] = plan.count[mine] * (size / job.schedule.n_chunks)
+    return n_bytes
+
+
+def job_results(
+    plan: FlowPlan, times: FlowTimes, sizes: ArrayLike, starts: NDArray[np.float64], trace: bool, engine: str
+) -> tuple[Result, ...]:
+    """Cut the times of all transfers into one result per job."""
+    sizes = np.broadcast_to(np.asarray(sizes, np.float64), len(plan.jobs))
+    first = np.cumsum([0, *(job.schedule.n_participants for job in plan.jobs)])
+    return tuple(
+        _result(plan, times, j, float(sizes[j]), starts[first[j] : first[j] + job.schedule.n_ranks], trace, engine)
+        for j, job in enumerate(plan.jobs)
+    )
+
+
+def _result(
+    plan: FlowPlan, times: FlowTimes, j: int, size: float, entered: NDArray[np.float64], trace: bool, engine: str
+) -> Result:
+    schedule, mine = plan.jobs[j].schedule, plan.transfers_of[j]
+    end = max(times.done[mine].max(initial=0.0), entered.max())
+    crosses = np.diff(plan.routes.first) > 0
+    return Result(
+        schedule.name,
+        schedule.operation,
+        engine,
+        schedule.n_ranks,
+        size,
+        float(end - entered.min()),
+        float(end - entered.max()),
+        link_bytes(plan, times, j),
+        float(times.bytes_on_wire[mine][crosses[plan.wire_of[mine]]].sum()),
+        counters={"events": float(times.n_events), "transfers": float(schedule.n_transfers)},
+        trace=Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None,
+    )

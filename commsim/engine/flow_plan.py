@@ -1,0 +1,250 @@
+"""From schedules on a network to the tables that the flow kernel plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.dependencies import dependencies, wires
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.routing import Routes, find_routes
+from commsim.core.schedule import Schedule
+
+from .flow_state import ENTRY_ROW, IDLE, RESOURCE_ROW, SLOT_ROW, WIRE_ROW
+
+Table = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """One schedule, where it runs, and how it shares the network with others.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What is sent.
+    placement : Placement
+        Where the participants sit.
+    weight : float
+        Share of a full link relative to other jobs' messages.
+    priority : int
+        0 goes first: a class gets what the classes before it leave over.
+    rate_cap : float, bytes/s
+        Most that one message may get.
+    """
+
+    schedule: Schedule
+    placement: Placement
+    weight: float = 1.0
+    priority: int = 0
+    rate_cap: float = float("inf")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < float("inf") or not self.rate_cap > 0:
+            raise InputError(f"a job needs weight > 0 and rate_cap > 0, got {self.weight} and {self.rate_cap}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowPlan:
+    """All of a simulation that does not depend on sizes and starting times.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    jobs : tuple of Job
+        What runs on it, all at once.
+    wire_of, waiting, op, count : int[n_transfers]
+        Wire of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
+    wire, slot, entry, resource : structured arrays
+        Tables of flow_state at the beginning.
+    queue : int32[n_transfers]
+        Transfers by wire, in program order.
+    successors : (int64[n_transfers + 1], int32[m])
+        Rows of 2 * successor + (1 when it waits for completion).
+    routes : Routes
+        Of each wire.
+    transfers_of : tuple of slice
+        Where each job's transfers stand.
+    job_of_wire : intp[n_wires]
+        Which job each wire belongs to.
+    ends : int32[n_wires, 2]
+        Participants at the two ends, numbered through all jobs.
+    """
+
+    network: Network
+    jobs: tuple[Job, ...]
+    wire_of: NDArray[np.int32]
+    waiting: NDArray[np.int32]
+    op: NDArray[np.uint8]
+    count: NDArray[np.int32]
+    wire: Table
+    slot: Table
+    entry: Table
+    resource: Table
+    queue: NDArray[np.int32]
+    successors: tuple[NDArray[np.int64], NDArray[np.int32]]
+    routes: Routes
+    transfers_of: tuple[slice, ...]
+    job_of_wire: NDArray[np.intp]
+    ends: NDArray[np.int32]
+
+    @property
+    def n_participants(self) -> int:
+        """Participants of all jobs together."""
+        return sum(job.schedule.n_participants for job in self.jobs)
+
+
+def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = None, seed: int = 0) -> FlowPlan:
+    """Lay out the tables: dependencies, wires, routes and resources of all jobs together.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    jobs : sequence of Job
+        At least one.
+    routing, seed : str, int
+        As in :func:`commsim.core.routing.find_routes`.
+
+    Raises
+    ------
+    InputError
+        If a placement does not fit, or two participants that must talk have no path.
+    """
+    from commsim.core.dependencies_kernel import WRITE_AFTER_READ, counting_order, successor_rows
+
+    parts = [_job_tables(network, job) for job in jobs]
+    n_transfers = _offsets([len(p.wire) for p in parts])
+    n_wires = _offsets([len(p.ends) for p in parts])
+    n_edges = _offsets([len(p.pred) for p in parts])
+    participants = _offsets([job.schedule.n_participants for job in jobs])
+    first = np.concatenate([np.zeros(1, np.int64), *(p.first[1:] + o for p, o in zip(parts, n_edges, strict=True))])
+    pred = np.concatenate([p.pred + np.int32(o) for p, o in zip(parts, n_transfers, strict=True)])
+    kind = np.concatenate([p.kind for p in parts])
+    wire_of = np.concatenate([p.wire + np.int32(o) for p, o in zip(parts, n_wires, strict=True)])
+    ends = np.concatenate([p.ends + np.int32(o) for p, o in zip(parts, participants, strict=True)])
+    nodes = np.concatenate([job.placement.nodes for job in jobs])[ends]
+    job_of_wire = np.repeat(np.arange(len(jobs)), [len(p.ends) for p in parts])
+    channel = np.concatenate([p.channel for p in parts]) + 1000 * job_of_wire  # jobs hash to paths of their own
+    routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
+
+    slot, entry, resource = _slots(network, jobs, routes, nodes, job_of_wire)
+    return FlowPlan(
+        network,
+        tuple(jobs),
+        wire_of,
+        np.diff(first).astype(np.int32),
+        np.concatenate([p.op for p in parts]),
+        np.concatenate([p.count for p in parts]),
+        _wires(network, wire_of, nodes, routes, entry, slot, resource),
+        slot,
+        entry,
+        resource,
+        counting_order(wire_of, len(ends)),
+        successor_rows(first, pred, kind != WRITE_AFTER_READ),
+        routes,
+        tuple(slice(o, o + len(p.wire)) for o, p in zip(n_transfers, parts, strict=True)),
+        job_of_wire,
+        ends,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _JobTables:
+    wire: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    channel: NDArray[np.int64]
+    op: NDArray[np.uint8]
+    count: NDArray[np.int32]
+    first: NDArray[np.int64]
+    pred: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+
+
+def _job_tables(network: Network, job: Job) -> _JobTables:
+    schedule = job.schedule
+    job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
+    transfers = schedule.expand()
+    wire, lead = wires(schedule, transfers)
+    waits = dependencies(schedule, transfers)
+    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
+    channel = transfers["channel"][lead].astype(np.int64)
+    return _JobTables(
+        wire, ends, channel, transfers["op"].copy(), transfers["count"].copy(), waits.first, waits.pred, waits.kind
+    )
+
+
+def _offsets(counts: list[int]) -> list[int]:
+    return [0, *np.cumsum(counts)[:-1].tolist()]
+
+
+def _slots(
+    network: Network, jobs: Sequence[Job], routes: Routes, nodes: NDArray[np.int32], job_of_wire: NDArray[np.intp]
+) -> tuple[Table, Table, Table]:
+    """Lay out slots, their entries and the resources: links, then reduction units of nodes, then rate caps."""
+    n_wires, n_links = len(nodes), network.n_links
+    of_wire = np.repeat(np.arange(n_wires), np.diff(routes.first))
+    is_port = network.src[routes.link] == nodes[of_wire, 0]
+    is_last = network.dst[routes.link] == nodes[of_wire, 1]
+    cap = np.array([job.rate_cap for job in jobs])[job_of_wire]
+    capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0))
+    everyone = np.arange(n_wires)
+    # a sending slot's entries are its route, nearest first, and its cap; a receiving one's the last links, and the
+    # reduction unit of its node
+    owner = np.concatenate((of_wire, capped, n_wires + of_wire[is_last], n_wires + everyone))
+    used = np.concatenate((routes.link, n_links + network.n_nodes + np.arange(len(capped)), routes.link[is_last],
+                           n_links + nodes[:, 1]))  # fmt: skip
+    share = np.concatenate((routes.share, np.ones(len(capped)), routes.share[is_last], np.ones(n_wires)))
+    order = np.argsort(owner, kind="stable")
+    entry = np.zeros(len(owner), ENTRY_ROW)
+    entry["slot"], entry["resource"], entry["share"] = owner[order], used[order], share[order]
+
+    slot = np.zeros(2 * n_wires, SLOT_ROW)
+    bounds = np.searchsorted(entry["slot"], np.arange(2 * n_wires + 1))
+    slot["begin"], slot["end"] = bounds[:-1], bounds[1:]
+    slot["port"][:n_wires] = bounds[:n_wires] + np.bincount(of_wire[is_port], minlength=n_wires)
+    slot["phase"], slot["transfer"], slot["heap_place"] = IDLE, -1, -1
+    slot["weight"] = np.tile(np.array([job.weight for job in jobs])[job_of_wire], 2)
+    slot["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_wire], 2)
+
+    resource = np.zeros(n_links + network.n_nodes + len(capped), RESOURCE_ROW)
+    with np.errstate(divide="ignore"):
+        resource["capacity"] = np.concatenate((network.bandwidth, 1 / network.gamma, cap[capped]))
+    resource["head"] = -1
+    return slot, entry, resource
+
+
+def _wires(
+    network: Network,
+    wire_of: NDArray[np.int32],
+    nodes: NDArray[np.int32],
+    routes: Routes,
+    entry: Table,
+    slot: Table,
+    resource: Table,
+) -> Table:
+    """Lay out the wires: their queues, and what a message costs before and after its bytes."""
+    n_wires = len(nodes)
+    wire = np.zeros(n_wires, WIRE_ROW)
+    end = np.cumsum(np.bincount(wire_of, minlength=n_wires))
+    wire["next"] = wire["receive"] = wire["arrived"] = np.concatenate((np.zeros(1, np.int64), end[:-1]))
+    wire["end"] = end
+    wire["latency"] = routes.latency
+    alone = resource["capacity"][entry["resource"]] / entry["share"]
+    if len(routes.link):  # how fast a port works for one wire: all its links of the route together
+        linked = slot["end"][:n_wires] > slot["begin"][:n_wires]
+        for half, field, cost, stop in (
+            (slot[:n_wires], "overhead_work", network.overhead[nodes[:, 0]], slot["port"][:n_wires]),
+            (slot[n_wires:], "receive_work", network.recv_overhead[nodes[:, 1]], slot["end"][n_wires:] - 1),
+        ):
+            for w in np.flatnonzero(linked & (cost > 0)):
+                wire[field][w] = cost[w] * alone[half["begin"][w] : stop[w]].min()
+    wire["reduces"] = network.gamma[nodes[:, 1]] > 0
+    return wire

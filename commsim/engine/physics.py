@@ -1,0 +1,94 @@
+"""What no simulated result may contradict: capacity and causality, to a relative slack of 1e-9."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import PhysicsError
+from commsim.core.schedule import REDUCE
+
+if TYPE_CHECKING:
+    from .flow import FlowTimes
+    from .flow_plan import FlowPlan
+
+SLACK = 1e-9
+PIECE = 2**18
+Times = NDArray[np.float64]
+
+
+def check_physics(plan: FlowPlan, times: FlowTimes) -> None:
+    """Raise if a link carried more than it can, or a transfer took less than it would alone or ran out of order.
+
+    The bytes that a link carried over its capacity bound the whole run from below; the time that each transfer takes
+    alone, added up along what waits for what, is the schedule's critical path.
+
+    Raises
+    ------
+    PhysicsError
+        Naming the link or the transfer.
+    """
+    from .flow import link_bytes
+
+    if not len(times.done):
+        return
+    span = times.done.max() - times.start.min()
+    slack = SLACK * max(span, abs(times.done.max()))
+    busy = link_bytes(plan, times) / plan.network.bandwidth
+    if (busy > span + slack).any():
+        worst = int(busy.argmax())
+        raise PhysicsError(f"link {plan.network.link_name(worst)} carried {busy[worst]} s of bytes in {span} s")
+    _check_alone(plan, times, slack)
+    _check_order(plan, times, slack)
+
+
+def _check_alone(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
+    wire = plan.wire_of
+    rate = np.full(len(plan.wire), np.inf)
+    of_wire = np.repeat(np.arange(len(plan.wire)), np.diff(plan.routes.first))
+    np.minimum.at(rate, of_wire, plan.network.bandwidth[plan.routes.link] / plan.routes.share)
+    crosses = np.diff(plan.routes.first) > 0
+    src, dst = _nodes(plan)
+    _require(times.start, times.ready[wire], slack, "started")
+    least = times.bytes_on_wire / rate[wire]
+    least += np.where(crosses, plan.network.overhead[src], 0.0)[wire]
+    _require(times.sent - times.start, least, slack, "sent")
+    least = plan.network.gamma[dst][wire]
+    least *= times.bytes_on_wire
+    least *= plan.op == REDUCE
+    least += np.where(crosses, plan.wire["latency"] + plan.network.recv_overhead[dst], 0.0)[wire]
+    _require(times.done - times.sent, least, slack, "complete")
+
+
+def _require(took: Times, least: Times, slack: float, what: str) -> None:
+    late = least - took
+    if late.max() > slack:
+        i = int(late.argmax())
+        raise PhysicsError(f"transfer {i} was {what} after {took[i]} s, which alone takes {least[i]} s")
+
+
+def _check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
+    """Check causality in pieces, so that a plan of millions of transfers needs little more memory than it is."""
+    first, code = plan.successors
+    for low in range(0, len(times.done), PIECE):
+        high = min(low + PIECE, len(times.done))
+        codes = code[first[low] : first[high]]
+        before = np.repeat(np.arange(low, high), np.diff(first[low : high + 1]))
+        earliest = np.where(codes % 2 == 1, times.done[before], times.sent[before])
+        early = times.start[codes // 2] < earliest - slack
+        if early.any():
+            k = int(early.argmax())
+            raise PhysicsError(
+                f"transfer {codes[k] // 2} started before transfer {before[k]}, which it waits for, ended"
+            )
+        queue = plan.queue[low : high + 1]
+        follows = np.diff(plan.wire_of[queue]) == 0
+        if (follows & (times.start[queue[1:]] < times.sent[queue[:-1]] - slack)).any():
+            raise PhysicsError("two transfers of one wire overlap")
+
+
+def _nodes(plan: FlowPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    return nodes[:, 0], nodes[:, 1]

@@ -1,0 +1,253 @@
+"""Bind a network, a schedule, a placement and an engine into a result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import COLLECTIVES
+
+from .core.cost import Wire
+from .core.errors import InputError
+from .core.network import Network
+from .core.placement import Placement, racks
+from .core.result import Result
+from .core.schedule import Schedule
+from .core.spec import read_arguments, split_spec
+from .core.units import parse_size
+from .engine.alpha_beta import closed_form, simulate_alpha_beta
+from .engine.flow import simulate_flows
+from .engine.flow_plan import FlowPlan, Job, plan_flows
+from .inputs import load_network, load_placement
+
+ENGINES = ("flow", "alpha-beta", "closed-form")
+GIVEN = ("n_ranks", "groups")  # parameters that the network and the placement decide
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A collective placed on a network, ready to be predicted at any size.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What is sent.
+    parameters : mapping of str to value
+        With which its builder was called.
+    network : Network
+        Where.
+    placement : Placement
+        Who sits where.
+    plan : FlowPlan
+        All of a simulation that does not depend on the size.
+    notes : tuple of str
+        What was derived, and should be printed.
+    """
+
+    schedule: Schedule
+    parameters: Mapping[str, Any]
+    network: Network
+    placement: Placement
+    plan: FlowPlan
+    notes: tuple[str, ...]
+
+    def predict(
+        self,
+        size: float,
+        *,
+        engine: str = "flow",
+        start_jitter: float = 0.0,
+        iterations: int = 1,
+        seed: int = 0,
+        wire: Wire | None = None,
+        trace: bool = False,
+    ) -> Result:
+        """Predict one size.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Size of the operation, as nccl-tests counts it.
+        engine : {"flow", "alpha-beta", "closed-form"}
+            How.
+        start_jitter : float, s
+            Ranks enter between 0 and this, uniformly.
+        iterations : int
+            With jitter, how many draws; the result has the median time.
+        seed : int
+            Of the jitter.
+        wire : Wire, optional
+            How messages are cut into packets.
+        trace : bool
+            Whether the result keeps the times of every transfer.
+
+        Raises
+        ------
+        InputError
+            If the engine is unknown, has no closed form for this, or the size is not positive.
+        """
+        if engine not in ENGINES:
+            raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
+        if engine == "closed-form":
+            return self._closed_form(size, start_jitter, wire)
+        simulate = simulate_flows if engine == "flow" else simulate_alpha_beta
+        runs = [
+            simulate(self.plan, size, starts=starts, wire=wire, trace=trace)[0]
+            for starts in self._starts(start_jitter, iterations, seed)
+        ]
+        middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
+        return middle if len(runs) == 1 else dataclasses.replace(middle, samples=np.array([r.time for r in runs]))
+
+    def _closed_form(self, size: float, start_jitter: float, wire: Wire | None) -> Result:
+        if start_jitter or wire is not None:
+            raise InputError("the closed form knows neither late starters nor packet headers; use --engine flow")
+        if self.schedule.name not in COLLECTIVES:
+            raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
+        return closed_form(COLLECTIVES[self.schedule.name], self.plan, size, dict(self.parameters))
+
+    def _starts(self, jitter: float, iterations: int, seed: int) -> list[NDArray[np.float64]]:
+        if not 0 <= jitter < float("inf"):
+            raise InputError(f"start jitter must be 0 or more and finite, got {jitter}")
+        helpers = np.zeros(self.schedule.n_helpers)
+        draw = np.random.default_rng(seed).uniform(0.0, jitter, (max(1, iterations), self.schedule.n_ranks))
+        return [np.concatenate((starts, helpers)) for starts in (draw if jitter else draw[:1] * 0.0)]
+
+
+def prepare(
+    collective: str | Schedule,
+    network: str | Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement = "packed",
+    routing: str | None = None,
+    seed: int = 0,
+) -> Prepared:
+    """Build and place a collective, and lay out its simulation.
+
+    Parameters
+    ----------
+    collective : str or Schedule
+        ``name:key=value,...`` of a registered collective, or a schedule.
+    network : str or Network
+        ``name:key=value,...`` of a registered topology, a file, or a network.
+    n_ranks : int, optional
+        Default: as many as the placement has, or all hosts less those that helpers need.
+    placement : str or Placement
+        ``packed``, ``spread``, ``random``, a file, or a placement.
+    routing : str, optional
+        Instead of the network's own.
+    seed : int
+        Of random placement and of ECMP's hash.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a parameter is wrong, or the placement does not fit.
+    """
+    network = load_network(network) if isinstance(network, str) else network
+    notes: list[str] = []
+    if isinstance(collective, Schedule):
+        schedule, parameters = collective, dict[str, Any]()
+        where = _placement(placement, network, schedule, seed)
+    else:
+        schedule, parameters, where = _build(collective, network, n_ranks, placement, seed, notes)
+    if n_ranks is not None and n_ranks != schedule.n_ranks:
+        raise InputError(f"the schedule has {schedule.n_ranks} ranks, got n_ranks={n_ranks}")
+    plan = plan_flows(network, [Job(schedule, where)], routing=routing, seed=seed)
+    return Prepared(schedule, parameters, network, where, plan, tuple(notes))
+
+
+def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:
+    """Predict how long a collective takes.
+
+    Parameters
+    ----------
+    collective, network
+        As in :func:`prepare`.
+    size : float or str
+        Bytes, or text such as ``64MiB``.
+    **options
+        The other parameters of :func:`prepare` and of :meth:`Prepared.predict`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> predict("ring_all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=1us", "64MiB").time  # doctest: +SKIP
+    """
+    placing = {k: options.pop(k) for k in ("n_ranks", "placement", "routing") if k in options}
+    ready = prepare(collective, network, seed=options.get("seed", 0), **placing)
+    return ready.predict(parse_size(size) if isinstance(size, str) else size, **options)
+
+
+def with_costs(
+    network: Network,
+    *,
+    overhead: float | None = None,
+    recv_overhead: float | None = None,
+    gamma: float | None = None,
+) -> Network:
+    """Return the network with other costs of messages at every node; None leaves one as it is."""
+    given = {"overhead": overhead, "recv_overhead": recv_overhead, "gamma": gamma}
+    changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    return dataclasses.replace(network, **changes) if changes else network
+
+
+def rank_groups(network: Network, placement: Placement, n_ranks: int) -> tuple[tuple[int, ...], ...]:
+    """Group the ranks by the rack that they sit in: what collectives with locality take as `groups`."""
+    rack_of_host = np.full(network.n_nodes, -1, np.int64)
+    rack_of_host[network.hosts] = racks(network)
+    rack = rack_of_host[placement.nodes[:n_ranks]]
+    _, first = np.unique(rack, return_index=True)
+    return tuple(tuple(np.flatnonzero(rack == rack[f]).tolist()) for f in np.sort(first))
+
+
+def _build(
+    spec: str,
+    network: Network,
+    n_ranks: int | None,
+    placement: str | Placement,
+    seed: int,
+    notes: list[str],
+) -> tuple[Schedule, dict[str, Any], Placement]:
+    name, raw = split_spec(spec)
+    entry = COLLECTIVES[name]
+    parameters = read_arguments(entry.build, raw, given=GIVEN)
+    if n_ranks is None:
+        n_ranks = len(network.hosts) if isinstance(placement, str) else len(placement.nodes)
+        n_helpers = entry.build(n_ranks, **parameters).n_helpers
+        if n_helpers:
+            n_ranks -= n_helpers
+            notes.append(f"{name}: {n_ranks} ranks, since {n_helpers} of the hosts are needed by helpers")
+    schedule = _build_checked(entry.build, n_ranks, parameters)
+    where = _placement(placement, network, schedule, seed)
+    if "groups" in entry.parameters:
+        groups = rank_groups(network, where, n_ranks)
+        if len(groups) > 1:
+            parameters["groups"] = groups
+            schedule = _build_checked(entry.build, n_ranks, parameters)
+            sizes = sorted({len(g) for g in groups})
+            notes.append(f"{name}: groups are the {len(groups)} racks, of {' or '.join(map(str, sizes))} ranks each")
+    return schedule, parameters, where
+
+
+def _build_checked(build: Callable[..., Schedule], n_ranks: int, parameters: Mapping[str, Any]) -> Schedule:
+    if n_ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+    return build(n_ranks, **parameters)
+
+
+def _placement(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
+    if isinstance(placement, Placement):
+        return placement
+    return load_placement(placement, network, schedule.n_participants, seed)
+
+
+__all__ = ["ENGINES", "Prepared", "predict", "prepare", "rank_groups", "with_costs"]

@@ -1,0 +1,1 @@
+"""How a switch computes: slot pools, quantisation, wire formats, the hardware's budget."""

@@ -1,0 +1,205 @@
+import contextlib
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from commsim.core.errors import InputError
+from commsim.core.units import (
+    format_bandwidth,
+    format_size,
+    format_time,
+    parse_bandwidth,
+    parse_cost,
+    parse_nccl_size,
+    parse_size,
+    parse_time,
+    write_bandwidth,
+    write_cost,
+    write_size,
+    write_time,
+)
+
+pytestmark = pytest.mark.nojit
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_per_s"),
+    [
+        ("400Gbps", 50e9),
+        ("50GB/s", 50e9),
+        ("50 GB/s", 50e9),
+        ("25GBps", 25e9),
+        ("46.566GiB/s", 46.566 * 2**30),
+        ("8bit/s", 1.0),
+        ("1kbps", 125.0),
+        ("1Kibps", 128.0),
+        (" 1e2 Mb/s ", 12.5e6),
+        (".5Tbps", 62.5e9),
+        ("+8bps", 1.0),
+    ],
+)
+def test_a_rate_is_read_as_bytes_per_second(text, bytes_per_s):
+    assert parse_bandwidth(text) == bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [("64MiB", 64 * 2**20), ("4 kB", 4000), ("0B", 0), ("1.5KiB", 1536), ("2GB", 2e9), ("1TiB", 2**40)],
+)
+def test_a_size_is_read_as_bytes(text, n_bytes):
+    assert parse_size(text) == n_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1.5us", 1.5e-6),
+        ("1.5\u00b5s", 1.5e-6),
+        ("1.5\u03bcs", 1.5e-6),
+        ("500ns", 500e-9),
+        ("7ps", 7e-12),
+        ("3 ms", 3e-3),
+        ("2s", 2.0),
+        ("2m", 120.0),
+        ("1h", 3600.0),
+        ("0s", 0.0),
+    ],
+)
+def test_a_time_is_read_as_the_float_that_python_writes(text, seconds):
+    assert parse_time(text) == seconds
+
+
+@pytest.mark.parametrize("parse", [parse_bandwidth, parse_size, parse_time, parse_cost])
+@pytest.mark.parametrize("text", ["5", "1e9", "0"])
+def test_a_bare_number_is_refused_because_nobody_can_tell_its_unit(parse, text):
+    with pytest.raises(InputError, match="needs a unit"):
+        parse(text)
+
+
+@pytest.mark.parametrize("parse", [parse_bandwidth, parse_size, parse_time, parse_cost])
+@pytest.mark.parametrize("text", ["", " ", "Gbps", "nan s", "inf s", "1_0s", "--1s", "0x10B", "1,5us", "\u0663s"])
+def test_what_is_no_number_is_refused(parse, text):
+    with pytest.raises(InputError):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("100Gb", "did you mean 100Gbps or 100Gb/s?"),
+        ("100GB", "did you mean 100GBps or 100GB/s?"),
+        ("10gbps", "case counts"),
+        ("10KB/s", "case counts"),
+        ("10Mbitps", "must be a rate"),
+        ("10G", "must be a rate"),
+        ("10GBPS", "must be a rate"),
+    ],
+)
+def test_a_rate_that_is_nearly_right_is_refused_with_a_hint(text, hint):
+    with pytest.raises(InputError) as refusal:
+        parse_bandwidth(text, "uplink")
+    assert str(refusal.value).startswith("uplink must be a rate such as 400Gbps or 50GB/s, got ")
+    assert hint in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("64M", "write MiB (1024) or MB (1000)"),
+        ("64K", "write KiB (1024) or kB (1000)"),
+        ("64k", "write KiB (1024) or kB (1000)"),
+        ("64KB", "write KiB (1024) or kB (1000)"),
+        ("64mib", "b is a bit, B is a byte"),
+        ("64mIB", "write MiB (1024) or MB (1000)"),
+        ("64Mb", "b is a bit, B is a byte"),
+        ("64Xi", "must be a size"),
+    ],
+)
+def test_a_size_that_is_nearly_right_is_refused_with_a_hint(text, hint):
+    with pytest.raises(InputError) as refusal:
+        parse_size(text)
+    assert hint in str(refusal.value)
+
+
+def test_the_sizes_that_a_hint_offers_are_read():
+    assert (parse_size("64KiB"), parse_size("64kB")) == (65536, 64000)
+
+
+@pytest.mark.parametrize("text", ["0Gbps", "-1Gbps", "1e-400Gbps"])
+def test_a_rate_that_is_not_positive_and_finite_is_refused(text):
+    with pytest.raises(InputError, match="positive and finite"):
+        parse_bandwidth(text)
+
+
+@pytest.mark.parametrize(("parse", "text"), [(parse_size, "-1B"), (parse_time, "-1ns"), (parse_time, "-1e9h")])
+def test_a_negative_or_infinite_quantity_is_refused(parse, text):
+    with pytest.raises(InputError, match="must not be negative or infinite"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["1u", "1US", "1sec", "1 u s"])
+def test_only_the_units_of_time_are_times(text):
+    with pytest.raises(InputError, match="units are ps, ns, us, ms, s, m, h"):
+        parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_bytes"),
+    [("8", 8), ("1K", 1024), ("16m", 16 * 2**20), ("8G", 2**33), ("2T", 2**41), ("1MB", 10**6), ("64MiB", 2**26)],
+)
+def test_nccl_sizes_are_bytes_and_powers_of_1024(text, n_bytes):
+    assert parse_nccl_size(text) == n_bytes
+
+
+@pytest.mark.parametrize("text", ["0", "0K", "-8", "1.5", "1.5K", "0.3B", "", "8Q", "1P", "1 K B", "9" * 5000 + "B"])
+def test_an_nccl_size_that_is_no_whole_positive_number_is_refused(text):
+    with pytest.raises(InputError):
+        parse_nccl_size(text)
+
+
+positive = st.floats(min_value=1e-30, max_value=1e30)
+
+
+@given(positive)
+@example(12.5e9 / 3)
+def test_a_rate_reads_back_exactly_as_it_was_written(value):
+    assert parse_bandwidth(write_bandwidth(value)) == value
+
+
+@given(positive | st.just(0.0) | st.integers(0, 2**50).map(float))
+def test_a_size_a_time_and_a_cost_read_back_exactly_as_they_were_written(value):
+    assert parse_size(write_size(value)) == value
+    assert parse_time(write_time(value)) == value
+    assert parse_cost(write_cost(value)) == value
+
+
+def test_what_is_written_is_what_people_write():
+    assert write_bandwidth(50e9) == "400Gbps"
+    assert write_bandwidth(33.3e9 / 8) == "33.3Gbps"
+    assert write_size(64 * 2**20) == "64MiB"
+    assert write_time(500e-9) == "500ns"
+    assert write_time(0.0) == "0.0s"
+    assert write_cost(0.02e-9) == "2e-11s/B"
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_read_or_refused(text):
+    for parse in (parse_bandwidth, parse_size, parse_time, parse_cost, parse_nccl_size):
+        with contextlib.suppress(InputError):
+            assert math.isfinite(parse(text))
+
+
+def test_formats_are_those_that_people_read():
+    assert format_size(64 * 2**20) == "64 MiB"
+    assert format_size(100) == "100 B"
+    assert format_bandwidth(50e9) == "400 Gb/s (50 GB/s)"
+    assert format_bandwidth(math.inf) == "unlimited"
+    assert [format_time(t) for t in (0, 1.5e-6, 2e-9, 0.25, 3.0)] == ["0 s", "1.5 us", "2 ns", "250 ms", "3 s"]
+
+
+@pytest.mark.parametrize("text", ["1e400s", "1e301s", "-1e400s", "1e999999999s", "9" * 5000 + "s"])
+def test_a_quantity_beyond_all_measure_is_refused(text):
+    with pytest.raises(InputError, match="too large"):
+        parse_time(text)

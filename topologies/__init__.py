@@ -1,0 +1,76 @@
+"""Over what: one function per topology, returning one immutable Network.
+
+To add one, write ``topologies/NAME.py`` with a function decorated by :func:`topology`, and its test.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.registry import Registry
+from commsim.core.spec import check_arguments, write_spec
+
+P = ParamSpec("P")
+TOPOLOGIES: Registry[Network] = Registry("topology", __name__)
+
+LINK_BANDWIDTH = 12.5e9
+"""Bytes per second of a link unless given: 100 Gb/s."""
+
+LINK_LATENCY = 500e-9
+"""Seconds along one link unless given: some metres of cable and half of the switches at its two ends."""
+
+MAX_NODES, MAX_LINKS = 2**22, 2**25
+
+
+def topology(build: Callable[P, Network]) -> Callable[P, Network]:
+    """Register a topology under its own name; the network that it returns records the arguments in its name.
+
+    Raises
+    ------
+    InputError
+        When the registered function is called with a whole number or a quantity that is none.
+    """
+    signature = inspect.signature(build)
+
+    @functools.wraps(build)
+    def named(*args: P.args, **kwargs: P.kwargs) -> Network:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        check_arguments(build, bound.arguments)
+        return dataclasses.replace(build(*args, **kwargs), name=write_spec(build, bound.arguments))
+
+    TOPOLOGIES.add(named)
+    return named
+
+
+def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
+    """Refuse a network that no memory holds, before it is allocated.
+
+    Raises
+    ------
+    InputError
+        If there would be more than ``MAX_NODES`` nodes or ``MAX_LINKS`` directed links.
+    """
+    if n_nodes > MAX_NODES or n_links > MAX_LINKS:
+        raise InputError(
+            f"{name} would have {n_nodes} nodes and {n_links} links; at most {MAX_NODES} and {MAX_LINKS} are built"
+        )
+
+
+def require_at_least(name: str, minimum: int, **counts: int) -> None:
+    """Refuse a count that is too small, in the words of the one who gave it.
+
+    Raises
+    ------
+    InputError
+        If one of `counts` is below `minimum`.
+    """
+    for key, count in counts.items():
+        if count < minimum:
+            raise InputError(f"{name} needs {key} of at least {minimum}, got {key}={count}")
