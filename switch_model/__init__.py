@@ -1,1 +1,1 @@
-"""How a switch computes: slot pools, quantisation, wire formats, the hardware's budget."""
+"""How a programmable switch computes: the arithmetic of in-network aggregation."""

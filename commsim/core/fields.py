@@ -157,8 +157,8 @@ _EXAMPLES = {
 
 
 def _dotted(keys: Keys) -> str:
-    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    return text.removeprefix(".")
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    return text if text.isprintable() else repr(text)
 
 
 def _shown(value: Any) -> str:

@@ -111,6 +111,8 @@ class Network(Value):
 
     def _check(self) -> None:
         n = len(self.nodes)
+        if not self.name.isprintable():
+            raise InputError(f"the name of a network is printable text, got {self.name!r}")
         for name in self.nodes:
             if not (isinstance(name, str) and name and name.isprintable()):
                 raise InputError(f"{self.name}: a node name is printable text, got {name!r}")

@@ -163,10 +163,17 @@ def _node(network: Network, i: int) -> dict[str, Any]:
             node[key] = write_time(float(getattr(network, key)[i]))
     gamma = float(network.gamma[i])
     if gamma:
-        rate = write_bandwidth(1 / gamma)
-        exact = 1 / parse_bandwidth(rate) == gamma
-        node |= {"reduce_rate": rate} if exact else {"gamma": write_cost(gamma)}
+        node |= _reduction(gamma)
     return node
+
+
+def _reduction(gamma: float) -> dict[str, str]:
+    """Write as the rate that people know where that is exact, else as the time per byte."""
+    if gamma > 1e-100:
+        rate = write_bandwidth(1 / gamma)
+        if 1 / parse_bandwidth(rate) == gamma:
+            return {"reduce_rate": rate}
+    return {"gamma": write_cost(gamma)}
 
 
 def _link(network: Network, i: int) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""Execute one rank's part of a schedule over a transport.
+
+Why this cannot deadlock: a rank goes through its own transfers in the program order of the whole schedule, and when
+its turn comes to number i it blocks only on transfers with smaller numbers. Suppose that some transfers never
+complete, and take the one with the smallest number. Its sender gets to it, because everything that it blocks on before
+has a smaller number and completes; so does its receiver. Hence both are posted; the earlier messages with the same
+source, destination and tag were posted in the same order at both ends and have been matched; so it completes.
+Receives that are posted ahead of their turn block on nothing, and a receive that arrives beside its place (staged) is
+posted whatever still reads that place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import BackendError
+from commsim.core.schedule import Schedule
+
+from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
+from .transport import Array, Transport
+
+
+class Execution:
+    """One rank's part of a schedule, bound to memory, ready to be run many times.
+
+    Parameters
+    ----------
+    transport : Transport
+        Must have as many ranks as the schedule.
+    schedule : Schedule
+        What to execute.
+    n_elements : int
+        Elements of the input buffer.
+    dtype : str
+        Type of an element.
+
+    Raises
+    ------
+    BackendError
+        If the number of ranks differs.
+    InputError
+        If the schedule has helpers, or copies chunks of different sizes onto each other.
+    """
+
+    def __init__(self, transport: Transport, schedule: Schedule, n_elements: int, dtype: str = "float32") -> None:
+        require_ranks(transport, schedule.n_ranks)
+        self.transport, self.schedule, self.n_elements = transport, schedule, n_elements
+        self.steps = plan_rank(schedule, transport.rank, n_elements)
+        bounds = buffer_bounds(schedule, n_elements)
+        self.memory = transport.empty(int(bounds[-1]), dtype)
+        self.input = self.memory[:n_elements]
+        self.output = self.input if schedule.in_place else self.memory[n_elements : 2 * n_elements]
+        # The views are made here, because slicing costs as much as posting a small message.
+        self._read = [self.memory[step.src] if step.kind != RECEIVE else None for step in self.steps]
+        self._write = [self.memory[step.dst] if step.kind != SEND else None for step in self.steps]
+        self._receives = [k for k, step in enumerate(self.steps) if step.kind == RECEIVE]
+        self._largest = max((s.dst.stop - s.dst.start for s in self.steps if s.staged), default=0)
+        self._dtype = dtype
+        self._free: list[Array] = []
+
+    def load(self, values: NDArray[Any]) -> None:
+        """Set the input buffer."""
+        self.transport.load(self.input, values)
+
+    def result(self) -> NDArray[Any]:
+        """Return the whole output buffer."""
+        return self.transport.values(self.output)
+
+    def run(self) -> None:
+        """Play this rank's part once."""
+        self._handles: list[Any] = [None] * len(self.steps)
+        self._staging: list[Array] = [None] * len(self.steps)
+        self._done = bytearray(len(self.steps))
+        self._n_posted = 0
+        stage_first = stage = 0
+        for k, step in enumerate(self.steps):
+            if step.stage != stage:
+                self._finish_range(stage_first, k)
+                stage, stage_first = step.stage, k
+            if step.kind != RECEIVE or self._n_posted < len(self._receives):
+                self._post_receives(k, stage)
+            if step.kind == RECEIVE:
+                continue
+            for p in step.needs:
+                if not self._done[p]:
+                    self._finish(p)
+            if step.kind == SEND:
+                self._handles[k] = self.transport.isend(self._read[k], step.peer, step.tag)
+            else:
+                self._begin_local(k, step)
+        self._finish_range(stage_first, len(self.steps))
+
+    def _post_receives(self, turn: int, stage: int) -> None:
+        """Post receives in program order, up to the look-ahead; one whose place is in use waits for its turn."""
+        last = turn + self.transport.look_ahead
+        while self._n_posted < len(self._receives):
+            k = self._receives[self._n_posted]
+            step = self.steps[k]
+            if k > last or step.stage != stage:
+                return
+            target = self._write[k]
+            if step.staged:
+                target = self._stage(k)
+            elif not all(self._done[p] for p in step.before):
+                if k > turn:
+                    return
+                for p in step.before:
+                    self._finish(p)
+            self._handles[k] = self.transport.irecv(target, step.peer, step.tag)
+            self._n_posted += 1
+
+    def _begin_local(self, k: int, step: Step) -> None:
+        """Copy within this rank; beside its place when others of the hop still read that place."""
+        if step.staged:
+            self._stage(k)[:] = self._read[k]
+            return
+        for p in step.before:
+            self._finish(p)
+        self._write[k][:] = self._read[k]  # type: ignore[index]  # only sends have nothing to write
+        self._done[k] = 1
+
+    def _stage(self, k: int) -> Array:
+        whole = self._free.pop() if self._free else self.transport.empty(self._largest, self._dtype)
+        step = self.steps[k]
+        part = whole[: step.dst.stop - step.dst.start]
+        self._staging[k] = (whole, part)
+        return part
+
+    def _finish_range(self, first: int, end: int) -> None:
+        for k in range(first, end):
+            if not self._done[k]:
+                self._finish(k)
+
+    def _finish(self, k: int) -> None:
+        """Complete a step, and before that what must be complete before it may write, smallest numbers first."""
+        open_steps = [k]
+        while open_steps:
+            top = open_steps[-1]
+            earlier = [p for p in self.steps[top].before if not self._done[p]]
+            if earlier and not self._done[top]:
+                open_steps += reversed(earlier)
+                continue
+            open_steps.pop()
+            if not self._done[top]:
+                self._complete(top, self.steps[top])
+
+    def _complete(self, k: int, step: Step) -> None:
+        if step.kind != LOCAL:
+            self.transport.wait(self._handles[k])
+        if self._staging[k] is not None:
+            whole, part = self._staging[k]
+            target = self._write[k]
+            if step.reduces:
+                target += part
+            else:
+                target[:] = part  # type: ignore[index]  # only sends have nothing to write
+            self._free.append(whole)
+        self._done[k] = 1
+
+
+def require_ranks(transport: Transport, n_ranks: int) -> None:
+    """Raise unless the transport has `n_ranks` ranks.
+
+    Raises
+    ------
+    BackendError
+        Saying how to start them.
+    """
+    if transport.size != n_ranks:
+        raise BackendError(
+            f"{n_ranks} ranks are needed and {transport.size} are running; start them with mpirun -n {n_ranks} ..."
+        )
+
+
+def run_once(
+    transport: Transport, schedule: Schedule, values: NDArray[Any]
+) -> NDArray[Any]:
+    """Execute a schedule on this rank's input and return its output buffer.
+
+    Parameters
+    ----------
+    transport : Transport
+        Way to the other ranks, which call this too.
+    schedule : Schedule
+        What to execute.
+    values : array[n_elements]
+        Input of this rank.
+    """
+    execution = Execution(transport, schedule, len(values), str(np.asarray(values).dtype))
+    execution.load(values)
+    execution.run()
+    transport.synchronize()
+    return execution.result()

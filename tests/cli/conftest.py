@@ -1,0 +1,37 @@
+import json
+
+import pytest
+
+from commsim.cli import main
+
+
+class CommandLine:
+    """Runs the command line in this process; keeps what it printed."""
+
+    def __init__(self, capsys, folder):
+        self._capsys, self.folder = capsys, folder
+
+    def __call__(self, *argv):
+        try:
+            self.code = main([str(a) for a in argv])
+        except SystemExit as stop:
+            self.code = stop.code
+        self.out, self.err = self._capsys.readouterr()
+        return self
+
+    def results(self, *argv):
+        path = self.folder / "results.json"
+        assert self(*argv, "--json", path).code == 0, self.err
+        return json.loads(path.read_text())
+
+    def refuses(self, *argv):
+        self(*argv)
+        assert self.code == 2
+        assert len(self.err.strip().splitlines()) == 1, self.err
+        assert "Traceback" not in self.err
+        return self.err
+
+
+@pytest.fixture
+def commsim(capsys, tmp_path):
+    return CommandLine(capsys, tmp_path)

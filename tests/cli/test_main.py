@@ -1,0 +1,47 @@
+import subprocess
+import sys
+
+import pytest
+
+
+def test_help_lists_every_verb_without_importing_what_is_slow():
+    program = (
+        "import sys; sys.argv = ['commsim', '--help']\n"
+        "from commsim.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "slow = {'numpy', 'numba', 'torch', 'mpi4py', 'scipy', 'scapy', 'rich'} & set(sys.modules)\n"
+        "assert not slow, slow\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for verb in ("run", "topo", "schedule", "calibrate", "validate", "doctor"):
+        assert f"  {verb} " in done.stdout
+
+
+def test_help_of_a_verb_needs_no_kernels():
+    program = (
+        "import sys\nfrom commsim.cli import main\n"
+        "try: main(['run', '--help'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("argv", [["fly"], ["--fly"], ["run", "--fly"], ["topo", "fly"], ["topo"]])
+def test_an_unknown_word_is_one_line_and_exit_code_2(commsim, argv):
+    commsim.refuses(*argv)
+
+
+def test_the_version_is_printed(commsim):
+    assert commsim("--version").out.startswith("commsim ")
+    assert commsim.code == 0
+
+
+def test_a_reader_that_leaves_is_no_error():
+    done = subprocess.run(
+        f"{sys.executable} -m commsim schedule show ring_all_reduce --ranks 4 | head -1",
+        shell=True, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""

@@ -1,0 +1,176 @@
+import json
+
+import numpy as np
+import pytest
+
+STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
+
+
+def test_the_contract_of_json(commsim):
+    tree = commsim.results("run", "--topology", STAR, "-b", "1M", "-e", "4M", "-f", "2")
+    assert tree["schema"] == 1
+    assert tree["config"]["topology"] == STAR
+    assert [r["size_B"] for r in tree["results"]] == [2**20, 2**21, 2**22]
+    for r in tree["results"]:
+        assert r["collective"] == "ring_all_reduce"
+        np.testing.assert_allclose(r["time_s"], 6 * (2e-6 + r["size_B"] / 4 / 12.5e9), rtol=1e-9)
+        np.testing.assert_allclose(r["algbw_Bps"], r["size_B"] / r["time_s"], rtol=1e-12)
+        np.testing.assert_allclose(r["busbw_Bps"], r["algbw_Bps"] * 1.5, rtol=1e-12)
+        np.testing.assert_allclose(r["max_link_bytes"], 1.5 * r["size_B"], rtol=1e-12)
+
+
+def test_the_table_has_the_columns_of_nccl_tests_and_our_own(commsim):
+    commsim("run", "--topology", STAR, "-b", "1M", "-e", "1M")
+    header = next(line for line in commsim.out.splitlines() if "size(B)" in line).split()
+    assert header[:5] == ["size(B)", "count", "type", "redop", "root"]
+    assert "busiest_link" in header
+    row = commsim.out.splitlines()[2].split()
+    assert row[:5] == ["1048576", "262144", "float", "sum", "-1"]
+    assert len(row) == len(header)
+
+
+def test_collective_repeats_and_takes_parameters(commsim):
+    tree = commsim.results(
+        "run", "--topology", STAR, "--collective", "ring_all_gather", "--collective", "chain_broadcast:n_chunks=4"
+    )
+    assert [r["collective"] for r in tree["results"]] == ["ring_all_gather", "chain_broadcast"]
+    np.testing.assert_allclose(tree["results"][1]["time_s"], 3 * 2e-6 + 6 * 2**25 / 4 / 12.5e9, rtol=1e-9)
+
+
+def test_flags_without_effect_are_said_so(commsim):
+    assert "-n and -w: no effect" in commsim("run", "--topology", STAR, "-n", "20", "-w", "5").out
+    assert "--seed: no effect" in commsim("run", "--topology", STAR, "--routing", "spray", "--seed", "3").out
+    assert "no effect" not in commsim("run", "--topology", STAR, "-n", "3", "--start-jitter", "1ms").out
+
+
+def test_late_starters_are_seeded_and_reported_both_ways(commsim):
+    late = ("run", "--topology", STAR, "--start-jitter", "1ms", "--seed")
+    one, same, other = (commsim.results(*late, seed)["results"][0] for seed in (1, 1, 2))
+    assert one == same
+    assert one["time_s"] != other["time_s"]
+    assert 0 < one["time_from_last_start_s"] < one["time_s"]
+
+
+def test_iterations_with_jitter_give_a_median_and_percentiles(commsim):
+    row = commsim.results("run", "--topology", STAR, "--start-jitter", "1ms", "-n", "21")["results"][0]
+    assert row["n_samples"] == 21
+    assert row["p5_s"] <= row["time_s"] <= row["p95_s"]
+
+
+def test_overheads_of_messages_and_packets_are_paid(commsim):
+    base = ("run", "--topology", STAR, "-b", "4M", "-e", "4M", "--collective", "ring_reduce_scatter")
+    plain, o, gamma, header = (
+        commsim.results(*base, *more)["results"][0]["time_s"]
+        for more in ((), ("--overhead", "5us"), ("--reduce-rate", "1GB/s"), ("--payload", "1KiB", "--header", "64B"))
+    )
+    np.testing.assert_allclose(o - plain, 3 * 5e-6, rtol=1e-9)
+    np.testing.assert_allclose(gamma - plain, 3 * 2**20 / 1e9, rtol=1e-9)
+    np.testing.assert_allclose(header - plain, 3 * 2**20 / 1024 * 64 / 12.5e9, rtol=1e-9)
+
+
+def test_alpha_beta_warns_where_contention_decides(commsim):
+    network = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=100Gbps,oversubscription=4"
+    commsim("run", "--topology", network, "--placement", "spread", "--engine", "alpha-beta")
+    assert "contention is not modelled" in commsim.out
+
+
+def test_derived_groups_are_printed(commsim):
+    network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
+    commsim("run", "--topology", network, "--collective", "hierarchical_all_reduce")
+    assert "groups are the 2 racks, of 4 ranks each" in commsim.out
+
+
+def test_a_placement_file_and_a_network_file_are_read(commsim, tmp_path):
+    commsim("topo", "save", STAR, "-o", tmp_path / "net.toml")
+    (tmp_path / "where.json").write_text('{"placement": ["h3", "h1"]}')
+    row = commsim.results("run", "--topology", tmp_path / "net.toml", "--placement", tmp_path / "where.json",
+                          "--ranks", 2)["results"][0]  # fmt: skip
+    assert row["n_ranks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["--topology", "stra:n_hosts=4"], "did you mean star"),
+        (["--topology", "fat_tree:k=3"], "fat_tree needs an even k of at least 2, got k=3"),
+        (["--topology", "star:n_hosts=4,bandwidth=100Gb"], "100Gb"),
+        (["--topology", "star:n_hosts=4,bandwidth=100"], "unit"),
+        (["--topology", "star:n_hosts=x"], "n_hosts"),
+        (["--topology", "star:n_hosts=4,n_hosts=5"], "twice"),
+        (["--topology", "star"], "needs n_hosts"),
+        (["--topology", "nothing.toml"], "nothing.toml"),
+        (["--topology", STAR, "-b", "0"], "-b must be a whole number of bytes, at least 1"),
+        (["--topology", STAR, "-b", "2M", "-e", "1M"], "-e must not be smaller"),
+        (["--topology", STAR, "-f", "1"], "-f must be"),
+        (["--topology", STAR, "--ranks", "0"], "ranks must be"),
+        (["--topology", STAR, "--ranks", "-3"], "ranks must be"),
+        (["--topology", STAR, "--ranks", "5"], "4 hosts"),
+        (["--topology", STAR, "--ranks", "many"], "--ranks"),
+        (["--topology", STAR, "--collective", "rign_all_reduce"], "did you mean ring_all_reduce"),
+        (["--topology", STAR, "--collective", "chain_broadcast:root=4"], "root must be a rank 0..3"),
+        (["--topology", STAR, "--collective", "chain_broadcast:n_chunks=0"], "at least 1 chunk"),
+        (["--topology", STAR, "--engine", "magic"], "unknown engine"),
+        (["--topology", STAR, "--placement", "everywhere"], "unknown placement"),
+        (["--topology", STAR, "--start-jitter", "5"], "unit"),
+        (["--topology", STAR, "--payload", "1KiB"], "--payload changes nothing without --header"),
+        (["--topology", STAR, "--iters", "0"], "-n must be at least 1"),
+        (["--topology", STAR, "--json", "/nonexistent/x.json"], "cannot write"),
+        ([], "--topology"),
+    ],
+)
+def test_bad_input_gives_one_clear_line_and_exit_code_2(commsim, argv, what):
+    assert what in commsim.refuses("run", *argv)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"schema": 1, "schema": 1}', "appears twice"),
+        ("{", "net.json"),
+        ("[1]", "table"),
+        ('{"schema": 1, "nodes": [{"name": "a", "kind": "host"}], "links": [{"from": "a", "to": "b"}]}', "b"),
+        ("[" * 100_000, "net.json"),
+    ],
+)
+def test_a_bad_network_file_is_named(commsim, tmp_path, text, what):
+    path = tmp_path / "net.json"
+    path.write_text(text)
+    message = commsim.refuses("run", "--topology", path)
+    assert "net.json" in message
+    assert what in message
+
+
+def test_a_disconnected_network_names_the_pair(commsim, tmp_path):
+    nodes = [{"name": f"h{i}", "kind": "host"} for i in range(4)] + [
+        {"name": f"s{i}", "kind": "switch"} for i in (0, 1)
+    ]
+    links = [{"from": f"h{i}", "to": f"s{i // 2}", "bandwidth": "1Gbps", "latency": "1us", "both_ways": True}
+             for i in range(4)]  # fmt: skip
+    path = tmp_path / "net.json"
+    path.write_text(json.dumps({"schema": 1, "nodes": nodes, "links": links}))
+    message = commsim.refuses("run", "--topology", path)
+    assert "no path from h" in message
+    assert ("h0" in message or "h1" in message) == ("h2" in message or "h3" in message)
+
+
+def test_a_rank_on_a_switch_is_refused(commsim, tmp_path):
+    (tmp_path / "where.json").write_text('{"placement": ["h0", "switch0"]}')
+    commsim("topo", "save", STAR, "-o", tmp_path / "net.json")
+    switch = next(n["name"] for n in json.loads((tmp_path / "net.json").read_text())["nodes"] if n["kind"] == "switch")
+    (tmp_path / "where.json").write_text(json.dumps({"placement": ["h0", switch]}))
+    message = commsim.refuses("run", "--topology", STAR, "--placement", tmp_path / "where.json", "--ranks", 2)
+    assert "a switch; ranks sit on hosts" in message
+
+
+def test_a_refused_run_leaves_no_file(commsim, tmp_path):
+    commsim.refuses(
+        "run", "--topology", STAR, "--collective", "chain_broadcast:root=9", "--json", tmp_path / "out.json"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_npz_is_refused(commsim, tmp_path):
+    path = tmp_path / "net.npz"
+    commsim("topo", "save", STAR, "-o", path)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert "net.npz" in commsim.refuses("run", "--topology", path)

@@ -1,0 +1,46 @@
+import pytest
+
+
+def test_show_prints_hops_bytes_and_volume_per_rank(commsim):
+    tree = commsim.results("schedule", "show", "ring_all_reduce", "--ranks", 8, "--size", "1M")
+    assert tree["config"]["n_hops"] == 14
+    assert len(tree["results"]) == 8
+    for row in tree["results"]:
+        assert row["messages"] == 14
+        assert row["sent_B"] == row["received_B"] == pytest.approx(2 * 7 / 8 * 2**20)
+
+
+def test_list_names_every_collective_with_its_operation(commsim):
+    from collectives import COLLECTIVES
+
+    rows = commsim.results("schedule", "list")["results"]
+    assert [r["collective"] for r in rows] == list(COLLECTIVES)
+    assert {r["collective"]: r["operation"] for r in rows}["pairwise_all_to_all"] == "all_to_all"
+
+
+def test_check_says_how_it_was_proved(commsim):
+    assert commsim.results("schedule", "check", "ring_all_reduce", "--ranks", 8)["results"][0]["method"] == "exact"
+    row = commsim.results("schedule", "check", "ring_all_reduce", "--ranks", 100)["results"][0]
+    assert row["method"] == "fingerprint"
+    assert 0 < row["failure_probability"] < 1e-12
+
+
+def test_a_saved_schedule_is_shown_like_the_built_one(commsim, tmp_path):
+    commsim("schedule", "save", "ring_all_gather", "--ranks", 5, "-o", tmp_path / "ring.npz")
+    saved = commsim.results("schedule", "show", tmp_path / "ring.npz")["results"]
+    assert saved == commsim.results("schedule", "show", "ring_all_gather", "--ranks", 5)["results"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["show", "ring_all_reduce"], "--ranks"),
+        (["show", "ring_all_reduce", "--ranks", "0"], "at least 1 rank"),
+        (["show", "ring_all_reduce:x=1", "--ranks", "2"], "no parameter"),
+        (["show", "gone.npz"], "gone.npz"),
+        (["show", "ring_all_reduce", "--ranks", "4", "--size", "0"], "--size"),
+        (["save", "ring_all_reduce", "--ranks", "4", "-o", "ring.txt"], ".npz"),
+    ],
+)
+def test_bad_input_gives_one_clear_line(commsim, argv, what):
+    assert what in commsim.refuses("schedule", *argv)

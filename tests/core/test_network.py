@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.core.network import HOST, SWITCH, Network, both_ways, kinds, node_names
+
+pytestmark = pytest.mark.nojit
+
+
+def pair(**changes) -> Network:
+    """Two hosts on a switch, with one field changed."""
+    src, dst = both_ways([0, 1], [2, 2])
+    fields = {
+        "name": "pair",
+        "nodes": ("a", "b", "s"),
+        "kind": [HOST, HOST, SWITCH],
+        "src": src,
+        "dst": dst,
+        "bandwidth": 1e9,
+        "latency": 1e-6,
+    }
+    return Network(**fields | changes)
+
+
+def test_scalars_fill_all_links_and_nodes():
+    network = pair(loss=0.5, overhead=1e-6)
+    assert network.bandwidth.tolist() == [1e9] * 4
+    assert network.loss.tolist() == [0.5] * 4
+    assert network.buffer.tolist() == [np.inf] * 4
+    assert network.overhead.tolist() == [1e-6] * 3
+    assert network.gamma.tolist() == [0.0] * 3
+
+
+def test_switches_forward_and_hosts_aggregate_unless_told_otherwise():
+    assert pair().forwards.tolist() == [False, False, True]
+    assert pair().aggregates.tolist() == [True, True, False]
+    assert pair(forwards=True, aggregates=[False, False, True]).aggregates.tolist() == [False, False, True]
+
+
+def test_networks_are_compared_by_value():
+    assert pair() == pair()
+    assert hash(pair()) == hash(pair())
+    assert pair() != pair(latency=2e-6)
+    assert pair() != pair(routing="spray")
+
+
+def test_no_array_of_a_network_can_be_written():
+    with pytest.raises(ValueError, match="read-only"):
+        pair().bandwidth[0] = 1
+    with pytest.raises(AttributeError):
+        pair().name = "other"
+
+
+def test_links_are_named_by_their_ends_and_parallel_ones_are_numbered():
+    network = pair(src=[0, 0, 1, 0], dst=[2, 2, 2, 2])
+    assert [network.link_name(i) for i in range(4)] == ["a->s", "a->s#1", "b->s", "a->s#2"]
+
+
+def test_hosts_are_found_wherever_they_are():
+    assert pair(kind=[SWITCH, HOST, HOST]).hosts.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "a\nb"}, "the name of a network is printable text"),
+        ({"nodes": ("a", "a", "s")}, "pair: node name 'a' is used twice"),
+        ({"nodes": ("a", "", "s")}, "a node name is printable text, got ''"),
+        ({"nodes": ("a", "b\n", "s")}, "printable text"),
+        ({"nodes": ("a", 1, "s")}, "printable text, got 1"),
+        ({"kind": [SWITCH] * 3}, "at least one host"),
+        ({"kind": [HOST, HOST, 2]}, "node kinds are host, switch"),
+        ({"kind": [HOST, HOST, 256]}, "pair: kind must hold values that fit uint8, got 256"),
+        ({"kind": [HOST, HOST]}, r"pair: kind must have the shape \(3,\), got \(2,\)"),
+        ({"routing": "hot potato"}, "unknown routing 'hot potato'; known: ecmp, shortest, spray"),
+        ({"src": [0, 1, 2, 3]}, "a link ends at node 3 of 3"),
+        ({"src": [0, 1, 2, -1]}, "a link ends at node -1 of 3"),
+        ({"src": [0, 1, 2, 0.5]}, "src must hold values that fit int32, got 0.5"),
+        ({"src": [0, 1, 2, 2**32]}, "src must hold values that fit int32"),
+        ({"src": [2, 1, 2, 2]}, "link s->s joins a node to itself"),
+        ({"bandwidth": [1, 2, 0, 1]}, "link s->a needs a positive bandwidth, got 0.0"),
+        ({"bandwidth": np.inf}, "needs a positive bandwidth, got inf"),
+        ({"bandwidth": np.nan}, "needs a positive bandwidth, got nan"),
+        ({"bandwidth": [1, 2]}, "bandwidth must have the shape"),
+        ({"bandwidth": "1Gbps"}, "bandwidth must hold numbers"),
+        ({"latency": -1e-9}, "needs a latency of 0 or more"),
+        ({"latency": np.inf}, "needs a latency of 0 or more"),
+        ({"buffer": 0}, "needs a positive buffer"),
+        ({"buffer": np.nan}, "needs a positive buffer"),
+        ({"loss": 1.0}, r"needs a loss in \[0, 1\)"),
+        ({"loss": -0.1}, "needs a loss"),
+        ({"overhead": [0, -1, 0]}, "node b needs overhead >= 0, got -1.0"),
+        ({"recv_overhead": np.inf}, "node a needs recv_overhead >= 0"),
+        ({"gamma": np.nan}, "node a needs gamma >= 0"),
+        ({"forwards": [True] * 2}, "forwards must have the shape"),
+        ({"forwards": [0, 1, 2]}, "forwards must hold values that fit bool, got 2"),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name(changes, message):
+    with pytest.raises(InputError, match=message):
+        pair(**changes)
+
+
+def test_a_network_of_one_host_without_links_is_legal():
+    network = Network("one", ("a",), [HOST], [], [], 1.0, 0.0)
+    assert (network.n_nodes, network.n_links, network.bandwidth.shape) == (1, 0, (0,))
+
+
+def test_cables_are_links_both_ways_first_all_there_and_then_all_back():
+    src, dst = both_ways([0, 1], [2, 3])
+    assert (src.tolist(), dst.tolist()) == ([0, 1, 2, 3], [2, 3, 0, 1])
+    assert src.dtype == dst.dtype == np.int32
+
+
+def test_names_and_kinds_of_nodes_come_in_the_order_given():
+    assert node_names(h=2, leaf=1) == ("h0", "h1", "leaf0")
+    assert kinds(2, 1).tolist() == [HOST, HOST, SWITCH]

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.core.errors import InputError
+from commsim.core.network import HOST, SWITCH, Network
+from commsim.core.placement import STRATEGIES, Placement, place, racks
+from topologies.leaf_spine import leaf_spine
+from topologies.ring import ring
+from topologies.star import star
+
+pytestmark = pytest.mark.nojit
+
+
+@settings(deadline=None, max_examples=50)
+@given(n_leaves=st.integers(1, 5), per_leaf=st.integers(1, 5), seed=st.integers(0, 9), data=st.data())
+def test_every_strategy_puts_every_rank_on_a_host_of_its_own(n_leaves, per_leaf, seed, data):
+    network = leaf_spine(n_leaves, 2, per_leaf)
+    n = data.draw(st.integers(1, n_leaves * per_leaf))
+    for strategy in STRATEGIES:
+        place(network, n, strategy, seed).check(network, n)
+
+
+def test_packed_takes_the_hosts_in_order():
+    assert place(leaf_spine(3, 1, 4), 6).nodes.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_spread_deals_the_racks_in_turn():
+    assert place(leaf_spine(3, 1, 3), 9, "spread").nodes.tolist() == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+
+
+def test_spread_goes_on_when_a_small_rack_is_full():
+    network = Network("uneven", tuple("abcdst"), [HOST] * 4 + [SWITCH] * 2, [0, 1, 2, 3], [4, 5, 5, 5], 1.0, 0.0)
+    assert place(network, 4, "spread").nodes.tolist() == [0, 1, 2, 3]
+    assert racks(network).tolist() == [0, 1, 1, 1]
+
+
+def test_a_host_without_a_switch_is_a_rack_of_its_own():
+    assert racks(ring(3)).tolist() == [0, 1, 2]
+
+
+def test_a_host_on_two_switches_is_in_the_rack_of_its_first_link():
+    network = Network("dual", tuple("abst"), [HOST] * 2 + [SWITCH] * 2, [0, 0, 1, 1], [3, 2, 2, 3], 1.0, 0.0)
+    assert racks(network).tolist() == [0, 1]
+
+
+def test_random_depends_on_the_seed_only():
+    network = star(50)
+    assert place(network, 20, "random", 1) == place(network, 20, "random", 1)
+    assert place(network, 20, "random", 1) != place(network, 20, "random", 2)
+    assert set(place(network, 50, "random").nodes.tolist()) == set(range(50))
+
+
+@pytest.mark.parametrize("n", [0, -1, 5])
+def test_more_ranks_than_hosts_or_none_are_refused(n):
+    with pytest.raises(InputError, match=rf"ranks must be 1\.\.4 \(star:.* has 4 hosts\), got {n}"):
+        place(star(4), n)
+
+
+def test_an_unknown_strategy_lists_the_known_ones():
+    with pytest.raises(InputError, match="unknown placement 'tight'; known: packed, spread, random"):
+        place(star(4), 2, "tight")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "n_ranks", "n_helpers", "message"),
+    [
+        ([0, 1], 3, 0, "placement has 2 participants, the collective 3 ranks and 0 helpers"),
+        ([0, 5], 2, 0, r"placement names node 5, star:.* has nodes 0\.\.4"),
+        ([0, -1], 2, 0, "placement names node -1"),
+        ([0, 4], 2, 0, "rank 1 is placed on switch0, a switch; ranks sit on hosts"),
+        ([0, 1, 0], 3, 0, "ranks 0, 2 share node h0; a host takes one rank"),
+        ([0, 1, 4], 2, 1, "helper 0 is placed on switch0, which cannot aggregate"),
+    ],
+)
+def test_a_placement_that_the_network_cannot_take_is_refused(nodes, n_ranks, n_helpers, message):
+    with pytest.raises(InputError, match=message):
+        Placement(nodes).check(star(4), n_ranks, n_helpers)
+
+
+def test_a_helper_sits_beside_a_rank_or_on_a_switch_that_aggregates():
+    Placement([0, 1, 0]).check(star(4), 2, 1)
+    src, dst = [0, 1], [1, 0]
+    network = Network("x", ("a", "s"), [HOST, SWITCH], src, dst, 1.0, 0.0, aggregates=[True, True])
+    Placement([0, 1]).check(network, 1, 1)
+
+
+@pytest.mark.parametrize("nodes", [[], [[0, 1]], 3])
+def test_a_placement_is_a_list_of_at_least_one_node(nodes):
+    with pytest.raises(InputError, match="a placement is a list of at least one node"):
+        Placement(nodes)
+
+
+def test_a_placement_of_fractions_is_refused():
+    with pytest.raises(InputError, match=r"placement must hold values that fit int32, got 1\.5"):
+        Placement([0, 1.5])
+
+
+def test_placements_are_compared_by_value():
+    assert Placement(np.array([1, 2])) == Placement([1, 2])
+    assert len({Placement([1, 2]), Placement([1, 2]), Placement([2, 1])}) == 2

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from commsim.core.errors import InputError
+from switch_model.quantize import block_exponents, dequantize, error_bound, quantize, scale
+
+pytestmark = pytest.mark.nojit
+vectors = hnp.arrays(
+    np.float32,
+    st.tuples(st.integers(1, 8), st.integers(1, 40)),
+    elements=st.floats(-(2.0**60), 2.0**60, width=32, allow_subnormal=False),
+)
+
+
+@settings(deadline=None)
+@given(workers=vectors, block=st.integers(1, 16))
+def test_the_sum_is_within_the_bound_and_never_overflows(workers, block):
+    n = len(workers)
+    exponents = np.max([block_exponents(w, block) for w in workers], axis=0)
+    integers = np.array([quantize(w, exponents, block, n) for w in workers], np.int64)
+    total = integers.sum(axis=0)
+    assert (np.abs(total) < 2**31).all()
+    exact = workers.astype(np.float64).sum(axis=0)
+    bound = np.repeat(error_bound(exponents, n), block)[: workers.shape[1]]
+    got = dequantize(total.astype(np.int32), exponents, block, n)
+    assert (np.abs(got - exact) <= bound + np.spacing(np.abs(got)) / 2 + 1e-12 * np.abs(exact)).all()
+
+
+@settings(deadline=None)
+@given(values=vectors, block=st.integers(1, 16))
+def test_the_exponent_is_the_least_that_holds_the_block(values, block):
+    row = values[0]
+    exponents = block_exponents(row, block)
+    for b, e in enumerate(exponents):
+        largest = np.abs(row[b * block : (b + 1) * block]).max()
+        assert largest < 2.0**e
+        assert largest >= 2.0 ** (e - 1) or largest <= np.finfo(np.float32).smallest_normal
+
+
+def test_one_worker_uses_the_whole_range():
+    assert scale([0], 1)[0] == 2**31 - 1
+    assert quantize(np.float32([0.5, -0.5]), [0], 2, 1).tolist() == [2**30, -(2**30)]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused_and_named(bad):
+    with pytest.raises(InputError, match="element 1 is"):
+        block_exponents([1.0, bad], 2)
+
+
+def test_a_value_above_the_agreed_exponent_is_refused():
+    with pytest.raises(InputError, match="overflow"):
+        quantize(np.float32([4.0]), [0], 1, 2)
