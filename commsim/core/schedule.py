@@ -189,13 +189,15 @@ class Schedule(Value):
         rows = out.reshape(len(repetitions), len(block.body))
         rows[:] = block.body
         since = (repetitions - repetitions[0])[:, np.newaxis]
-        rows["hop"] += (hop + since * block.n_hops).astype(np.int32)
-        rows["stage"] += (stage + since * block.n_fences).astype(np.int32)
+        for field, begin, each in (("hop", hop, block.n_hops), ("stage", stage, block.n_fences)):
+            if begin or each:
+                rows[field] += (begin + since * each).astype(np.int32)
         for field, step in zip(STEPPED, block.step, strict=True):
-            if step:
-                shift = ((repetitions + block.first) * step)[:, np.newaxis]
-                moved = rows[field] ^ shift if block.xor else (rows[field] + shift) % self._modulus(field, rows)
-                rows[field] = moved
+            if not step:
+                continue
+            moved = block.body[field].astype(np.int64)
+            shift = ((repetitions + block.first) * step)[:, np.newaxis]
+            rows[field] = moved ^ shift if block.xor else (moved + shift) % self._modulus(field, block.body)
         return out
 
     def _modulus(self, field: str, transfers: Transfers) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -79,22 +80,33 @@ class ThreadTransport:
     def irecv(self, array: np.ndarray, peer: int, tag: int) -> Any:
         # A real library may write into a posted buffer at any moment, so what stands there is destroyed at once.
         array[:] = -77
-        handle = ["receive", array, (peer, self.rank, tag), False]
-        self.posted[peer, tag].append(handle)
-        return handle
+        arrived = threading.Event()
+        self.posted[peer, tag].append((array, arrived))
+        return ("receive", arrived)
 
     def wait(self, handle: Any) -> None:
-        if handle[0] == "send":
-            assert handle[1].wait(TIMEOUT), "a send was never received"
-            return
-        pending = self.posted[handle[2][0], handle[2][2]]
-        while not handle[3]:  # messages of one line belong to receives in the order of posting
-            first = pending.pop(0)
-            data, taken = self.world.line(first[2]).get(timeout=TIMEOUT)
-            assert len(data) == len(first[1])
-            first[1][:] = data
-            first[3] = True
-            taken.set()
+        deadline = time.monotonic() + TIMEOUT
+        while not handle[1].is_set():
+            if not self._progress():
+                time.sleep(1e-5)
+            assert time.monotonic() < deadline, f"rank {self.rank}: a {handle[0]} never completed"
+            if self.world.wall.broken:
+                raise RuntimeError("another rank failed")
+
+    def _progress(self) -> bool:
+        """Match what has been sent with the posted receives, in the order of posting, as a library does in any wait."""
+        moved = False
+        for (peer, tag), waiting in self.posted.items():
+            line = self.world.line((peer, self.rank, tag))
+            while waiting and not line.empty():
+                data, taken = line.get_nowait()
+                array, arrived = waiting.pop(0)
+                assert len(data) == len(array)
+                array[:] = data
+                taken.set()
+                arrived.set()
+                moved = True
+        return moved
 
     def synchronize(self) -> None:
         pass
