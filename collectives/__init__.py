@@ -14,13 +14,19 @@ from typing import Any, ParamSpec
 from commsim.core.errors import InputError
 from commsim.core.registry import Registry
 from commsim.core.schedule import Schedule
+from commsim.core.spec import check_arguments
 
 P = ParamSpec("P")
 COLLECTIVES: Registry[Schedule] = Registry("collective", __name__)
 
+MAX_RANKS, MAX_CHUNKS = 2**20, 2**22
+
 
 def collective(
-    operation: str, *, cost: Callable[..., float] | None = None
+    operation: str,
+    *,
+    cost: Callable[..., float] | None = None,
+    bounds: Callable[..., tuple[float, float]] | None = None,
 ) -> Callable[[Callable[P, Schedule]], Callable[P, Schedule]]:
     """Register a collective under its own name.
 
@@ -30,6 +36,8 @@ def collective(
         What it implements; decides the post-condition and the bus-bandwidth factor.
     cost : callable, optional
         ``cost(n_ranks, size, link, **parameters)``: the docstring's closed form, in seconds, alone on a star.
+    bounds : callable, optional
+        The same for a lower and an upper bound, where there is no closed form.
     """
 
     def decorate(build: Callable[P, Schedule]) -> Callable[P, Schedule]:
@@ -37,24 +45,28 @@ def collective(
         def named(*args: P.args, **kwargs: P.kwargs) -> Schedule:
             bound = inspect.signature(build).bind(*args, **kwargs)
             bound.apply_defaults()
-            _check_arguments(build.__name__, bound.arguments)
+            check_arguments(build, bound.arguments)
+            _check_ranges(build.__name__, bound.arguments)
             root = bound.arguments.get("root", 0)
-            return dataclasses.replace(
-                build(*args, **kwargs), name=build.__name__, operation=operation, root=root
-            )
+            return dataclasses.replace(build(*args, **kwargs), name=build.__name__, operation=operation, root=root)
 
-        COLLECTIVES.add(named, operation=operation, cost=cost)
+        COLLECTIVES.add(named, operation=operation, cost=cost, bounds=bounds)
         return named
 
     return decorate
 
 
-def _check_arguments(name: str, arguments: dict[str, Any]) -> None:
+def _check_ranges(name: str, arguments: dict[str, Any]) -> None:
     """Refuse what no collective can take, before a builder trips over it."""
     n_ranks = arguments["n_ranks"]
     if n_ranks < 1:
         raise InputError(f"{name} needs at least 1 rank, got n_ranks={n_ranks}")
+    if n_ranks > MAX_RANKS:
+        raise InputError(f"{name} is built for at most {MAX_RANKS} ranks, got n_ranks={n_ranks}")
     if not 0 <= arguments.get("root", 0) < n_ranks:
         raise InputError(f"{name}: root must be a rank 0..{n_ranks - 1}, got {arguments['root']}")
-    if arguments.get("n_chunks") is not None and arguments["n_chunks"] < 1:
-        raise InputError(f"{name} needs at least 1 chunk, got n_chunks={arguments['n_chunks']}")
+    n_chunks = arguments.get("n_chunks")
+    if n_chunks is not None and n_chunks < 1:
+        raise InputError(f"{name} needs at least 1 chunk, got n_chunks={n_chunks}")
+    if n_chunks is not None and n_chunks > MAX_CHUNKS:
+        raise InputError(f"{name} is built for at most {MAX_CHUNKS} chunks, got n_chunks={n_chunks}")

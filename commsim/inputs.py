@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from collectives import COLLECTIVES
 from topologies import TOPOLOGIES
+from topologies.hosts.load import is_machine, load_machine
+from topologies.presets import PRESETS
 
+from .core.attach import attach_machines
 from .core.errors import InputError
 from .core.network import Network
 from .core.placement import STRATEGIES, Placement, place
@@ -16,28 +22,38 @@ from .core.store import SUFFIXES, read_network, read_placement, read_schedule
 
 
 def load_network(text: str) -> Network:
-    """Build ``name:key=value,...`` from the registered topologies, or read a .toml, .json or .npz file.
+    """Build what `text` names, or read a .toml, .json or .npz file.
 
     Parameters
     ----------
     text : str
-        What the user wrote. It is a path when it ends with one of the three suffixes.
+        What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
+        ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric; or a path, when it ends with .toml, .json or
+        .npz, or with .xml or .txt for one machine.
 
     Raises
     ------
     InputError
-        If the topology is unknown, an argument is wrong, or the file does not hold a network.
+        If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
-    if Path(text).suffix in SUFFIXES:
+    if Path(text).suffix in SUFFIXES and (Path(text).exists() or "@" not in text):
         return read_network(text)
+    machine, at, fabric = text.partition("@")
+    if at:
+        joined = attach_machines(load_network(fabric), load_machine(machine))
+        return dataclasses.replace(joined, name=text)
+    if is_machine(text):
+        return load_machine(text)
     name, raw = split_spec(text)
+    if name in PRESETS:
+        return PRESETS[name].build(raw)
     if name not in TOPOLOGIES and (Path(text).exists() or "/" in name):
         raise InputError(f"{text}: a network file ends with {', '.join(SUFFIXES)}")
     build = TOPOLOGIES[name].build
     return build(**read_arguments(build, raw))
 
 
-def load_placement(text: str, network: Network, n_participants: int, seed: int = 0) -> Placement:
+def load_placement(text: str, network: Network, n_participants: int, seed: int = 0, *, n_helpers: int = 0) -> Placement:
     """Place by a named strategy, or as a .toml, .json or .npz file says.
 
     Parameters
@@ -50,6 +66,8 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
         How many ranks and helpers there are.
     seed : int
         Of the random strategy.
+    n_helpers : int
+        How many of the participants, the last ones, are helpers; as in :func:`commsim.core.placement.place`.
 
     Raises
     ------
@@ -60,7 +78,7 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
         if text not in STRATEGIES:
             files = f"a file that ends with {', '.join(SUFFIXES)}"
             raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
-        return place(network, n_participants, text, seed)
+        return place(network, n_participants, text, seed, n_helpers=n_helpers)
     placement = read_placement(text, network)
     if len(placement.nodes) != n_participants:
         raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
@@ -84,8 +102,20 @@ def load_schedule(text: str, n_ranks: int | None = None) -> Schedule:
     """
     if Path(text).suffix in SUFFIXES:
         return read_schedule(text)
+    build, parameters = read_collective(text, n_ranks)
+    return build(n_ranks, **parameters)
+
+
+def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Schedule], dict[str, Any]]:
+    """Read ``name:key=value,...`` as the function that builds the collective, and its parameters.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong, or the number of ranks is missing.
+    """
     name, raw = split_spec(text)
     build = COLLECTIVES[name].build
     if n_ranks is None:
         raise InputError(f"{name} needs a number of ranks: --ranks N")
-    return build(n_ranks, **read_arguments(build, raw, given=("n_ranks", "groups")))
+    return build, read_arguments(build, raw, given=("n_ranks", "groups"))

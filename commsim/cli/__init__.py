@@ -11,7 +11,8 @@ from typing import NoReturn
 
 VERBS = {
     "run": "predict how long collectives take on a network",
-    "topo": "list, show and save topologies",
+    "topo": "list, show, check and save topologies",
+    "presets": "list and show machines and networks that exist",
     "schedule": "list, show, check and save schedules",
     "calibrate": "measure this machine under mpirun, and write it down as a network",
     "validate": "run schedules for real under mpirun, beside the prediction",

@@ -1,4 +1,4 @@
-"""``commsim topo``: list, show and save topologies."""
+"""``commsim topo``: list, show, check and save topologies."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from .table import print_facts, print_table, write_results
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|save")
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save")
     listing = verbs.add_parser("list", help="the topologies, with their parameters")
     show = verbs.add_parser("show", help="counts, link rates, bisection bandwidth, diameter, oversubscription")
     save = verbs.add_parser("save", help="write a network to a file that can be edited")
-    for one in (show, save):
+    check = verbs.add_parser("check", help="errors with their line, bisection bandwidth, bounds on collectives")
+    for one in (show, check, save):
         one.add_argument("topology", metavar="NAME:key=value,...|FILE")
-    for one in (listing, show):
+    for one in (listing, show, check):
         one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     save.add_argument("-o", "--output", required=True, metavar="FILE", help=".toml, .json or .npz")
 
 
 def main(args: argparse.Namespace) -> int:
     """Do what was asked for."""
-    return {"list": _list, "show": _show, "save": _save}[args.what](args)
+    from .topo_check import check
+
+    return {"list": _list, "show": _show, "check": check, "save": _save}[args.what](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -43,7 +46,9 @@ def _list(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from commsim.core.bisection import HALVES, bisection_bandwidth
+    from commsim.core.locality import locality_levels
     from commsim.core.network_metrics import measure
+    from commsim.core.node_kind import KINDS, PLURALS
     from commsim.inputs import load_network
 
     network = load_network(args.topology)
@@ -51,9 +56,10 @@ def _show(args: argparse.Namespace) -> int:
     bisection = bisection_bandwidth(network)
     facts = {
         "name": network.name,
-        "nodes": ", ".join(f"{n} {kind}{'es' if kind == 'switch' else 's'}" for kind, n in metrics.counts.items()),
+        "nodes": ", ".join(f"{n} {PLURALS[KINDS.index(kind)] if n > 1 else kind}" for kind, n in metrics.counts.items()),
         "links": f"{network.n_links} directed",
         "routing": network.routing,
+        "locality": ", ".join(f"{level.group.max() + 1} {level.name}s" for level in locality_levels(network)),
         "tiers": ", ".join(f"{n} at {tier}" for tier, n in enumerate(metrics.tier_sizes)),
         "degree": ", ".join(f"{kind} {low}..{high}" for kind, (low, high) in metrics.degrees.items()),
         "diameter": ("" if metrics.is_exact else "at least ") + f"{metrics.diameter} links",

@@ -160,12 +160,12 @@ class Program:
         hop = np.empty(np.broadcast_shapes(*(np.shape(c) for c in columns.values())), TRANSFER)
         for field, column in columns.items():
             hop[field] = column
-        self._hops.append(hop.ravel())
+        if hop.size:
+            self._hops.append(hop.ravel())
 
     def _close(self, times: int, first: int, step: tuple[int, int, int, int], xor: bool) -> None:
         """Turn the hops written since the last block into a block."""
-        hops = [h for h in self._hops if h.size]
-        if times > 0 and (hops or self._fences):
-            body = np.concatenate(hops) if hops else np.empty(0, TRANSFER)
+        if times > 0 and (self._hops or self._fences):
+            body = np.concatenate(self._hops) if self._hops else np.empty(0, TRANSFER)
             self._blocks.append(Block(body, len(self._hops), self._fences, times, first, step, xor))
         self._hops, self._fences = [], 0

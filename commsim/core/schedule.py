@@ -93,7 +93,7 @@ class Schedule(Value):
     Raises
     ------
     ScheduleError
-        If a transfer names a participant or a chunk that does not exist.
+        If a transfer names a participant or a chunk that does not exist, or program order is broken.
     """
 
     name: str
@@ -182,9 +182,7 @@ class Schedule(Value):
             stage += block.n_fences * block.times
         return out
 
-    def _expand(
-        self, block: Block, repetitions: NDArray[np.int64], hop: int, stage: int, out: Transfers
-    ) -> Transfers:
+    def _expand(self, block: Block, repetitions: NDArray[np.int64], hop: int, stage: int, out: Transfers) -> Transfers:
         """Write the given repetitions of a block to `out`, the first one starting at `hop` and `stage`."""
         rows = out.reshape(len(repetitions), len(block.body))
         rows[:] = block.body
@@ -210,6 +208,10 @@ def _check_block(schedule: Schedule, block: Block) -> None:
     """Raise unless every repetition stays inside the participants and buffers."""
     if block.times < 1:
         raise ScheduleError(f"{schedule.name}: a block repeats at least once, got {block.times}")
+    for field, limit in (("hop", block.n_hops), ("stage", block.n_fences + 1)):
+        column = block.body[field]
+        if column.size and (column[0] < 0 or column[-1] >= limit or (np.diff(column) < 0).any()):
+            raise ScheduleError(f"{schedule.name}: {field} must rise from 0 to at most {limit - 1} within a block")
     step = dict(zip(STEPPED, block.step, strict=True))
     for end in ("src", "dst"):
         who = block.body[end]
@@ -221,7 +223,8 @@ def _check_block(schedule: Schedule, block: Block) -> None:
         raise ScheduleError(f"{schedule.name}: count must be at least 1, got {block.body['count'].min()}")
     for chunk, buffer in (("src_chunk", "src_buffer"), ("dst_chunk", "dst_buffer")):
         sizes = np.array([schedule.n_chunks, schedule.n_chunks, schedule.n_scratch])[block.body[buffer]]
-        bad_rows = np.flatnonzero((block.body[chunk] < 0) | (block.body[chunk] + block.body["count"] > sizes))
+        behind = block.body[chunk] + block.body["count"].astype(np.int64)  # 32 bits could overflow in a damaged file
+        bad_rows = np.flatnonzero((block.body[chunk] < 0) | (behind > sizes))
         if bad_rows.size:
             t = block.body[bad_rows[0]]
             raise ScheduleError(
@@ -233,20 +236,27 @@ def _check_block(schedule: Schedule, block: Block) -> None:
 
 
 def _aligned(schedule: Schedule, block: Block) -> bool:
-    """Whether messages of several chunks start and step by whole messages, so that none can wrap around."""
-    if block.xor:
-        return False
+    """Whether it is plain that no repetition leaves a buffer, without looking at each one.
+
+    Exclusive or with numbers below a power of two stays below it; and messages of several chunks cannot wrap around
+    when they start and step by whole messages.
+    """
     count = block.body["count"]
-    whole = (schedule.n_chunks % count == 0).all() and not schedule.n_scratch
+    if schedule.n_scratch:
+        return False
+    if block.xor:
+        last = block.first + block.times - 1
+        sizes = (schedule.n_ranks, schedule.n_ranks, schedule.n_chunks, schedule.n_chunks)
+        within = all(not s or (n & (n - 1) == 0 and 0 < s * last < n) for s, n in zip(block.step, sizes, strict=True))
+        return within and block.first >= 0 and bool((count == 1).all())
     return bool(
-        whole
+        (schedule.n_chunks % count == 0).all()
         and all((block.body[c] % count == 0).all() for c in ("src_chunk", "dst_chunk"))
         and all((s % count == 0).all() for s in block.step[2:])
     )
 
 
 def _check_every_repetition(schedule: Schedule, block: Block) -> None:
-    alone = Block(block.body, block.n_hops)
     for i in range(block.times):
         moved = schedule._expand(block, np.array([i]), 0, 0, np.empty(len(block.body), TRANSFER))
-        _check_block(schedule, Block(moved, alone.n_hops))
+        _check_block(schedule, Block(moved, block.n_hops, block.n_fences))

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.registry import Entry
 from commsim.core.result import Result
 
-from .flow import FlowTimes, job_results, payload
+from .flow import FlowTimes, job_results, not_negative, payload
 from .flow_plan import FlowPlan
 from .flow_state import TRANSFER_ROW
 
@@ -47,7 +47,7 @@ def simulate_alpha_beta(
     transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
     transfer["wire"], transfer["waiting"], transfer["op"] = plan.wire_of, plan.waiting, plan.op
     transfer["bytes"] = (wire or Wire()).on_wire(payload(plan, sizes))
-    starts = np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants)
+    starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     wires = plan.wire.copy()
     wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     critical_path(transfer, wires, plan.queue, plan.successors, plan.ends, wire_costs(plan), plan.n_participants)

@@ -58,6 +58,8 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
 
     Raises
     ------
+    InputError
+        If a payload or a start is negative or not finite.
     PhysicsError
         If the result contradicts capacity or causality: our bug.
     """
@@ -68,9 +70,9 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
     announce(simulate)
     transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
     transfer["wire"], transfer["waiting"], transfer["op"] = plan.wire_of, plan.waiting, plan.op
-    transfer["bytes"] = (wire or Wire()).on_wire(n_bytes)
+    transfer["bytes"] = (wire or Wire()).on_wire(not_negative("payload", n_bytes))
     wires, slot, entry, resource = plan.wire.copy(), plan.slot.copy(), plan.entry.copy(), plan.resource.copy()
-    starts = np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants)
+    starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     several = len({job.priority for job in plan.jobs}) > 1
     n_done, n_events = simulate(transfer, wires, slot, entry, resource, plan.queue, plan.successors, several)
@@ -123,9 +125,24 @@ def simulate_flows(
     InputError
         If a size is not positive and finite.
     """
-    starts = np.broadcast_to(np.asarray(starts, np.float64), plan.n_participants)
+    starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     times = play(plan, payload(plan, sizes), starts=starts, wire=wire)
     return job_results(plan, times, sizes, starts, trace, engine="flow")
+
+
+def not_negative(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return `values` as floats; the kernels trust that none is negative or not finite.
+
+    Raises
+    ------
+    InputError
+        If one is.
+    """
+    array = np.asarray(values, np.float64)
+    good = (array >= 0) & np.isfinite(array)
+    if not good.all():
+        raise InputError(f"{name} must be 0 or more and finite, got {array[~good][0]}")
+    return array
 
 
 def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:

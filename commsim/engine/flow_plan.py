@@ -116,8 +116,10 @@ def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = N
     Raises
     ------
     InputError
-        If a placement does not fit, or two participants that must talk have no path.
+        If there is no job, a placement does not fit, or two participants that must talk have no path.
     """
+    if not jobs:
+        raise InputError("a plan needs at least one job, got none")
     from commsim.core.dependencies_kernel import WRITE_AFTER_READ, counting_order, successor_rows
 
     parts = [_job_tables(network, job) for job in jobs]
@@ -215,7 +217,7 @@ def _slots(
     slot["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_wire], 2)
 
     resource = np.zeros(n_links + network.n_nodes + len(capped), RESOURCE_ROW)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time
         resource["capacity"] = np.concatenate((network.bandwidth, 1 / network.gamma, cap[capped]))
     resource["head"] = -1
     return slot, entry, resource

@@ -34,6 +34,10 @@ def check_physics(plan: FlowPlan, times: FlowTimes) -> None:
 
     if not len(times.done):
         return
+    for name in ("bytes_on_wire", "start", "sent", "done"):  # else NaN would pass every comparison below
+        bad = np.flatnonzero(~np.isfinite(getattr(times, name)))
+        if bad.size:
+            raise PhysicsError(f"transfer {bad[0]} has {name} = {getattr(times, name)[bad[0]]}")
     span = times.done.max() - times.start.min()
     slack = SLACK * max(span, abs(times.done.max()))
     busy = link_bytes(plan, times) / plan.network.bandwidth

@@ -66,11 +66,11 @@ def heap_fix(heap: NDArray[np.int32], n: int, slot: NDArray[Any], s: int, finish
 
 @kernel
 def push_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int, at: float, what: int) -> int:
-    """Insert an event into the heap of `n`; return how many there are."""
+    """Insert an event into the heap of `n`; return how many there are. Equal times come out by code."""
     place = n
     while place > 0:
         parent = (place - 1) // 2
-        if time[parent] <= at:
+        if time[parent] < at or (time[parent] == at and code[parent] <= what):
             break
         time[place], code[place] = time[parent], code[parent]
         place = parent
@@ -88,9 +88,10 @@ def pop_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int) -> int
         child = 2 * place + 1
         if child >= n:
             break
-        if child + 1 < n and time[child + 1] < time[child]:
-            child += 1
-        if time[child] >= at:
+        other = child + 1
+        if other < n and (time[other] < time[child] or (time[other] == time[child] and code[other] < code[child])):
+            child = other
+        if time[child] > at or (time[child] == at and code[child] >= what):
             break
         time[place], code[place] = time[child], code[child]
         place = child

@@ -12,6 +12,7 @@ Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2 (progressi
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -194,12 +195,15 @@ def _component(
     while k < n_reached:
         r = reached[k]
         k += 1
-        free = resource[r]["capacity"]
+        # What the slots below leave over is added up in whole units of 2^-61 of the capacity, rounded up to a power of
+        # two: sums of floats would depend on the order of the list, and that on the order of the jobs.
+        unit = math.ldexp(1.0, math.frexp(resource[r]["capacity"])[1] - 61)
+        taken = 0
         e = resource[r]["head"]
         while e >= 0:
             s = entry[e]["slot"]
             if NEW != slot[s]["level"] < lowest:
-                free -= slot[s]["level"] * slot[s]["weight"] * entry[e]["share"]
+                taken += int(slot[s]["level"] * slot[s]["weight"] * entry[e]["share"] / unit)
             elif slot[s]["component"] != solve:
                 slot[s]["component"] = solve
                 slot[s]["state"] = WAITING
@@ -213,7 +217,7 @@ def _component(
                         reached[n_reached] = q
                         n_reached += 1
             e = entry[e]["next"]
-        resource[r]["free"] = max(free, 0.0)
+        resource[r]["free"] = max(resource[r]["capacity"] - taken * unit, 0.0)
     return n_members, n_reached
 
 

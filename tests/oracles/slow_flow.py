@@ -117,9 +117,7 @@ def _message(
         receiving = [(dict(last), network.recv_overhead[dst] * _alone(last, capacity))]
     if t["op"] == REDUCE and network.gamma[dst]:
         receiving.append(({("unit", dst): 1.0}, n_bytes))
-    return Message(
-        wire, 0.0, float(route.latency[0]), job.weight, job.priority, sending, receiving, set(), set()
-    )
+    return Message(wire, 0.0, float(route.latency[0]), job.weight, job.priority, sending, receiving, set(), set())
 
 
 def _alone(links: dict[Any, float], capacity: dict[Hashable, float]) -> float:

@@ -1,0 +1,158 @@
+"""What a run reports, the faults of other simulators that must not be ours, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from flow_cases import Case
+from flow_networks import cabled, message, on_star, star_of, table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_flow import simulate
+
+from collectives import COLLECTIVES
+from collectives.ring import ring_all_reduce
+from commsim.core.cost import LogGP, Wire
+from commsim.core.errors import InputError, RoutingError
+from commsim.core.network import Network
+from commsim.core.placement import Placement, place
+from commsim.engine.flow import payload, play, simulate_flows
+from commsim.engine.flow_plan import Job, plan_flows
+from topologies.leaf_spine import leaf_spine
+from topologies.ring import ring
+
+LINK = LogGP(L=2e-6, o=1e-6, B=1e9, gamma=1e-10)
+
+
+@pytest.mark.nojit
+def test_one_rank_takes_no_time() -> None:
+    result = on_star(ring_all_reduce(1), 1e9, LINK)
+    assert (result.time, result.time_from_last_start, result.bytes_on_wire) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.nojit
+def test_late_starters_are_counted_from_the_first_and_from_the_last_start() -> None:
+    # The first of two ranks waits 5 s for the other; only then do they exchange and reduce, each half of the vector.
+    alone = on_star(ring_all_reduce(2), 1e6, LINK)
+    late = on_star(ring_all_reduce(2), 1e6, LINK, starts=[3.0, 8.0])
+    assert late.time_from_last_start == pytest.approx(alone.time, rel=1e-6)
+    assert late.time == pytest.approx(5.0 + alone.time, rel=1e-12)
+    assert alone.time == alone.time_from_last_start
+
+
+def test_a_transfer_needs_only_its_own_two_ends_to_have_started() -> None:
+    # In a broadcast along 0 -> 1 -> 2 the first message goes while rank 2 is still away.
+    result = on_star(COLLECTIVES["chain_broadcast"].build(3, 1), 1e9, LogGP(B=1e9), starts=[0, 0, 9.0], trace=True)
+    assert result.trace is not None
+    assert result.trace.start.tolist() == [0.0, 9.0]
+
+
+@settings(deadline=None, max_examples=20)
+@given(n_ranks=st.integers(2, 6), seed=st.integers(0, 999))
+def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> None:
+    network = star_of(n_ranks, LINK)
+    jobs = (Job(ring_all_reduce(n_ranks), place(network, n_ranks)),)
+    case = Case(network, jobs, (1e6,), tuple(np.random.default_rng(seed).uniform(0, 1e-3, n_ranks)), "ecmp", 0)
+    plan = plan_flows(network, jobs)
+    ours = table(play(plan, payload(plan, case.sizes), starts=case.starts))
+    np.testing.assert_allclose(ours, simulate(network, jobs, case.sizes, case.starts), rtol=1e-9, atol=1e-15)
+
+
+def test_the_links_carry_each_message_once_with_its_headers() -> None:
+    # Ring of 4: 6 rounds of a quarter leave each host; 1e6 / 4 bytes are 250 packets of 1000 with 50 bytes beside each.
+    result = on_star(ring_all_reduce(4), 1e6, LINK, wire=Wire(1000, 50))
+    assert result.link_bytes == pytest.approx(6 * 250 * 1050)
+    assert result.bytes_on_wire == pytest.approx(4 * 6 * 250 * 1050)
+
+
+@pytest.mark.parametrize("name", ["direct_all_to_all", "pairwise_all_to_all"])
+@pytest.mark.parametrize("routing", ["ecmp", "shortest", "spray"])
+def test_an_exchange_is_never_faster_than_its_busiest_link(name: str, routing: str) -> None:
+    # 2 leaves of 8 hosts at 1 GB/s with one uplink of 1 GB/s to each of 2 spines: half of each leaf's 8 * 8/16 S cross.
+    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=8, bandwidth=1e9, uplink_bandwidth=1e9, latency=0.0)
+    plan = plan_flows(network, [Job(COLLECTIVES[name].build(16), place(network, 16))], routing=routing)
+    result = simulate_flows(plan, 1e9)[0]
+    assert result.time >= (result.link_bytes / network.bandwidth).max() * (1 - 1e-9)
+    assert result.time >= 8 * 8 / 16 * 1e9 / (2 * 1e9) * (1 - 1e-9)
+
+
+@pytest.mark.nojit
+def test_messages_into_one_port_share_it() -> None:
+    # 7 messages of 1 s each into one host: 7 s, not 1.
+    network = star_of(8, LogGP(B=1e9))
+    jobs = [message(network, f"h{i}>h7") for i in range(7)]
+    assert play(plan_flows(network, jobs), 1e9).done == pytest.approx(7.0)
+
+
+@pytest.mark.nojit
+def test_a_switch_does_not_double_the_time_of_an_unchunked_ring() -> None:
+    cabled_hosts, switched = ring(6, 1e9, 0.0), star_of(6, LogGP(B=1e9))
+    times = [
+        simulate_flows(plan_flows(network, [Job(ring_all_reduce(6), place(network, 6))]), 1e9)[0].time
+        for network in (cabled_hosts, switched)
+    ]
+    assert times == pytest.approx([10 / 6, 10 / 6])
+
+
+def test_no_message_of_the_double_tree_holds_the_whole_vector() -> None:
+    schedule = COLLECTIVES["double_tree_all_reduce"].build(8, 16)
+    assert schedule.expand()["count"].max() / schedule.n_chunks == 1 / 32
+    assert on_star(schedule, 1e9, LogGP(B=1e9)).time < 3.0  # log2(8) whole vectors up, and as many down, are 6 s
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("n_switches", [1, 2, 5])
+def test_a_message_over_many_hops_pays_its_bytes_once(n_switches: int) -> None:
+    line = {f"s{i}-s{i + 1}": 2.0 for i in range(n_switches - 1)} | {"h0-s0": 2.0, f"h1-s{n_switches - 1}": 2.0}
+    times = play(plan_flows(network := cabled(line, 0.25), [message(network, "h0>h1")]), 6.0)
+    assert times.done[0] == pytest.approx(6 / 2 + (n_switches + 1) * 0.25)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("size", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_size_that_is_none_is_refused(size: float) -> None:
+    with pytest.raises(InputError, match=f"size must be positive and finite, got {size}"):
+        on_star(ring_all_reduce(2), size, LINK)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_a_start_or_payload_that_is_none_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match=f"start must be 0 or more and finite, got {value}"):
+        on_star(ring_all_reduce(2), 1.0, LINK, starts=[0.0, value])
+    network = star_of(2, LINK)
+    with pytest.raises(InputError, match=f"payload must be 0 or more and finite, got {value}"):
+        play(plan_flows(network, [message(network, "h0>h1")]), value)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("sharing", [{"weight": 0.0}, {"weight": float("nan")}, {"rate_cap": 0.0}])
+def test_a_job_without_a_share_is_refused(sharing: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="a job needs weight > 0 and rate_cap > 0"):
+        message(star_of(2, LINK), "h0>h1", **sharing)
+
+
+@pytest.mark.nojit
+def test_a_plan_without_a_job_is_refused() -> None:
+    with pytest.raises(InputError, match="at least one job"):
+        plan_flows(star_of(2, LINK), [])
+
+
+@pytest.mark.nojit
+def test_a_disconnected_pair_is_named() -> None:
+    network = cabled({"h0-s0": 1.0, "h1-s1": 1.0})
+    with pytest.raises(RoutingError, match="no path from h0 to h1"):
+        plan_flows(network, [message(network, "h0>h1")])
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [([0, 4], "a switch"), ([0, 0], "share node h0"), ([0], "1 participants"), ([0, 9], "names node 9")],
+)
+def test_a_placement_that_does_not_fit_is_refused(nodes: list[int], reason: str) -> None:
+    network: Network = dataclasses.replace(star_of(4, LINK), name="four")
+    with pytest.raises(InputError, match=reason):
+        plan_flows(network, [Job(ring_all_reduce(2), Placement(nodes))])

@@ -1,0 +1,107 @@
+"""Every registered collective with a closed form meets it on a star; the double tree stays inside its bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from flow_cases import Case
+from flow_networks import on_star, star_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_flow import simulate
+
+from collectives import COLLECTIVES
+from commsim.core.cost import LogGP
+from commsim.core.placement import place
+from commsim.core.program import Program
+from commsim.engine.flow import payload, play
+from commsim.engine.flow_plan import Job, plan_flows
+
+WITH_COST = [name for name in COLLECTIVES if COLLECTIVES[name].facts["cost"] is not None]
+MUST_BE_EXACT = {
+    "ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "halving_doubling_all_reduce", "chain_broadcast",
+    "binomial_broadcast", "pairwise_all_to_all", "direct_all_to_all",
+}  # fmt: skip
+sizes = st.floats(1.0, 1e12)
+seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
+links = st.builds(
+    LogGP, L=seconds, o=seconds, B=st.floats(1e6, 1e12), gamma=st.one_of(st.just(0.0), st.floats(1e-13, 1e-8))
+)
+
+
+@st.composite
+def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
+    """Draw every parameter that a collective has; a new kind of parameter must be taught here."""
+    drawn: dict[str, Any] = {}
+    for key in COLLECTIVES[name].parameters:
+        if key == "n_chunks":
+            drawn[key] = draw(st.integers(1, 9))
+        elif key == "root":
+            drawn[key] = draw(st.integers(0, n_ranks - 1))
+        elif key == "groups":
+            n = draw(st.sampled_from([d for d in range(1, n_ranks + 1) if n_ranks % d == 0]))
+            ranks = draw(st.permutations(range(n_ranks)))
+            drawn[key] = tuple(tuple(ranks[i : i + n]) for i in range(0, n_ranks, n))
+        elif key != "n_ranks":
+            raise NotImplementedError(f"{name}: this test does not know how to draw {key}")
+    return drawn
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("n_chunks", [1, 2, 64])
+def test_a_chain_broadcast_is_pipelined(n_chunks: int) -> None:
+    # Written here and not taken from collectives/: the first chunk crosses 4 wires, the others follow on its heels.
+    p, link, size = Program(5, n_chunks), LogGP(L=3e-6, o=1e-6, B=1e9), 64e6
+    for chunk in range(n_chunks):
+        for rank in range(4):
+            p.copy(chunk, src=rank, dst=rank + 1)
+    busy = link.o + size / n_chunks / link.B
+    expected = 4 * (busy + link.L) + (n_chunks - 1) * busy
+    assert on_star(p.build(), size, link).time == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_the_collectives_that_have_an_exact_form_are_among_those_tested() -> None:
+    assert set(WITH_COST) >= MUST_BE_EXACT
+
+
+@pytest.mark.parametrize("name", WITH_COST)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), n_ranks=st.integers(1, 17), size=sizes, link=links)
+def test_the_flow_engine_meets_the_closed_form_on_a_star(
+    name: str, data: st.DataObject, n_ranks: int, size: float, link: LogGP
+) -> None:
+    entry, drawn = COLLECTIVES[name], data.draw(parameters(name, n_ranks))
+    expected = entry.facts["cost"](n_ranks, size, link, **drawn)
+    assert on_star(entry.build(n_ranks, **drawn), size, link).time == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(n_ranks=st.integers(1, 17), n_chunks=st.integers(1, 12), size=sizes, link=links)
+def test_the_double_tree_stays_inside_its_bounds(n_ranks: int, n_chunks: int, size: float, link: LogGP) -> None:
+    entry = COLLECTIVES["double_tree_all_reduce"]
+    low, high = entry.facts["bounds"](n_ranks, size, link, n_chunks=n_chunks)
+    assert low == pytest.approx(2 * (n_ranks - 1) / n_ranks * size / link.B)
+    time = on_star(entry.build(n_ranks, n_chunks), size, link).time
+    assert low * (1 - 1e-9) <= time <= high * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n_ranks", [4, 7, 16])
+def test_the_double_tree_tends_to_twice_the_vector_as_its_chunks_grow(n_ranks: int) -> None:
+    build, link = COLLECTIVES["double_tree_all_reduce"].build, LogGP(B=1.0)
+    excess = [on_star(build(n_ranks, n_chunks), 1.0, link).time - 2.0 for n_chunks in (8, 32, 128, 512)]
+    assert all(later < earlier for earlier, later in zip(excess, excess[1:], strict=False))
+    assert abs(excess[-1]) < 0.05
+
+
+@settings(deadline=None, max_examples=15)
+@given(n_ranks=st.integers(2, 7), n_chunks=st.integers(1, 3), link=links)
+def test_the_double_tree_is_what_the_oracle_says(n_ranks: int, n_chunks: int, link: LogGP) -> None:
+    network = star_of(n_ranks, link)
+    job = Job(COLLECTIVES["double_tree_all_reduce"].build(n_ranks, n_chunks), place(network, n_ranks))
+    case = Case(network, (job,), (1e6,), (0.0,) * n_ranks, "shortest", 0)
+    plan = plan_flows(network, case.jobs)
+    ours = play(plan, payload(plan, case.sizes))
+    theirs = np.array(simulate(network, case.jobs, case.sizes, case.starts))
+    np.testing.assert_allclose(np.stack((ours.start, ours.sent, ours.done), 1), theirs, rtol=1e-9, atol=1e-15)

@@ -1,0 +1,68 @@
+"""The two heaps against sorting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.engine.flow_state import SLOT_ROW
+from commsim.engine.queue_kernel import heap_fix, pop_event, push_event
+
+pytestmark = pytest.mark.nojit
+times = st.one_of(st.sampled_from([0.0, 1.0, 2.0, np.inf]), st.floats(0, 100))
+
+
+@settings(deadline=None)
+@given(events=st.lists(times, max_size=60), n_early=st.integers(0, 60))
+def test_events_come_out_in_order_of_time_and_none_is_lost(events: list[float], n_early: int) -> None:
+    time, code = np.empty(len(events)), np.empty(len(events), np.int64)
+    n, out = 0, []
+    for what, at in enumerate(events):
+        n = push_event(time, code, n, at, what)
+    for _ in range(min(n_early, len(events) // 2)):  # take some out and put them back
+        at, what = time[0], code[0]
+        n = pop_event(time, code, n)
+        n = push_event(time, code, n, at, what)
+    while n:
+        out.append((time[0], int(code[0])))
+        n = pop_event(time, code, n)
+    assert [at for at, _ in out] == sorted(events)
+    assert sorted(what for _, what in out) == list(range(len(events)))
+    assert all(events[what] == at for at, what in out)
+
+
+@settings(deadline=None)
+@given(events=st.lists(st.sampled_from([0.0, 1.0]), max_size=30), data=st.data())
+def test_equal_times_come_out_by_code_whatever_the_order_they_came_in(events: list[float], data: st.DataObject) -> None:
+    time, code = np.empty(len(events)), np.empty(len(events), np.int64)
+    n, out = 0, []
+    for what in data.draw(st.permutations(range(len(events)))):
+        n = push_event(time, code, n, events[what], what)
+    while n:
+        out.append((time[0], int(code[0])))
+        n = pop_event(time, code, n)
+    assert out == sorted(zip(events, range(len(events)), strict=True))
+
+
+@settings(deadline=None)
+@given(data=st.data(), n_slots=st.integers(1, 20))
+def test_the_slot_heap_follows_every_insertion_change_and_removal(data: st.DataObject, n_slots: int) -> None:
+    slot, heap = np.zeros(n_slots, SLOT_ROW), np.empty(n_slots, np.int32)
+    slot["heap_place"] = -1
+    expected: dict[int, float] = {}
+    n = 0
+    for s, finish in data.draw(st.lists(st.tuples(st.integers(0, n_slots - 1), times), max_size=60)):
+        if s in expected and data.draw(st.booleans()):
+            del expected[s]
+            n = heap_fix(heap, n, slot, s, -1.0)
+        else:
+            expected[s] = finish
+            n = heap_fix(heap, n, slot, s, finish)
+        assert n == len(expected)
+        assert set(heap[:n].tolist()) == set(expected)
+        assert all(slot["heap_place"][heap[k]] == k for k in range(n))
+        assert all(slot["heap_place"][k] == -1 for k in range(n_slots) if k not in expected)
+        if expected:
+            assert slot["finish"][heap[0]] == min(expected.values()) == expected[int(heap[0])]

@@ -1,0 +1,115 @@
+"""The sharing kernel alone: incremental arrivals and departures against exact water-filling in fractions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from slow_sharing import Flow, bottleneck, max_min_rates
+
+from commsim.engine.flow_state import DATA, ENTRY_ROW, RESOURCE_ROW, SLOT_ROW
+from commsim.engine.sharing_kernel import enter, leave, share_again
+
+Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Flows, capacities, and which flows are there in one step after the other."""
+
+    flows: list[Flow]
+    capacity: dict[int, float]
+    steps: list[set[int]]
+
+
+@st.composite
+def sharings(draw: st.DrawFn, *, priorities: bool = False) -> Sharing:
+    n_resources = draw(st.integers(1, 6))
+    speed = st.one_of(st.sampled_from([1.0, 2.0, 3.0]), st.floats(0.1, 10))
+    capacity = {r: draw(speed) for r in range(n_resources)}
+    share = st.sampled_from([1.0, 1.0, 0.5, 0.25, 1 / 3])
+    uses = st.dictionaries(st.integers(0, n_resources - 1), share, min_size=1)
+    weight, priority = st.sampled_from([1.0, 1.0, 0.3, 2.0, 50.0]), st.integers(0, 2 if priorities else 0)
+    flows = draw(st.lists(st.builds(Flow, uses, weight, priority), min_size=1, max_size=10))
+    steps = draw(st.lists(st.sets(st.integers(0, len(flows) - 1)), min_size=1, max_size=6))
+    return Sharing(flows, capacity, steps)
+
+
+def tables(sharing: Sharing) -> Tables:
+    entries = [(r, s, share) for s, flow in enumerate(sharing.flows) for r, share in flow.uses.items()]
+    entry = np.zeros(len(entries), ENTRY_ROW)
+    for e, row in enumerate(entries):
+        entry["resource"][e], entry["slot"][e], entry["share"][e] = row
+    slot = np.zeros(len(sharing.flows), SLOT_ROW)
+    slot["end"] = np.cumsum([len(flow.uses) for flow in sharing.flows])
+    slot["begin"][1:] = slot["end"][:-1]
+    slot["phase"] = DATA
+    slot["weight"] = [flow.weight for flow in sharing.flows]
+    slot["priority"] = [flow.priority for flow in sharing.flows]
+    resource = np.zeros(len(sharing.capacity), RESOURCE_ROW)
+    resource["capacity"], resource["head"] = list(sharing.capacity.values()), -1
+    return slot, entry, resource
+
+
+def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.float64]]]:
+    """Let flows leave and enter as the steps say, and read the rates of those that are there."""
+    slot, entry, resource = tables(sharing)
+    n, m = len(slot), len(resource)
+    scratch = (np.empty(n, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m, np.int64))
+    dirty, changed = np.empty(m, np.int32), np.empty(n, np.int32)
+    several = len({flow.priority for flow in sharing.flows}) > 1
+    there: set[int] = set()
+    out = []
+    for number, present in enumerate(sharing.steps, start=1):
+        n_dirty, lowest = 0, np.inf
+        for s in sorted(there - present):
+            lowest = min(lowest, slot["level"][s])
+            n_dirty = leave(slot, entry, resource, s, dirty, n_dirty)
+        entered = np.array(sorted(present - there), np.int32)
+        for s in entered:
+            n_dirty = enter(slot, entry, resource, s, dirty, n_dirty)
+        share_again((slot, entry, resource), (dirty[:n_dirty], entered, changed), scratch, lowest, 0.0, number, several)
+        there, here = present, sorted(present)
+        out.append((here, slot["level"][here] * slot["weight"][here]))
+    return out
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("priorities", [False, True])
+@settings(deadline=None, max_examples=200)
+@given(data=st.data())
+def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
+    data: st.DataObject, priorities: bool
+) -> None:
+    sharing = data.draw(sharings(priorities=priorities))
+    exact = {r: Fraction(c) for r, c in sharing.capacity.items()}
+    flows = [Flow({r: Fraction(s) for r, s in f.uses.items()}, Fraction(f.weight), f.priority) for f in sharing.flows]
+    for there, rates in rates_after_each_step(sharing):
+        expected = [float(rate) for rate in max_min_rates([flows[s] for s in there], exact)]
+        np.testing.assert_allclose(rates, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=200)
+@given(sharing=sharings())
+def test_every_flow_always_has_a_bottleneck_and_no_resource_is_overloaded(sharing: Sharing) -> None:
+    for there, rates in rates_after_each_step(sharing):
+        flows = [sharing.flows[s] for s in there]
+        for r, capacity in sharing.capacity.items():
+            load = sum(rate * flow.uses.get(r, 0.0) for rate, flow in zip(rates, flows, strict=True))
+            assert load <= capacity * (1 + 1e-9)
+        assert all(bottleneck(i, flows, list(rates), sharing.capacity) is not None for i in range(len(flows)))
+
+
+@pytest.mark.nojit
+def test_the_bottleneck_test_itself_refuses_an_unfair_allocation() -> None:
+    flows, capacity = [Flow({0: 1.0}), Flow({0: 1.0})], {0: 2.0}
+    assert bottleneck(0, flows, [1.0, 1.0], capacity) == 0
+    assert bottleneck(0, flows, [0.5, 1.5], capacity) is None  # full, but the other has more
+    assert bottleneck(0, flows, [0.9, 0.9], capacity) is None  # nothing is full
