@@ -14,8 +14,10 @@ from collectives import COLLECTIVES
 
 from .core.cost import Wire
 from .core.errors import InputError
+from .core.locality import rank_levels
 from .core.network import Network
-from .core.placement import Placement, racks
+from .core.node_kind import PLURALS
+from .core.placement import Placement, helper_nodes
 from .core.result import Result
 from .core.schedule import Schedule
 from .core.spec import read_arguments, split_spec
@@ -201,12 +203,15 @@ def with_costs(
 
 
 def rank_groups(network: Network, placement: Placement, n_ranks: int) -> tuple[tuple[int, ...], ...]:
-    """Group the ranks by the rack that they sit in: what collectives with locality take as `groups`."""
-    rack_of_host = np.full(network.n_nodes, -1, np.int64)
-    rack_of_host[network.hosts] = racks(network)
-    rack = rack_of_host[placement.nodes[:n_ranks]]
-    _, first = np.unique(rack, return_index=True)
-    return tuple(tuple(np.flatnonzero(rack == rack[f]).tolist()) for f in np.sort(first))
+    """Group the ranks by the innermost level that tells them apart: what collectives with locality take as `groups`.
+
+    Returns
+    -------
+    tuple of tuple of int
+        Ranks of each machine when some machine has several, else of each rack, and so on; else all in one.
+    """
+    levels = rank_levels(network, placement, n_ranks)
+    return levels[0][1] if levels else (tuple(range(n_ranks)),)
 
 
 def _build(
@@ -221,20 +226,20 @@ def _build(
     entry = COLLECTIVES[name]
     parameters = read_arguments(entry.build, raw, given=GIVEN)
     if n_ranks is None:
-        n_ranks = len(network.hosts) if isinstance(placement, str) else len(placement.nodes)
+        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
         n_helpers = entry.build(n_ranks, **parameters).n_helpers
-        if n_helpers:
+        if n_helpers and not (isinstance(placement, str) and len(helper_nodes(network))):
             n_ranks -= n_helpers
-            notes.append(f"{name}: {n_ranks} ranks, since {n_helpers} of the hosts are needed by helpers")
+            seats = PLURALS[network.seat_kind]
+            notes.append(f"{name}: {n_ranks} ranks, since {n_helpers} of the {seats} are needed by helpers")
     schedule = _build_checked(entry.build, n_ranks, parameters)
     where = _placement(placement, network, schedule, seed)
     if "groups" in entry.parameters:
-        groups = rank_groups(network, where, n_ranks)
-        if len(groups) > 1:
+        for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups
             schedule = _build_checked(entry.build, n_ranks, parameters)
             sizes = sorted({len(g) for g in groups})
-            notes.append(f"{name}: groups are the {len(groups)} racks, of {' or '.join(map(str, sizes))} ranks each")
+            notes.append(f"{name}: groups are the {len(groups)} {level}s, of {' or '.join(map(str, sizes))} ranks each")
     return schedule, parameters, where
 
 
@@ -247,7 +252,7 @@ def _build_checked(build: Callable[..., Schedule], n_ranks: int, parameters: Map
 def _placement(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
     if isinstance(placement, Placement):
         return placement
-    return load_placement(placement, network, schedule.n_participants, seed)
+    return load_placement(placement, network, schedule.n_participants, seed, n_helpers=schedule.n_helpers)
 
 
 __all__ = ["ENGINES", "Prepared", "predict", "prepare", "rank_groups", "with_costs"]

@@ -63,6 +63,22 @@ def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
         )
 
 
+def bounded_power(name: str, base: int, exponent: int) -> int:
+    """Raise `base` to `exponent` for a count of nodes, without computing what no memory holds.
+
+    Raises
+    ------
+    InputError
+        If the result is above ``MAX_NODES``.
+    """
+    power = 1
+    for _ in range(exponent if base > 1 else 0):
+        power *= base
+        if power > MAX_NODES:
+            raise InputError(f"{name} would have at least {base}^{exponent} nodes; at most {MAX_NODES} are built")
+    return power
+
+
 def require_at_least(name: str, minimum: int, **counts: int) -> None:
     """Refuse a count that is too small, in the words of the one who gave it.
 

@@ -26,7 +26,7 @@ def ring(n_hosts: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds =
     Returns
     -------
     Network
-        Hosts ``h0 …``, all of which forward; two directed links per cable.
+        Hosts ``h0 …``, all of which forward, with their place as coordinate; two directed links per cable.
 
     Raises
     ------
@@ -43,5 +43,6 @@ def ring(n_hosts: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds =
     host = np.arange(n_cables)
     src, dst = both_ways(host, (host + 1) % n_hosts)
     return Network(
-        "ring", node_names(h=n_hosts), kinds(n_hosts, 0), src, dst, bandwidth, latency, forwards=np.ones(n_hosts, bool)
-    )
+        "ring", node_names(h=n_hosts), kinds(n_hosts, 0), src, dst, bandwidth, latency,
+        forwards=np.ones(n_hosts, bool), coordinates=np.arange(n_hosts)[:, None],
+    )  # fmt: skip

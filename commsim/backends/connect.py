@@ -38,7 +38,7 @@ def connect(backend: str) -> Transport:
 
 @contextlib.contextmanager
 def session(backend: str, min_ranks: int = 1) -> Iterator[Transport]:
-    """Connect, and leave in good order; an error is reported by one rank, and never leaves others waiting.
+    """Connect, and leave in good order; an unforeseen error on one rank ends all, so that none waits for ever.
 
     Parameters
     ----------
@@ -50,26 +50,18 @@ def session(backend: str, min_ranks: int = 1) -> Iterator[Transport]:
     Raises
     ------
     BackendError
-        If there are fewer than `min_ranks`, or as in :func:`connect`; ranks other than 0 exit quietly with 2.
+        If there are fewer than `min_ranks`, or as in :func:`connect`.
     """
+    transport = connect(backend)
     try:
-        transport = connect(backend)
         if transport.size < min_ranks:
             raise BackendError(
                 f"at least {min_ranks} ranks are needed and {transport.size} is running: "
                 f"start it with mpirun -n {max(min_ranks, 2)} ..."
             )
-    except CommsimError:
-        if launched_rank():
-            raise SystemExit(2) from None  # rank 0 says the same
-        raise
-    try:
         yield transport
     except CommsimError:
-        # All ranks do the same on the same values, so all are here.
-        transport.close()
-        if transport.rank:
-            raise SystemExit(2) from None
+        transport.close()  # all ranks do the same with the same values, so all of them are here
         raise
     except Exception:
         traceback.print_exc()
@@ -77,3 +69,14 @@ def session(backend: str, min_ranks: int = 1) -> Iterator[Transport]:
         transport.abort()
         raise
     transport.close()
+
+
+@contextlib.contextmanager
+def reported_once() -> Iterator[None]:
+    """Let only rank 0 report what the user did wrong; the others, which found the same, exit quietly with 2."""
+    try:
+        yield
+    except CommsimError:
+        if launched_rank():
+            raise SystemExit(2) from None
+        raise

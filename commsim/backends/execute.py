@@ -62,8 +62,9 @@ class Execution:
         self._free: list[Array] = []
 
     def load(self, values: NDArray[Any]) -> None:
-        """Set the input buffer."""
+        """Set the input buffer; what else there is of memory starts as zeros."""
         self.transport.load(self.input, values)
+        self.memory[self.n_elements :] = 0
 
     def result(self) -> NDArray[Any]:
         """Return the whole output buffer."""
@@ -175,9 +176,7 @@ def require_ranks(transport: Transport, n_ranks: int) -> None:
         )
 
 
-def run_once(
-    transport: Transport, schedule: Schedule, values: NDArray[Any]
-) -> NDArray[Any]:
+def run_once(transport: Transport, schedule: Schedule, values: NDArray[Any]) -> NDArray[Any]:
     """Execute a schedule on this rank's input and return its output buffer.
 
     Parameters

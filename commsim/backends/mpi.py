@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,8 +26,23 @@ def launched_rank() -> int:
 
 
 def launched_size() -> int:
-    """Processes that the launcher says it has started; 1 if there is none."""
+    """Return how many processes the launcher says it has started; 1 if there is none."""
     return next((int(os.environ[v]) for v in SIZE_VARIABLES if os.environ.get(v, "").isdecimal()), 1)
+
+
+def find_mpiexec() -> str:
+    """Path of the mpiexec beside this Python, or else of the one that is installed.
+
+    Raises
+    ------
+    BackendError
+        If there is none.
+    """
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise BackendError("mpiexec is not found; install commsim[mpich], or an MPI")
+    return found
 
 
 def load_mpi() -> Any:
@@ -36,10 +54,8 @@ def load_mpi() -> Any:
         If mpi4py or the MPI library is missing, or is not the one whose mpirun started us.
     """
     try:
-        import mpi4py
-
-        if not getattr(mpi4py.rc, "thread_level", None) or mpi4py.rc.thread_level == "multiple":
-            mpi4py.rc.thread_level = "funneled"  # only one thread sends, so no message has to take a lock
+        # mpi4py's default thread level is kept: below "multiple", MPICH's polling no longer yields, and ranks that
+        # share a core wait whole time slices for each other.
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.chunks import chunk_bounds
 from commsim.core.dependencies import dependencies
 from commsim.core.errors import InputError
-from commsim.core.schedule import REDUCE, SCRATCH, Schedule, Transfers
+from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 SEND, RECEIVE, LOCAL = range(3)
 
@@ -77,7 +77,7 @@ def buffer_bounds(schedule: Schedule, n_elements: int) -> NDArray[np.int64]:
 
 
 def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[Step]:
-    """Steps of one rank in program order; messages of no elements are left out on both sides.
+    """Find the steps of one rank in program order; messages of no elements are left out on both sides.
 
     Raises
     ------
@@ -109,9 +109,7 @@ def _step(t: np.void, rank: int, read: int, write: int, length: int) -> Step:
     peer = int(t["dst"] if kind == SEND else t["src"])
     src, dst = slice(int(read), int(read + length)), slice(int(write), int(write + length))
     reduces = bool(t["op"] == REDUCE)
-    return Step(
-        kind, peer, int(t["channel"]), src, dst, reduces, int(t["hop"]), int(t["stage"]), [], [], reduces
-    )
+    return Step(kind, peer, int(t["channel"]), src, dst, reduces, int(t["hop"]), int(t["stage"]), [], [], reduces)
 
 
 def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.intp], steps: list[Step]) -> None:
@@ -136,7 +134,7 @@ def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.i
 
 
 def _add_reader(step: Step, number: int, reader: Step) -> None:
-    """A local reader has read when its turn has passed; only a send goes on reading after that."""
+    """Note a reader: a local one has read when its turn has passed; only a send goes on reading after that."""
     if reader.kind == SEND:
         step.before.append(number)
     else:

@@ -66,7 +66,7 @@ class GlooTransport:
 
     def load(self, target: Array, values: NDArray[Any]) -> None:
         """Copy values in."""
-        target.copy_(self._torch.from_numpy(np.require(values, requirements="CW")))
+        target.copy_(self._torch.from_numpy(np.require(values, requirements=("C", "W"))))
 
     def values(self, array: Array) -> NDArray[Any]:
         """Return the contents, which share memory with a tensor on the host."""

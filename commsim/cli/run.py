@@ -8,8 +8,10 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
+from commsim.core.routing import HASHED
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
+from .damage import add_damage_arguments, damaged, draws_damage
 from .sizes import add_size_arguments, read_sizes
 from .table import print_table, progress, write_results
 
@@ -28,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--engine", default="flow", help="flow, alpha-beta or closed-form (flow)")
     add("--placement", default="packed", help="packed, spread, random or a file (packed)")
     add("--routing", choices=ROUTINGS, help="instead of the network's own")
-    add("--seed", type=int, help="of random placement, ECMP and jitter (0)")
+    add_damage_arguments(parser)
+    add("--seed", type=int, help="of random placement and failures, of hashes in routing, and of jitter (0)")
     add_size_arguments(parser, "32M", "32M")
     add("--start-jitter", metavar="TIME", help="ranks start late by up to this, such as 1ms")
     add("--overhead", metavar="TIME", help="o: per message, at the sender's port")
@@ -48,8 +51,9 @@ def main(args: argparse.Namespace) -> int:
 
     if args.engine not in ENGINES:
         raise InputError(f"unknown engine {args.engine!r}; known: {', '.join(ENGINES)}")
-    network = with_costs(load_network(args.topology), **_costs(args))
-    for line in _without_effect(args, args.routing or network.routing):
+    network, notes = damaged(load_network(args.topology), args)
+    network = with_costs(network, **_costs(args))
+    for line in notes + _without_effect(args, args.routing or network.routing):
         print(f"# {line}")
     results = []
     for spec in args.collective or ["ring_all_reduce"]:
@@ -105,7 +109,8 @@ def _without_effect(args: argparse.Namespace, routing: str) -> list[str]:
         lines.append(f"{flags}: no effect, a simulation without jitter gives the same time every time")
         if args.start_jitter:
             lines[-1] = "-w: no effect, a simulation needs no warm-up"
-    if args.seed is not None and args.placement != "random" and routing != "ecmp" and not args.start_jitter:
+    drawn = args.placement == "random" or routing in HASHED or args.start_jitter or draws_damage(args)
+    if args.seed is not None and not drawn:
         lines.append("--seed: no effect, nothing here is drawn at random")
     return lines
 

@@ -6,6 +6,7 @@ import argparse
 
 from commsim.core.units import format_bandwidth, format_time
 
+from .damage import add_damage_arguments, damaged
 from .table import print_facts, print_table, write_results
 
 
@@ -20,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("topology", metavar="NAME:key=value,...|FILE")
     for one in (listing, show, check):
         one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    for one in (show, save):
+        add_damage_arguments(one)
+        one.add_argument("--seed", type=int, help="of what fails at random (0)")
     save.add_argument("-o", "--output", required=True, metavar="FILE", help=".toml, .json or .npz")
 
 
@@ -51,7 +55,9 @@ def _show(args: argparse.Namespace) -> int:
     from commsim.core.node_kind import KINDS, PLURALS
     from commsim.inputs import load_network
 
-    network = load_network(args.topology)
+    network, notes = damaged(load_network(args.topology), args)
+    for note in notes:
+        print(f"# {note}")
     metrics = measure(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -100,7 +106,9 @@ def _save(args: argparse.Namespace) -> int:
     from commsim.core.store import save
     from commsim.inputs import load_network
 
-    network = load_network(args.topology)
+    network, notes = damaged(load_network(args.topology), args)
+    for note in notes:
+        print(f"# {note}")
     save(network, args.output)
     print(f"{args.output}: {network.n_nodes} nodes, {network.n_links} links")
     return 0

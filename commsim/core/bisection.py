@@ -1,4 +1,4 @@
-"""The bisection bandwidth: the most that one half of the hosts can send to the other, over the worst of some halves."""
+"""The bisection bandwidth: what half of the endpoints can send to the others, for the worst of some halves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from .network import HOST, Network
+from .network import Network
 
-HALVES = "first against second half of the hosts, even against odd ones, and 3 random halves"
+HALVES = "first against second half, even against odd ones, and 3 random halves"
 _MOST_CAPACITY = 2**30  # the solver counts in 32 bits
 
 
 def bisection_bandwidth(network: Network, seed: int = 0) -> float | None:
-    """Smallest max-flow between two halves of the hosts, in bytes/s, one direction.
+    """Smallest max-flow between two halves of the endpoints, in bytes/s, one direction.
 
     Only the halves that ``HALVES`` names are tried, so this is an upper bound on the true minimum over all halves,
     which is NP-hard to find.
@@ -22,14 +22,14 @@ def bisection_bandwidth(network: Network, seed: int = 0) -> float | None:
     Parameters
     ----------
     network : Network
-        With an odd number of hosts one half is one larger.
+        With an odd number of endpoints one half is one larger.
     seed : int
         Of the random halves.
 
     Returns
     -------
     float or None
-        None without SciPy, the extra ``opt``; infinite when there is only one host.
+        None without SciPy, the extra ``opt``; infinite when there is only one endpoint.
 
     References
     ----------
@@ -40,32 +40,32 @@ def bisection_bandwidth(network: Network, seed: int = 0) -> float | None:
         import scipy.sparse.csgraph  # noqa: F401 - asks before any work is done
     except ImportError:
         return None
-    if len(network.hosts) < 2:
+    if len(network.endpoints) < 2:
         return float("inf")
-    return min(_max_flow(network, half) for half in _halves(len(network.hosts), seed))
+    return min(_max_flow(network, half) for half in _halves(len(network.endpoints), seed))
 
 
-def _halves(n_hosts: int, seed: int) -> Iterator[NDArray[np.bool_]]:
-    """Masks of the sending hosts; each half sends once, since links need not be alike in both directions."""
-    index = np.arange(n_hosts)
+def _halves(n_endpoints: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+    """Masks of the sending endpoints; each half sends once, since links need not be alike in both directions."""
+    index = np.arange(n_endpoints)
     rng = np.random.default_rng(seed)
-    orders = [index, np.concatenate((index[::2], index[1::2])), *(rng.permutation(n_hosts) for _ in range(3))]
+    orders = [index, np.concatenate((index[::2], index[1::2])), *(rng.permutation(n_endpoints) for _ in range(3))]
     for order in orders:
-        sends = np.zeros(n_hosts, np.bool_)
-        sends[order[: n_hosts // 2]] = True
+        sends = np.zeros(n_endpoints, np.bool_)
+        sends[order[: n_endpoints // 2]] = True
         yield sends
         yield ~sends
 
 
 def _max_flow(network: Network, sends: NDArray[np.bool_]) -> float:
-    """Max-flow from the sending hosts to the others, each half drawn together into one node."""
+    """Max-flow from the sending endpoints to the others, each half drawn together into one node."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import maximum_flow
 
     source, sink = network.n_nodes, network.n_nodes + 1
     node = np.arange(network.n_nodes, dtype=np.int32)
-    node[network.hosts] = np.where(sends, source, sink)
-    passes = (network.kind == HOST) | network.forwards
+    node[network.endpoints] = np.where(sends, source, sink)
+    passes = (network.kind == network.seat_kind) | network.forwards
     used = (node[network.src] != node[network.dst]) & passes[network.src] & passes[network.dst]
     src, dst = node[network.src[used]], node[network.dst[used]]
     if not (src == source).any():

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
+from .node_kind import AGGREGATING, FORWARDING, SEATS
+from .node_kind import HOST as HOST
+from .node_kind import KINDS as KINDS
+from .node_kind import SWITCH as SWITCH
 from .value import Value, freeze
 
-HOST, SWITCH = 0, 1
-KINDS = ("host", "switch")
-ROUTINGS = ("ecmp", "shortest", "spray")
+ROUTINGS = ("ecmp", "shortest", "spray", "ecmp_polarised", "dmodk", "dimension_order", "minimal", "valiant")
+MAX_METRIC = 2**20  # so that no sum along a path exceeds 31 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +31,8 @@ class Network(Value):
     nodes : tuple of str
         One unique name per node.
     kind : uint8[n_nodes]
-        ``HOST`` or ``SWITCH``. Ranks sit on hosts only.
+        An index of ``KINDS``. A host is a box whose inside does not matter; a machine whose inside does is made of
+        GPUs, CPUs (sockets), memories (of a socket), NICs and switches (NVLink or PCIe).
     src, dst : int32[n_links]
         The ends of each directed link. A cable is two links.
     bandwidth : float64[n_links], bytes/s
@@ -40,15 +44,22 @@ class Network(Value):
     loss : float64[n_links]
         Probability that a packet is lost on the link, for the packet engine.
     forwards : bool[n_nodes]
-        Whether traffic of others may pass through the node; all switches and no host, unless given.
+        Whether traffic of others may pass through the node; switches, CPUs and NICs, unless given.
     aggregates : bool[n_nodes]
-        Whether a helper (an aggregator) may be placed on the node; all hosts and no switch, unless given.
+        Whether a helper (an aggregator) may be placed on the node; all but switches and NICs, unless given.
     overhead, recv_overhead : float64[n_nodes], s
         ``o`` per message, occupying the node's port when it sends, and when it receives.
     gamma : float64[n_nodes], s/byte
         Time to reduce one byte that has arrived.
-    routing : {"ecmp", "shortest", "spray"}
-        Default way of choosing among shortest paths: one by a hash per flow, the first, or all of them equally.
+    routing : str
+        Default way of choosing paths, one of ``ROUTINGS``; :func:`commsim.core.routing.find_routes` says what each is.
+    machine : int32[n_nodes]
+        Number of the machine that the node is a part of; -1, unless given, for what is a machine of its own.
+    metric : int32[n_links]
+        What routing adds up to say which path is shortest; 1 unless given, so that the links are counted.
+    coordinates : int32[n_nodes, n_dims]
+        Where each node is in a grid, for dimension order; the first is its group, for minimal and Valiant routing. A
+        switch that spans a dimension is at -1 in it. No dimensions unless given.
 
     Raises
     ------
@@ -71,6 +82,9 @@ class Network(Value):
     recv_overhead: NDArray[np.float64] = 0.0  # type: ignore[assignment]
     gamma: NDArray[np.float64] = 0.0  # type: ignore[assignment]
     routing: str = "ecmp"
+    machine: NDArray[np.int32] = -1  # type: ignore[assignment]
+    metric: NDArray[np.int32] = 1  # type: ignore[assignment]
+    coordinates: NDArray[np.int32] = None  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -91,22 +105,29 @@ class Network(Value):
             recv_overhead: ArrayLike = ...,
             gamma: ArrayLike = ...,
             routing: str = ...,
+            machine: ArrayLike = ...,
+            metric: ArrayLike = ...,
+            coordinates: ArrayLike | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         n, m = len(self.nodes), np.size(self.src)
         put: Any = object.__setattr__
         put(self, "nodes", tuple(self.nodes))
-        for field, dtype in (("src", np.int32), ("dst", np.int32)):
-            put(self, field, freeze(getattr(self, field), dtype, (m,), f"{self.name}: {field}"))
+        for field in ("src", "dst", "metric"):
+            put(self, field, freeze(getattr(self, field), np.int32, (m,), f"{self.name}: {field}"))
         for field in ("bandwidth", "latency", "buffer", "loss"):
             put(self, field, freeze(getattr(self, field), np.float64, (m,), f"{self.name}: {field}"))
         for field in ("overhead", "recv_overhead", "gamma"):
             put(self, field, freeze(getattr(self, field), np.float64, (n,), f"{self.name}: {field}"))
+        put(self, "machine", freeze(self.machine, np.int32, (n,), f"{self.name}: machine"))
         put(self, "kind", freeze(self.kind, np.uint8, (n,), f"{self.name}: kind"))
-        for field, default in (("forwards", self.kind == SWITCH), ("aggregates", self.kind == HOST)):
+        for field, usual in (("forwards", FORWARDING), ("aggregates", AGGREGATING)):
             given = getattr(self, field)
-            put(self, field, freeze(default if given is None else given, np.bool_, (n,), f"{self.name}: {field}"))
+            given = np.isin(self.kind, usual) if given is None else given
+            put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
+        at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
+        put(self, "coordinates", freeze(at, np.int32, (n, *at.shape[1:2]), f"{self.name}: coordinates"))
         self._check()
 
     def _check(self) -> None:
@@ -118,10 +139,12 @@ class Network(Value):
                 raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
         if len(set(self.nodes)) != n:
             raise InputError(f"{self.name}: node name {_first_repeated(self.nodes)!r} is used twice")
-        if not (self.kind == HOST).any():
-            raise InputError(f"{self.name}: a network needs at least one host")
         if (self.kind >= len(KINDS)).any():
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
+        if not np.isin(self.kind, SEATS).any():
+            raise InputError(f"{self.name}: a network needs at least one host, GPU or memory, for ranks to sit on")
+        if n and self.machine.min() < -1:
+            raise InputError(f"{self.name}: machines are numbered from 0, or -1 for none, got {self.machine.min()}")
         if self.routing not in ROUTINGS:
             raise InputError(f"{self.name}: unknown routing {self.routing!r}; known: {', '.join(ROUTINGS)}")
         ends = np.concatenate((self.src, self.dst))
@@ -130,6 +153,7 @@ class Network(Value):
         self._require(self.src != self.dst, "joins a node to itself", self.src)
         self._require((self.bandwidth > 0) & np.isfinite(self.bandwidth), "needs a positive bandwidth", self.bandwidth)
         self._require((self.latency >= 0) & np.isfinite(self.latency), "needs a latency of 0 or more", self.latency)
+        self._require((self.metric >= 1) & (self.metric <= MAX_METRIC), f"needs a metric 1..{MAX_METRIC}", self.metric)
         self._require(self.buffer > 0, "needs a positive buffer", self.buffer)
         self._require((self.loss >= 0) & (self.loss < 1), "needs a loss in [0, 1)", self.loss)
         for field in ("overhead", "recv_overhead", "gamma"):
@@ -157,6 +181,24 @@ class Network(Value):
     def hosts(self) -> NDArray[np.intp]:
         """Indices of the hosts, in order."""
         return np.flatnonzero(self.kind == HOST)
+
+    @property
+    def seat_kind(self) -> int:
+        """Kind of the nodes that ranks sit on by default: GPUs if there are any, else hosts, else memories."""
+        return next(kind for kind in SEATS if (self.kind == kind).any())
+
+    @property
+    def endpoints(self) -> NDArray[np.intp]:
+        """Indices of the nodes that ranks sit on by default, in order."""
+        return np.flatnonzero(self.kind == self.seat_kind)
+
+    @property
+    def is_cabled(self) -> bool:
+        """Whether the second half of the links is the first, the other way round, with the same numbers."""
+        half = self.n_links // 2
+        pairs = [(self.src, self.dst), (self.dst, self.src)]
+        pairs += [(getattr(self, name),) * 2 for name in ("bandwidth", "latency", "buffer", "loss", "metric")]
+        return self.n_links > 0 and all(np.array_equal(a[:half], b[half:]) for a, b in pairs)
 
     def link_name(self, link: int) -> str:
         """Name of a directed link: ``h0->leaf0``, with ``#1`` and so on for the next parallel ones."""

@@ -11,7 +11,8 @@ from .archive import read_archive, write_archive
 from .errors import InputError
 from .fields import Fields
 from .files import read_tree, write_tree
-from .network import HOST, KINDS, ROUTINGS, SWITCH, Network
+from .network import KINDS, MAX_METRIC, ROUTINGS, Network
+from .node_kind import AGGREGATING, FORWARDING
 from .node_link import is_node_link, read_node_link
 from .units import (
     parse_bandwidth,
@@ -24,11 +25,11 @@ from .units import (
     write_time,
 )
 
-_LINK_ARRAYS = ("bandwidth", "latency", "buffer", "loss")
+_LINK_ARRAYS = ("bandwidth", "latency", "buffer", "loss", "metric")
 _ARRAYS = {
-    "kind": np.uint8, "src": np.int32, "dst": np.int32, **dict.fromkeys(_LINK_ARRAYS, np.float64),
+    "kind": np.uint8, "src": np.int32, "dst": np.int32, **dict.fromkeys(_LINK_ARRAYS[:4], np.float64),
     "forwards": np.bool_, "aggregates": np.bool_,
-    "overhead": np.float64, "recv_overhead": np.float64, "gamma": np.float64,
+    "overhead": np.float64, "recv_overhead": np.float64, "gamma": np.float64, "machine": np.int32, "metric": np.int32,
 }  # fmt: skip
 
 
@@ -60,9 +61,10 @@ def write_network(network: Network, path: str | Path) -> None:
     """Write a network so that :func:`read_network` gives exactly the same back."""
     if Path(path).suffix == ".npz":
         header = {"name": network.name, "routing": network.routing, "nodes": network.nodes}
-        write_archive(path, "network", header, {name: getattr(network, name) for name in _ARRAYS})
+        columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
+        write_archive(path, "network", header, columns)
         return
-    cables = _is_cabled(network)
+    cables = network.is_cabled
     links = range(network.n_links // 2 if cables else network.n_links)
     write_tree(path, {
         "schema": 1,
@@ -78,9 +80,13 @@ def _read_arrays(path: str | Path) -> Network:
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
+    at = archive.take("coordinates", np.int32)
     archive.finish()
+    if at.size % max(1, len(nodes)):
+        raise InputError(f"{path}: coordinates must be as many for each of {len(nodes)} nodes, got {at.size} numbers")
     try:
-        return Network(name, tuple(nodes), routing=routing, **columns)
+        at = at.reshape(len(nodes), at.size // max(1, len(nodes)))
+        return Network(name, tuple(nodes), routing=routing, coordinates=at, **columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -93,9 +99,12 @@ def _read_fields(top: Fields, path: str | Path) -> Network:
     for i, node in enumerate(nodes):
         if index.setdefault(node["name"], i) != i:
             top.tables("nodes")[i].fail("name", f"is taken: {node['name']!r} is also nodes[{index[node['name']]}]")
+        if len(node["coordinates"]) != len(nodes[0]["coordinates"]):
+            n_dims = len(nodes[0]["coordinates"])
+            top.tables("nodes")[i].refuse("coordinates", f"a list of {n_dims} whole numbers, as in nodes[0]")
     links = [_read_link(fields, index) for fields in top.tables("links")] if "links" in top else []
     top.finish()
-    rows = [link[:6] for link in links] + [(dst, src, *rest[:4]) for src, dst, *rest in links if rest[4]]
+    rows = [link[:-1] for link in links] + [(dst, src, *rest[:-1]) for src, dst, *rest in links if rest[-1]]
     columns: dict[str, Any] = dict.fromkeys(("src", "dst", *_LINK_ARRAYS), ())
     if rows:
         columns = dict(zip(columns, zip(*rows, strict=True), strict=True))
@@ -115,8 +124,10 @@ def _read_node(fields: Fields) -> dict[str, Any]:
     node = {
         "name": name,
         "kind": kind,
-        "forwards": fields.truth("forwards", kind == SWITCH),
-        "aggregates": fields.truth("aggregates", kind == HOST),
+        "forwards": fields.truth("forwards", kind in FORWARDING),
+        "aggregates": fields.truth("aggregates", kind in AGGREGATING),
+        "machine": fields.whole("machine", minimum=-1, default=-1),
+        "coordinates": fields.items("coordinates", int, "a whole number") if "coordinates" in fields else [],
         "overhead": fields.quantity("overhead", parse_time, 0.0),
         "recv_overhead": fields.quantity("recv_overhead", parse_time, 0.0),
         "gamma": 1 / rate if rate else gamma,
@@ -139,25 +150,21 @@ def _read_link(fields: Fields, index: dict[str, int]) -> tuple[Any, ...]:
         fields.refuse("buffer", "a positive size")
     if not 0 <= loss < 1:
         fields.refuse("loss", "a probability of at least 0 and below 1")
-    both_ways = fields.truth("both_ways", False)
+    metric, both_ways = fields.whole("metric", 1, MAX_METRIC, default=1), fields.truth("both_ways", False)
     fields.finish()
-    return (*ends, bandwidth, latency, buffer, loss, both_ways)
-
-
-def _is_cabled(network: Network) -> bool:
-    """Whether the second half of the links is the first, the other way round."""
-    half = network.n_links // 2
-    pairs = [(network.src, network.dst), (network.dst, network.src)]
-    pairs += [(getattr(network, name),) * 2 for name in _LINK_ARRAYS]
-    return network.n_links > 0 and all(np.array_equal(a[:half], b[half:]) for a, b in pairs)
+    return (*ends, bandwidth, latency, buffer, loss, metric, both_ways)
 
 
 def _node(network: Network, i: int) -> dict[str, Any]:
     kind = int(network.kind[i])
     node: dict[str, Any] = {"name": network.nodes[i], "kind": KINDS[kind]}
-    for key, usual in (("forwards", kind == SWITCH), ("aggregates", kind == HOST)):
+    for key, usual in (("forwards", kind in FORWARDING), ("aggregates", kind in AGGREGATING)):
         if bool(getattr(network, key)[i]) != usual:
             node[key] = not usual
+    if network.machine[i] >= 0:
+        node["machine"] = int(network.machine[i])
+    if network.coordinates.shape[1]:
+        node["coordinates"] = network.coordinates[i].tolist()
     for key in ("overhead", "recv_overhead"):
         if getattr(network, key)[i]:
             node[key] = write_time(float(getattr(network, key)[i]))
@@ -187,4 +194,6 @@ def _link(network: Network, i: int) -> dict[str, Any]:
         link["buffer"] = write_size(float(network.buffer[i]))
     if network.loss[i]:
         link["loss"] = float(network.loss[i])
+    if network.metric[i] != 1:
+        link["metric"] = int(network.metric[i])
     return link

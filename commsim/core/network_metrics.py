@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .network import HOST, KINDS, Network
+from .network import Network
+from .node_kind import KINDS
 from .routing import links_in_rows
 
 MAX_SOURCES = 4096
+_MOST_STEPS = 2**30  # sources times links: a few seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +23,22 @@ class NetworkMetrics:
     Parameters
     ----------
     counts : mapping of str to int
-        Nodes of each kind.
+        Nodes of each kind that there are.
     link_rates : mapping of float to int
         How many directed links have each bandwidth, bytes/s, in ascending order.
     degrees : mapping of str to (int, int)
         Fewest and most links that leave a node of each kind.
     tier_sizes : tuple of int
-        How many nodes are 0, 1, … links away from the nearest host; nodes that no host reaches are in none.
+        How many nodes are 0, 1, … links away from the nearest endpoint; those that no endpoint reaches are in none.
     oversubscription : mapping of int to float
-        By tier, the worst ratio among its switches of capacity from the tier below to capacity to the tier above.
+        By tier, the worst ratio among its nodes of capacity from the tier below to capacity to the tier above.
         Tiers from which nothing leads up are left out.
     diameter : int
-        Most links on a shortest path between two hosts that have one.
+        Most links on a shortest path between two endpoints that have one, whatever the metric of the links.
     is_exact : bool
-        Whether all hosts were looked at; if not, `diameter` is a lower bound and `no_path` may miss a pair.
+        Whether all endpoints were looked at; if not, `diameter` is a lower bound and `no_path` may miss a pair.
     no_path : (str, str) or None
-        Two hosts such that the first has no path to the second.
+        Two endpoints such that the first has no path to the second.
     """
 
     counts: Mapping[str, int]
@@ -52,8 +54,8 @@ class NetworkMetrics:
 def measure(network: Network) -> NetworkMetrics:
     """Measure a network.
 
-    Hosts with the same neighbours are looked at once, so the cost is O(distinct attachments x links), with at most
-    ``MAX_SOURCES`` attachments, evenly spaced over the hosts.
+    Endpoints with the same neighbours are looked at once, so the cost is O(distinct attachments x links), with at
+    most ``MAX_SOURCES`` attachments, and fewer when there are many links, evenly spaced over the endpoints.
     """
     rates, how_many = np.unique(network.bandwidth, return_counts=True)
     degree = np.bincount(network.src, minlength=network.n_nodes)
@@ -61,7 +63,7 @@ def measure(network: Network) -> NetworkMetrics:
     tier = tiers(network)
     diameter, is_exact, no_path = _distances(network)
     return NetworkMetrics(
-        counts={name: int(np.count_nonzero(network.kind == kind)) for kind, name in enumerate(KINDS)},
+        counts={name: int(np.count_nonzero(network.kind == KINDS.index(name))) for name in present},
         link_rates=dict(zip(rates.tolist(), how_many.tolist(), strict=True)),
         degrees={name: (int(d.min()), int(d.max())) for name, d in present.items()},
         tier_sizes=tuple(np.bincount(tier[tier >= 0]).tolist()),
@@ -73,14 +75,14 @@ def measure(network: Network) -> NetworkMetrics:
 
 
 def tiers(network: Network) -> NDArray[np.int64]:
-    """Links between each node and the nearest host that reaches it.
+    """Links between each node and the nearest endpoint that reaches it.
 
     Returns
     -------
     int64[n_nodes]
-        0 for hosts, 1 for the switches that they are cabled to, and so on; -1 for what no host reaches.
+        0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
     """
-    tier = np.where(network.kind == HOST, 0, -1)
+    tier = np.where(network.kind == network.seat_kind, 0, -1)
     level = 0
     while True:
         found = network.dst[(tier[network.src] == level) & (tier[network.dst] < 0)]
@@ -95,7 +97,7 @@ def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, fl
     n = network.n_nodes
     below = np.bincount(network.dst, np.where((src >= 0) & (src < dst), network.bandwidth, 0.0), n)
     above = np.bincount(network.src, np.where((src >= 0) & (dst > src), network.bandwidth, 0.0), n)
-    rising = np.flatnonzero((network.kind != HOST) & (above > 0))
+    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
     worst: dict[int, float] = {}
     for level in np.unique(tier[rising]).tolist():
         at = rising[tier[rising] == level]
@@ -104,34 +106,35 @@ def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, fl
 
 
 def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
-    """Diameter, whether it is exact, and two hosts without a path."""
+    """Diameter, whether it is exact, and two endpoints without a path."""
     from .jit import announce
     from .network_metrics_kernel import farthest
 
     representatives, kept = _attachments(network)
-    step = -(-len(representatives) // MAX_SOURCES)
-    # The other hosts cannot be passed through and are as far away as their representatives: leave them out.
+    most = max(1, min(MAX_SOURCES, _MOST_STEPS // max(1, network.n_links)))
+    step = -(-len(representatives) // most)
+    # The other endpoints cannot be passed through and are as far away as their representatives: leave them out.
     links = np.flatnonzero(kept[network.src] & kept[network.dst])
     incoming = links_in_rows(network.dst[links], network.src[links], network.n_nodes)
-    hosts = np.flatnonzero(kept & (network.kind == HOST)).astype(np.int32)
+    endpoints = np.flatnonzero(kept & (network.kind == network.seat_kind)).astype(np.int32)
     announce(farthest)
-    diameter, lost, target = farthest(representatives[::step], hosts, incoming, network.forwards)
+    diameter, lost, target = farthest(representatives[::step], endpoints, incoming, network.forwards)
     no_path = None if lost < 0 else (network.nodes[lost], network.nodes[target])
     return int(diameter), step == 1, no_path
 
 
 def _attachments(network: Network) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """One host per distinct set of neighbours, and which nodes stay: of such hosts two, and everything else."""
+    """One endpoint per distinct set of neighbours, and which nodes stay: of such endpoints two, and all the rest."""
     rows = [links_in_rows(*ends, network.n_nodes) for ends in ((network.src, network.dst), (network.dst, network.src))]
     kept = np.ones(network.n_nodes, np.bool_)
     seen: dict[object, int] = {}
     representatives = []
-    for host in network.hosts.tolist():
-        key: object = host
-        if not network.forwards[host]:
-            key = tuple(np.unique(end[first[host] : first[host + 1]]).tobytes() for first, _, end in rows)
+    for endpoint in network.endpoints.tolist():
+        key: object = endpoint
+        if not network.forwards[endpoint]:
+            key = tuple(np.unique(end[first[endpoint] : first[endpoint + 1]]).tobytes() for first, _, end in rows)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 1:
-            representatives.append(host)
-        kept[host] = seen[key] <= 2
+            representatives.append(endpoint)
+        kept[endpoint] = seen[key] <= 2
     return np.array(representatives, np.int32), kept

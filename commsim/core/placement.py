@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
-from .network import HOST, SWITCH, Network
+from .network import Network
+from .node_kind import CPU, KINDS, MEMORY, PLURALS, SEATS
 from .value import Value, freeze
 
 STRATEGIES = ("packed", "spread", "random")
@@ -42,8 +43,8 @@ class Placement(Value):
         Raises
         ------
         InputError
-            If the number of participants differs, a node does not exist, a rank is on a switch, two ranks share a
-            node, or a helper is on a node that cannot aggregate.
+            If the number of participants differs, a node does not exist, a rank is on a switch, a CPU or a NIC, two
+            ranks share a node, or a helper is on a node that cannot aggregate.
         """
         if len(self.nodes) != n_ranks + n_helpers:
             raise InputError(
@@ -53,70 +54,90 @@ class Placement(Value):
             bad = self.nodes.min() if self.nodes.min() < 0 else self.nodes.max()
             raise InputError(f"placement names node {bad}, {network.name} has nodes 0..{network.n_nodes - 1}")
         ranks, helpers = self.nodes[:n_ranks], self.nodes[n_ranks:]
-        on_switch = np.flatnonzero(network.kind[ranks] != HOST)
-        if on_switch.size:
-            rank = int(on_switch[0])
-            raise InputError(f"rank {rank} is placed on {network.nodes[ranks[rank]]}, a switch; ranks sit on hosts")
+        for rank in np.flatnonzero(~np.isin(network.kind[ranks], SEATS)):
+            node = ranks[rank]
+            seat = f"rank {rank} is placed on {network.nodes[node]}, a {KINDS[network.kind[node]]}"
+            raise InputError(f"{seat}; ranks sit on hosts, GPUs or host memories")
         where, count = np.unique(ranks, return_counts=True)
         if (count > 1).any():
             node = int(where[count.argmax()])
             shared = ", ".join(str(r) for r in np.flatnonzero(ranks == node)[:4])
-            raise InputError(f"ranks {shared} share node {network.nodes[node]}; a host takes one rank")
+            raise InputError(
+                f"ranks {shared} share node {network.nodes[node]}; a {KINDS[network.kind[node]]} takes one rank"
+            )
         for helper in np.flatnonzero(~network.aggregates[helpers]):
             raise InputError(f"helper {helper} is placed on {network.nodes[helpers[helper]]}, which cannot aggregate")
 
 
-def place(network: Network, n_participants: int, strategy: str = "packed", seed: int = 0) -> Placement:
-    """Put participants on hosts by a named strategy.
+def place(
+    network: Network, n_participants: int, strategy: str = "packed", seed: int = 0, *, n_helpers: int = 0
+) -> Placement:
+    """Put participants on the network's endpoints by a named strategy; helpers beside them where there is a place.
 
     Parameters
     ----------
     network : Network
         Where to.
     n_participants : int
-        How many hosts are needed.
+        Ranks and helpers.
     strategy : {"packed", "spread", "random"}
-        In the order of the hosts; dealt round robin over the racks; or drawn without repetition.
+        In the order of the endpoints; dealt round robin over the racks, and in each over its machines; or drawn
+        without repetition.
     seed : int
         Of the random strategy.
+    n_helpers : int
+        How many of the participants, the last ones, may go to :func:`helper_nodes`, in turn; without such nodes they
+        take endpoints like ranks.
 
     Raises
     ------
     InputError
-        If the network has too few hosts, or the strategy is unknown.
+        If the network has too few endpoints, or the strategy is unknown.
     """
-    hosts = network.hosts
-    if not 1 <= n_participants <= len(hosts):
-        raise InputError(f"ranks must be 1..{len(hosts)} ({network.name} has {len(hosts)} hosts), got {n_participants}")
+    beside = helper_nodes(network)[: n_helpers or 0]
+    n_helpers = n_helpers if len(beside) else 0
+    endpoints, n_seats = network.endpoints, n_participants - n_helpers
+    if not 1 <= n_seats <= len(endpoints):
+        seats = f"{len(endpoints)} {PLURALS[network.seat_kind]}"
+        raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {seats}), got {n_seats}")
     if strategy == "packed":
-        return Placement(hosts[:n_participants])
-    if strategy == "random":
-        return Placement(np.random.default_rng(seed).choice(hosts, n_participants, replace=False))
-    if strategy == "spread":
-        return Placement(hosts[_round_robin(racks(network))[:n_participants]])
-    raise InputError(f"unknown placement {strategy!r}; known: {', '.join(STRATEGIES)}, or a file")
+        chosen = endpoints[:n_seats]
+    elif strategy == "random":
+        chosen = np.random.default_rng(seed).choice(endpoints, n_seats, replace=False)
+    elif strategy == "spread":
+        chosen = endpoints[_spread(network)[:n_seats]]
+    else:
+        raise InputError(f"unknown placement {strategy!r}; known: {', '.join(STRATEGIES)}, or a file")
+    return Placement(np.concatenate((chosen, np.resize(beside, n_helpers))))
 
 
-def racks(network: Network) -> NDArray[np.int64]:
-    """Rack of each host: hosts are in one rank when the first switch that they are cabled to is the same.
+def helper_nodes(network: Network) -> NDArray[np.intp]:
+    """Nodes beside the endpoints that helpers go to by default: memories that can aggregate, else such CPUs.
 
     Returns
     -------
-    int64[n_hosts]
-        Rack numbers from 0, in the order of the racks' first hosts; a host without a switch is a rack of its own.
+    intp[m]
+        None when ranks sit on memories themselves, or the network has neither.
     """
-    first_switch = np.full(network.n_nodes, -1, np.int64)
-    up = (network.kind[network.src] == HOST) & (network.kind[network.dst] == SWITCH)
-    links = np.flatnonzero(up)[::-1]  # reversed, so that the first link of each host is written last
-    first_switch[network.src[links]] = network.dst[links]
-    key = first_switch[network.hosts]
-    key = np.where(key < 0, network.n_nodes + network.hosts, key)
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    for kind in (MEMORY, CPU):
+        found = np.flatnonzero((network.kind == kind) & network.aggregates)
+        if found.size and kind != network.seat_kind:
+            return found
+    return np.empty(0, np.intp)
+
+
+def _spread(network: Network) -> NDArray[np.intp]:
+    """Order of endpoints that deals the machines of each rack in turn, and then the racks."""
+    from .locality import locality_levels
+
+    order = np.arange(len(network.endpoints))
+    for level in locality_levels(network)[:2]:
+        order = order[_round_robin(level.group[order])]
+    return order
 
 
 def _round_robin(rack: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Order of hosts that deals one of each rack in turn."""
+    """Order that deals one of each rack in turn; within a rack the order stays."""
     order = np.argsort(rack, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(rack[order]) != 0])
     turn = np.empty(len(rack), np.int64)

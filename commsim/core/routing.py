@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError, RoutingError
+from .flow_hash import flow_hash
+from .link_rows import links_in_rows as links_in_rows
+from .link_rows import rows_between_forwarding, shared_searches
 from .network import ROUTINGS, Network
+from .routing_needs import destination_order, require_suited
+
+HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
+"""Routings that depend on the seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ def find_routes(
     routing: str | None = None,
     seed: int = 0,
 ) -> Routes:
-    """Find shortest paths (in hops) between pairs of nodes.
+    """Find paths between pairs of nodes, shortest in the sum of the links' metrics.
 
     Parameters
     ----------
@@ -50,74 +57,97 @@ def find_routes(
         Only its forwarding nodes are passed through.
     src, dst, channel : int[n_routes]
         Nodes, and the channel, which is part of the flow that ECMP hashes.
-    routing : {"ecmp", "shortest", "spray"}, optional
-        ``ecmp`` takes at each node the next hop that a hash of (src, dst, channel, seed, node) says; ``shortest``
-        the one with the lowest link number; ``spray`` all of them, equally. Default: the network's own.
+    routing : str, optional
+        Which of the next hops on shortest paths is taken at each node. Default: the network's own.
+
+        - ``ecmp``: the one that a hash of (src, dst, channel, seed, node) says; ``ecmp_polarised`` leaves the node out
+          of the hash, as switches do that are all configured alike.
+        - ``shortest``: the one with the lowest link number; ``spray``: all of them, equally.
+        - ``dmodk``, in trees: the digit of the destination's index that belongs to the tier.
+        - ``dimension_order``, in grids: of the paths that finish each dimension before the next one, the shortest.
+        - ``minimal``, in dragonflies: of the paths that change the group at most once, the shortest; ``valiant``: first
+          over a random link out of the group into a third one, then minimal; directly within one group.
     seed : int
-        Of the hash.
+        Of the hash, which also decides between equals in the last three.
 
     Raises
     ------
     RoutingError
         If a pair has no path; the message names it.
     InputError
-        If the routing is unknown.
-    """
-    from .jit import announce
-    from .routing_kernel import walk_routes
+        If the routing is unknown, or the network does not have what it needs.
 
+    References
+    ----------
+    Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees", CCIT 776,
+    Technion, 2010. Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
+    ToC 1987. Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.
+    """
     routing = routing or network.routing
     if routing not in ROUTINGS:
         raise InputError(f"unknown routing {routing!r}; known: {', '.join(ROUTINGS)}")
+    require_suited(network, routing)
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
-    by_destination = np.argsort(dst, kind="stable")
-    announce(walk_routes)
-    first, link, share, latency, lost = walk_routes(
-        np.stack((src, dst, flow_hash(src, dst, channel, seed)), axis=1)[by_destination],
-        links_in_rows(network.dst, network.src, network.n_nodes),
-        links_in_rows(network.src, network.dst, network.n_nodes),
-        network.latency,
-        network.forwards,
-        ROUTINGS.index(routing),
-    )
+    if routing == "valiant":
+        from .valiant import find_valiant_routes
+
+        return find_valiant_routes(network, src, dst, channel, seed)
+    routes, lost = walk(network, src, dst, flow_hash(src, dst, channel, seed), routing)
     if lost >= 0:
-        a, b = (network.nodes[int(v[by_destination[lost]])] for v in (src, dst))
-        raise RoutingError(f"{network.name}: no path from {a} to {b}")
-    return _in_given_order(first, link, share, latency, by_destination)
+        raise no_path(network, int(src[lost]), int(dst[lost]), routing)
+    return routes
 
 
-def links_in_rows(
-    key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Group links by one of their ends.
+def walk(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], routing: str
+) -> tuple[Routes, int]:
+    """Walk the paths that a routing other than ``valiant`` takes.
 
     Returns
     -------
-    first : int64[n_nodes + 1], link : int32[n_links], end : int32[n_links]
-        The links of node v, in order, and the node at the other end of each.
+    Routes, int
+        The routes, and -1; or the first that has no path, and then the routes mean nothing.
     """
-    order = np.argsort(key, kind="stable").astype(np.int32)
-    first = np.zeros(n_nodes + 1, np.int64)
-    np.cumsum(np.bincount(key, minlength=n_nodes), out=first[1:])
-    return first, order, other[order]
+    from .jit import announce
+    from .routing_kernel import ALL, BY_DIGITS, BY_HASH, BY_ONE_HASH, FIRST, walk_routes
+    from .search_kernel import ANY, DIMENSION_ORDER, LAST_GROUP_CHANGE
+
+    rule, choice = {
+        "ecmp": (ANY, BY_HASH),
+        "ecmp_polarised": (ANY, BY_ONE_HASH),
+        "shortest": (ANY, FIRST),
+        "spray": (ANY, ALL),
+        "dmodk": (ANY, BY_DIGITS),
+        "dimension_order": (DIMENSION_ORDER, BY_HASH),
+        "minimal": (LAST_GROUP_CHANGE, BY_HASH),
+    }[routing]
+    shared = shared_searches(network, links_in_rows(network.dst, network.src, network.n_nodes), dst)
+    by_search = np.lexsort((dst, shared))
+    announce(walk_routes)
+    first, link, share, latency, lost = walk_routes(
+        np.stack((src, dst, key, shared), axis=1)[by_search],
+        rows_between_forwarding(network),
+        links_in_rows(network.src, network.dst, network.n_nodes),
+        (network.metric, network.forwards, network.coordinates),
+        network.latency,
+        destination_order(network, routing),
+        rule,
+        choice,
+    )
+    if lost >= 0:
+        return Routes(first, link, share, latency), int(by_search[lost])
+    return _in_given_order(first, link, share, latency, by_search), -1
 
 
-def flow_hash(
-    src: NDArray[np.int64], dst: NDArray[np.int64], channel: NDArray[np.int64], seed: int
-) -> NDArray[np.int64]:
-    """Hash flows to 31 bits, as a switch hashes a five-tuple."""
-    h = np.full(src.shape, np.uint64(seed % 2**64), np.uint64)
-    for part in (src, dst, channel):
-        h = _mix(h ^ (part.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
-    return (h >> np.uint64(33)).astype(np.int64)
-
-
-def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
+def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
+    """Return the error that names a pair without a path."""
+    how = {
+        "dimension_order": " in dimension order; ecmp takes any",
+        "minimal": " that changes the group at most once; ecmp takes any",
+        "valiant": " by way of a third group; minimal takes none, ecmp any",
+    }.get(routing, "")
+    return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")
 
 
 def _in_given_order(

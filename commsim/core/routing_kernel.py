@@ -6,57 +6,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .jit import kernel
-from .network import ROUTINGS
+from .link_rows import Rows as Rows
+from .search_kernel import ANY, Fabric, distance_from, is_allowed, new_search, start_search
+from .search_kernel import hops_to as hops_to
 
-ECMP, SHORTEST, SPRAY = (ROUTINGS.index(name) for name in ("ecmp", "shortest", "spray"))
-Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
-
-
-@kernel
-def hops_to(target: int, incoming: Rows, forwards: NDArray[np.bool_], hops: NDArray[np.int32]) -> None:
-    """Fill `hops` with the number of links from each node to `target`, -1 where there is no path.
-
-    Parameters
-    ----------
-    target : int
-        Node.
-    incoming : (int64[n_nodes + 1], int32[n_links], int32[n_links])
-        Links by the node that they lead to, and where they come from.
-    forwards : bool[n_nodes]
-        Whether traffic may pass through a node.
-    hops : int32[n_nodes]
-        Written in place.
-    """
-    first, _, origin = incoming
-    hops[:] = -1
-    hops[target] = 0
-    queue = np.empty(hops.shape[0], np.int32)
-    queue[0] = target
-    head, tail = 0, 1
-    while head < tail:
-        node = queue[head]
-        head += 1
-        if node != target and not forwards[node]:
-            continue
-        for k in range(first[node], first[node + 1]):
-            if hops[origin[k]] < 0:
-                hops[origin[k]] = hops[node] + 1
-                queue[tail] = origin[k]
-                tail += 1
+BY_HASH, BY_ONE_HASH, FIRST, ALL, BY_DIGITS = range(5)
+MASK = 2**31 - 1
+MULTIPLIERS = (0x2C1B3C6D, 0x297A2D39, 0x45D9F3B5)  # odd, and so small that a product with 31 bits fits 63
 
 
 @kernel
 def _next_hops(
-    node: int, target: int, outgoing: Rows, hops: NDArray[np.int32], forwards: NDArray[np.bool_], out: NDArray[np.int64]
+    node: int,
+    target: int,
+    outgoing: Rows,
+    fabric: Fabric,
+    rule: int,
+    distance: NDArray[np.int32],
+    out: NDArray[np.int64],
 ) -> int:
     """Write to `out` the positions in `outgoing` of the links that lead from `node` nearer to `target`; count them."""
-    first, _, end = outgoing
+    first, link, end = outgoing
+    metric, forwards, coordinates = fabric
     n = 0
     for k in range(first[node], first[node + 1]):
-        if hops[end[k]] == hops[node] - 1 and (end[k] == target or forwards[end[k]]):
+        if (
+            0 <= distance[end[k]] == distance[node] - metric[link[k]]
+            and (end[k] == target or forwards[end[k]])
+            and (rule == ANY or is_allowed(rule, coordinates, node, end[k], target))
+        ):
             out[n] = k
             n += 1
     return n
+
+
+@kernel
+def _hashed(n_choices: int, key: int, node: int, choice: int) -> int:
+    """Which of the choices the hash of the flow says, or 0 when none is drawn; every node hashes differently or not."""
+    if choice in (FIRST, ALL):
+        return 0
+    x = key ^ ((np.int64(node) * 0x61C88647) & MASK if choice == BY_HASH else 0)
+    for multiplier in MULTIPLIERS:  # else what is chosen at one tier would tell what is chosen at the next
+        x = ((x ^ (x >> 15)) * multiplier) & MASK
+    return int((x ^ (x >> 16)) % n_choices)
+
+
+@kernel
+def _digit(n_choices: int, index: int, tier: int, next_tier: int, radix: NDArray[np.int64]) -> int:
+    """Next digit of `index`, of as many values as there are choices; going down, that of the same tier's way up."""
+    if next_tier > tier:
+        radix[next_tier] = min(radix[tier] * n_choices, 2**40)
+        return int(index // radix[tier] % n_choices)
+    return int(index // radix[next_tier] % n_choices)
 
 
 @kernel
@@ -64,66 +65,78 @@ def walk_routes(
     flows: NDArray[np.int64],
     incoming: Rows,
     outgoing: Rows,
+    fabric: Fabric,
     latency: NDArray[np.float64],
-    forwards: NDArray[np.bool_],
-    routing: int,
+    order: NDArray[np.int64],
+    rule: int,
+    choice: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64], int]:
     """Walk from each source to its destination.
 
     Parameters
     ----------
-    flows : int64[n, 3]
-        Source, destination and hash, sorted by destination, so that hops are counted once per destination.
+    flows : int64[n, 4]
+        Source, destination, hash, and number of the search that the destination shares with others, sorted by it.
     incoming, outgoing : rows
-        Links by the node that they lead to, and by the node that they leave.
+        Links by the node that they lead to, only those out of nodes that forward; and by the node that they leave.
+    fabric : (int32[n_links], bool[n_nodes], int32[n_nodes, n_dims])
+        Metric of the links; whether nodes forward, and where they are.
     latency : float64[n_links], s
         Of each link.
-    forwards : bool[n_nodes]
-        Whether traffic may pass through a node.
-    routing : int
-        ECMP, SHORTEST or SPRAY.
+    order : int64[2, n_nodes]
+        Index of each node among the possible destinations, and its tier; only for BY_DIGITS.
+    rule, choice : int
+        Which links may be taken, ANY, LAST_GROUP_CHANGE or DIMENSION_ORDER; and which of the best of them is.
 
     Returns
     -------
     first, link, share, latency, lost
         Columns of Routes in the order of `flows`, and a flow that has no path, or -1.
     """
-    n, n_nodes = flows.shape[0], forwards.shape[0]
+    n, n_nodes = flows.shape[0], fabric[1].shape[0]
     first = np.zeros(n + 1, np.int64)
     link = np.empty(8 * n + 16, np.int32)
     share = np.empty(8 * n + 16)
     path_latency = np.zeros(n)
-    hops = np.full(n_nodes, -1, np.int32)
+    search = new_search(n_nodes, incoming[1].shape[0], fabric[0].max() if fabric[0].shape[0] else 1)
+    distance = search[1]
     choices = np.empty(outgoing[1].shape[0] + 1, np.int64)
     part = np.zeros(n_nodes)  # of the bytes that reach a node, and
     slowest = np.zeros(n_nodes)  # the longest delay until they do
     reached = np.empty(n_nodes, np.int32)
+    radix = np.ones(order[1].max() + 2, np.int64)
     m = 0
-    counted = -1
+    searched = -1
     for i in range(n):
-        source, target, key = flows[i]
-        if target != counted:
-            hops_to(target, incoming, forwards, hops)
-            counted = target
-        if hops[source] < 0:
+        source, target, key, shared = flows[i]
+        first[i + 1] = m
+        if source == target:
+            continue
+        if shared != searched:
+            start_search(target, incoming, fabric, rule, search)
+            searched = shared
+        length = distance_from(source, target, incoming, outgoing, fabric, rule, search)
+        if length < 0:
             return first, link, share, path_latency, i
+        searched_distances = distance[source], distance[target]
+        distance[source], distance[target] = length, 0
+        radix[:] = 1
         reached[0] = source
         part[source], slowest[source] = 1.0, 0.0
         head, tail = 0, 1
-        while head < tail:  # nodes come out in order of their distance, so a node's part is complete when it does
+        while head < tail:  # the farthest from the target come first, so a node's part is complete when it does
             node = reached[head]
             head += 1
             if node == target:
                 path_latency[i] = slowest[node]
                 continue
-            n_choices = _next_hops(node, target, outgoing, hops, forwards, choices)
-            lowest, highest = 0, n_choices
-            if routing == SHORTEST:
-                highest = 1
-            elif routing == ECMP:
-                lowest = (((key ^ ((node * 40503) & 0x7FFFFFFF)) * 1103515245 + 12345) & 0x7FFFFFFF) // 256 % n_choices
-                highest = lowest + 1
-            if m + highest >= link.shape[0]:
+            n_choices = _next_hops(node, target, outgoing, fabric, rule, distance, choices)
+            if choice == BY_DIGITS:
+                lowest = _digit(n_choices, order[0, target], order[1, node], order[1, outgoing[2][choices[0]]], radix)
+            else:
+                lowest = _hashed(n_choices, key, node, choice)
+            highest = n_choices if choice == ALL else lowest + 1
+            if m + n_choices >= link.shape[0]:
                 link = np.concatenate((link, np.empty(link.shape[0] + n_choices, np.int32)))
                 share = np.concatenate((share, np.empty(share.shape[0] + n_choices)))
             for k in choices[lowest:highest]:
@@ -131,12 +144,17 @@ def walk_routes(
                 link[m] = outgoing[1][k]
                 share[m] = part[node] / (highest - lowest)
                 if part[end] == 0.0:
-                    reached[tail] = end
+                    place = tail
+                    while place > head and distance[reached[place - 1]] < distance[end]:
+                        reached[place] = reached[place - 1]
+                        place -= 1
+                    reached[place] = end
                     tail += 1
                 part[end] += share[m]
                 slowest[end] = max(slowest[end], slowest[node] + latency[link[m]])
                 m += 1
         for k in range(tail):
             part[reached[k]] = slowest[reached[k]] = 0.0
+        distance[source], distance[target] = searched_distances
         first[i + 1] = m
     return first, link[:m].copy(), share[:m].copy(), path_latency, -1

@@ -102,8 +102,10 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         hint, optional = _required(hints[key])
         if value is None and optional:
             continue
-        if hint is int and (isinstance(value, bool) or not hasattr(value, "__index__")):
+        if hint is int and not _is_whole(value):
             raise InputError(f"{build.__name__}: {key} must be a whole number, got {value!r}")
+        if hint == tuple[int, ...] and not (isinstance(value, tuple) and all(map(_is_whole, value))):
+            raise InputError(f"{build.__name__}: {key} must be whole numbers such as (4, 4, 4), got {value!r}")
         if (hint is float or _quantity(hint)) and not _is_number(value):
             si = {"bandwidth": " of bytes per second", "time": " of seconds", "size": " of bytes", "": ""}
             raise InputError(f"{build.__name__}: {key} must be a number{si[_quantity(hint)]}, got {value!r}")
@@ -118,6 +120,10 @@ def _required(hint: Any) -> tuple[Any, bool]:
 
 def _quantity(hint: Any) -> str:
     return str(next(iter(getattr(hint, "__metadata__", ())), ""))
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_run import naive_run
 from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
@@ -10,6 +9,7 @@ from commsim.backends.execute import Execution, run_once
 from commsim.backends.plan import plan_rank
 from commsim.core.errors import BackendError, InputError, ScheduleError
 from commsim.core.program import Program
+from commsim.core.reference import run_reference
 from commsim.core.schedule import OUTPUT, SCRATCH, Schedule
 
 
@@ -24,7 +24,7 @@ def executed(schedule: Schedule, inputs: list[np.ndarray], **world: object) -> l
 
 def assert_equals_reference(schedule: Schedule, n_elements: int, **world: object) -> None:
     inputs = inputs_for(schedule, n_elements)
-    for got, wanted in zip(executed(schedule, inputs, **world), naive_run(schedule, inputs), strict=True):
+    for got, wanted in zip(executed(schedule, inputs, **world), run_reference(schedule, inputs), strict=True):
         np.testing.assert_array_equal(got.view(np.int32), wanted.view(np.int32))
 
 
@@ -87,7 +87,7 @@ def test_an_execution_can_be_run_again() -> None:
             execution.run()
         return execution.result().copy()
 
-    for got, wanted in zip(World(3).run(twice), naive_run(schedule, inputs), strict=True):
+    for got, wanted in zip(World(3).run(twice), run_reference(schedule, inputs), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -150,7 +150,9 @@ def schedules(draw: st.DrawFn) -> Schedule:
             count = draw(st.integers(1, min(room)))
             at = [draw(st.integers(0, r - count)) for r in room]
             rows.append((draw(rank), draw(rank), at[0], at[1], count, draw(st.integers(0, 1)), *ends))
-        src, dst, src_chunk, dst_chunk, count, channel, src_buffer, dst_buffer = (list(c) for c in zip(*rows, strict=True))
+        src, dst, src_chunk, dst_chunk, count, channel, src_buffer, dst_buffer = (
+            list(c) for c in zip(*rows, strict=True)
+        )
         hop = p.reduce if draw(st.booleans()) else p.copy
         hop(
             src=src, dst=dst, src_chunk=src_chunk, dst_chunk=dst_chunk, count=count, channel=channel,

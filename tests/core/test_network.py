@@ -69,7 +69,7 @@ def test_hosts_are_found_wherever_they_are():
         ({"nodes": ("a", "b\n", "s")}, "printable text"),
         ({"nodes": ("a", 1, "s")}, "printable text, got 1"),
         ({"kind": [SWITCH] * 3}, "at least one host"),
-        ({"kind": [HOST, HOST, 2]}, "node kinds are host, switch"),
+        ({"kind": [HOST, HOST, 6]}, "node kinds are host, switch, gpu, cpu, nic, memory"),
         ({"kind": [HOST, HOST, 256]}, "pair: kind must hold values that fit uint8, got 256"),
         ({"kind": [HOST, HOST]}, r"pair: kind must have the shape \(3,\), got \(2,\)"),
         ({"routing": "hot potato"}, "unknown routing 'hot potato'; known: ecmp, shortest, spray"),

@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.locality import racks
 from commsim.core.network import HOST, SWITCH, Network
-from commsim.core.placement import STRATEGIES, Placement, place, racks
+from commsim.core.placement import STRATEGIES, Placement, place
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star

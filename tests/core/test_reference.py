@@ -32,8 +32,8 @@ def test_every_collective_gives_what_its_operation_promises(name, n_ranks, n_ele
     parameters = {"n_chunks": 3} if "n_chunks" in entry.parameters else {}
     parameters |= {"root": int(rng.integers(n_ranks))} if "root" in entry.parameters else {}
     schedule = entry.build(n_ranks, **parameters)
-    if not schedule.in_place:
-        n_elements *= n_ranks
+    if schedule.n_scratch or not schedule.in_place:
+        n_elements *= schedule.n_chunks
     inputs = rng.integers(-99, 100, (n_ranks, n_elements)).astype(np.float32)
     outputs = run_reference(schedule, inputs)
     parts = expected(schedule.operation, inputs, schedule.root)
@@ -44,11 +44,13 @@ def test_every_collective_gives_what_its_operation_promises(name, n_ranks, n_ele
 @pytest.mark.parametrize("name", [n for n in COLLECTIVES if COLLECTIVES[n].facts["operation"] == "all_gather"])
 @pytest.mark.parametrize("n_ranks", [2, 3, 8, 11])
 def test_what_a_rank_does_not_contribute_may_hold_anything(name, n_ranks):
-    home = chunk_bounds(40, n_ranks)
-    inputs = np.full((n_ranks, 40), np.nan)
+    schedule = COLLECTIVES[name].build(n_ranks)
+    n_elements = 4 * n_ranks if schedule.n_scratch else 40  # blocks that move to other chunks must be equal
+    home = chunk_bounds(n_elements, n_ranks)
+    inputs = np.full((n_ranks, n_elements), np.nan)
     for rank in range(n_ranks):
         inputs[rank, home[rank] : home[rank + 1]] = rank + 1
-    outputs = run_reference(COLLECTIVES[name].build(n_ranks), inputs)
+    outputs = run_reference(schedule, inputs)
     np.testing.assert_array_equal(outputs, np.tile(np.repeat(np.arange(1, n_ranks + 1), np.diff(home)), (n_ranks, 1)))
 
 

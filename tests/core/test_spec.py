@@ -126,6 +126,9 @@ def test_a_function_without_arguments_is_written_by_its_name():
         ("n_hosts", None, "n_hosts must be a whole number, got None"),
         ("ratio", "2", "ratio must be a number, got '2'"),
         ("latency", "1us", "latency must be a number of seconds, got '1us'"),
+        ("dims", 4, r"dims must be whole numbers such as \(4, 4, 4\), got 4"),
+        ("dims", [4, 4], r"dims must be whole numbers such as \(4, 4, 4\), got \[4, 4\]"),
+        ("dims", (4, 0.5), r"dims must be whole numbers such as \(4, 4, 4\), got \(4, 0.5\)"),
         ("buffer", "1B", "buffer must be a number of bytes, got '1B'"),
     ],
 )

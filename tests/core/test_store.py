@@ -50,6 +50,8 @@ def networks(draw):
         recv_overhead=column(seconds, n),
         gamma=column(st.floats(0, 1e-6) | st.sampled_from([0.0, 1 / 50e9]), n),
         routing=draw(st.sampled_from(["ecmp", "shortest", "spray"])),
+        machine=column(st.integers(-1, 3) | st.just(2**31 - 1), n),
+        metric=column(st.integers(1, 9) | st.just(2**20), len(links)),
     )
 
 
@@ -119,7 +121,9 @@ def test_a_network_written_by_hand_means_what_it_says(tmp_path):
     [
         ("schema = 1", "schema = 2", 2, "schema must be 1, the version of the format, got 2"),
         ("schema = 1", "", 0, "schema is missing: 1, the version of the format"),
-        ('kind = "host"', 'kind = "gpu"', 7, "nodes[0].kind must be one of host, switch, got 'gpu'"),
+        ('kind = "host"', 'kind = "tpu"', 7, "nodes[0].kind must be one of host, switch, gpu, cpu, nic, memory, got 'tpu'"),
+        ('kind = "host"', 'kind = "host"\nmachine = -2', 8, "nodes[0].machine must be a whole number -1..2147483647"),
+        ("both_ways = true", "metric = 0", 25, "links[0].metric must be a whole number 1..1048576, got 0"),
         ('name = "a"', "", 5, "nodes[0].name is missing: text"),
         ('name = "a"', "name = 5", 6, "nodes[0].name must be text, got 5"),
         ('name = "a"', 'name = ""', 6, "nodes[0].name must be printable text, got ''"),
@@ -140,7 +144,7 @@ def test_a_network_written_by_hand_means_what_it_says(tmp_path):
         ("both_ways = true", 'both_ways = "yes"', 25, "links[0].both_ways must be true or false, got 'yes'"),
         ("both_ways = true", "weight = 2", 25, "links[0].weight is not a field here"),
         ('name = "by hand"', "name = 1", 3, "name must be text, got 1"),
-        ('name = "by hand"', 'routing = "x"', 3, "routing must be one of ecmp, shortest, spray, got 'x'"),
+        ('name = "by hand"', 'routing = "x"', 3, "routing must be one of ecmp, shortest, spray"),
         ('name = "by hand"', "colour = 1", 3, "colour is not a field here"),
     ],
 )

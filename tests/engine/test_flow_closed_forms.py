@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,16 @@ links = st.builds(
 
 
 @st.composite
+def grids(draw: st.DrawFn, n_ranks: int) -> tuple[int, ...]:
+    """Draw sides whose product is the number of ranks, some of them perhaps 1."""
+    sides = []
+    while n_ranks > 1 or not sides:
+        sides.append(draw(st.sampled_from([d for d in range(1, n_ranks + 1) if n_ranks % d == 0])))
+        n_ranks //= sides[-1]
+    return tuple(sides)
+
+
+@st.composite
 def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
     """Draw every parameter that a collective has; a new kind of parameter must be taught here."""
     drawn: dict[str, Any] = {}
@@ -44,6 +55,10 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
             n = draw(st.sampled_from([d for d in range(1, n_ranks + 1) if n_ranks % d == 0]))
             ranks = draw(st.permutations(range(n_ranks)))
             drawn[key] = tuple(tuple(ranks[i : i + n]) for i in range(0, n_ranks, n))
+        elif key == "n_channels":
+            drawn[key] = draw(st.integers(1, 4))
+        elif key == "dims":
+            drawn[key] = draw(grids(n_ranks))
         elif key != "n_ranks":
             raise NotImplementedError(f"{name}: this test does not know how to draw {key}")
     return drawn
@@ -91,7 +106,7 @@ def test_the_double_tree_stays_inside_its_bounds(n_ranks: int, n_chunks: int, si
 def test_the_double_tree_tends_to_twice_the_vector_as_its_chunks_grow(n_ranks: int) -> None:
     build, link = COLLECTIVES["double_tree_all_reduce"].build, LogGP(B=1.0)
     excess = [on_star(build(n_ranks, n_chunks), 1.0, link).time - 2.0 for n_chunks in (8, 32, 128, 512)]
-    assert all(later < earlier for earlier, later in zip(excess, excess[1:], strict=False))
+    assert all(later < earlier for earlier, later in itertools.pairwise(excess))
     assert abs(excess[-1]) < 0.05
 
 

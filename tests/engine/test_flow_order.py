@@ -1,4 +1,4 @@
-"""Simulated time depends on what is sent, never on the order in which it was written down; and it repeats, bit by bit."""
+"""Simulated time depends on what is sent, never on the order in which it was written down; and it repeats exactly."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_transfer_that_is_complete_too_soon_is_named(ring: tuple[FlowPlan, Flo
 
 def test_a_message_sent_faster_than_its_bottleneck_is_named(ring: tuple[FlowPlan, FlowTimes]) -> None:
     plan, times = ring
-    with pytest.raises(PhysicsError, match="transfer 7 was sent after .* alone takes 4.25 s"):
+    with pytest.raises(PhysicsError, match=r"transfer 7 was sent after .* alone takes 4\.25 s"):
         check_physics(plan, tampered(times, "sent", 7, 0.9))
 
 
@@ -67,13 +67,13 @@ def test_a_start_before_what_it_waits_for_is_named(ring: tuple[FlowPlan, FlowTim
 def test_a_start_before_its_rank_came_is_named(ring: tuple[FlowPlan, FlowTimes]) -> None:
     plan, times = ring
     late = dataclasses.replace(times, ready=times.ready + np.array([0, 0, 1.0, 0]))
-    with pytest.raises(PhysicsError, match="transfer 2 was started after 0.0 s, which alone takes 1.0 s"):
+    with pytest.raises(PhysicsError, match=r"transfer 2 was started after 0\.0 s, which alone takes 1\.0 s"):
         check_physics(plan, late)
 
 
 def test_a_link_that_carried_more_than_it_can_is_named(ring: tuple[FlowPlan, FlowTimes]) -> None:
     plan, times = ring
-    with pytest.raises(PhysicsError, match="link (h1->switch0|switch0->h2) carried .* s of bytes in"):
+    with pytest.raises(PhysicsError, match=r"link (h1->switch0|switch0->h2) carried .* s of bytes in"):
         check_physics(plan, tampered(times, "bytes_on_wire", 1, 100.0))
 
 

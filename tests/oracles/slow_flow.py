@@ -23,6 +23,7 @@ Phase = tuple[dict[Hashable, float], float]  # what is used with which share, an
 class Message:
     """One transfer on its way; phases that move nothing, or use nothing, take no time."""
 
+    number: int
     wire: tuple[int, ...]
     ready: float
     latency: float
@@ -44,13 +45,10 @@ class Message:
 def waits(schedule: Schedule) -> list[tuple[set[int], set[int]]]:
     """For every transfer, the earlier ones that must be complete, and those that must have been sent."""
     transfers = schedule.expand()
-    count = transfers["count"]
-    reads = [
-        {(t["src"], a + k) for k in range(n)} for t, a, n in zip(transfers, schedule.src_address(transfers), count)
-    ]
-    writes = [
-        {(t["dst"], a + k) for k in range(n)} for t, a, n in zip(transfers, schedule.dst_address(transfers), count)
-    ]
+    reads, writes = (
+        [{(t[end], a + k) for k in range(t["count"])} for t, a in zip(transfers, address, strict=True)]
+        for end, address in (("src", schedule.src_address(transfers)), ("dst", schedule.dst_address(transfers)))
+    )
     out = []
     for j, t in enumerate(transfers):
         done, sent = set(), set()
@@ -85,7 +83,7 @@ def simulate(
         transfers = job.schedule.expand()
         for t, (done, sent) in zip(transfers, waits(job.schedule), strict=True):
             n_bytes = float(t["count"]) * size / job.schedule.n_chunks
-            message = _message(network, capacity, number, job, t, n_bytes, routing, seed)
+            message = _message(network, capacity, len(messages), number, job, t, n_bytes, routing, seed)
             message.ready = max(0.0, starts[first + t["src"]], starts[first + t["dst"]])
             message.after_done = {offset + i for i in done}
             message.after_sent = {offset + i for i in sent}
@@ -96,13 +94,20 @@ def simulate(
 
 
 def _message(
-    network: Network, capacity: dict[Hashable, float], number: int, job: Any, t: Any, n_bytes: float,
-    routing: str | None, seed: int,
-) -> Message:  # fmt: skip
+    network: Network,
+    capacity: dict[Hashable, float],
+    place: int,
+    number: int,
+    job: Any,
+    t: Any,
+    n_bytes: float,
+    routing: str | None,
+    seed: int,
+) -> Message:
     src, dst = (int(job.placement.nodes[t[end]]) for end in ("src", "dst"))
     wire = (number, int(t["src"]), int(t["dst"]), int(t["channel"]))
     route = find_routes(network, [src], [dst], wire[3] + 1000 * number, routing=routing, seed=seed)
-    path = {("link", int(k)): float(s) for k, s in zip(route.link, route.share)}
+    path = {("link", int(k)): float(s) for k, s in zip(route.link, route.share, strict=True)}
     port = {r: s for r, s in path.items() if network.src[r[1]] == src}
     last = {r: s for r, s in path.items() if network.dst[r[1]] == dst}
     sending: list[Phase] = []
@@ -117,7 +122,8 @@ def _message(
         receiving = [(dict(last), network.recv_overhead[dst] * _alone(last, capacity))]
     if t["op"] == REDUCE and network.gamma[dst]:
         receiving.append(({("unit", dst): 1.0}, n_bytes))
-    return Message(wire, 0.0, float(route.latency[0]), job.weight, job.priority, sending, receiving, set(), set())
+    latency = float(route.latency[0])
+    return Message(place, wire, 0.0, latency, job.weight, job.priority, sending, receiving, set(), set())
 
 
 def _alone(links: dict[Any, float], capacity: dict[Hashable, float]) -> float:
@@ -149,10 +155,10 @@ def _step(m: Message, messages: list[Message], now: float) -> bool:
     while m.todo and (m.left == 0.0 or not m.todo[0][0]):
         m.todo.pop(0)
         m.left = m.todo[0][1] if m.todo else 0.0
-    before = [k for k in messages[: _index(m, messages)] if k.wire == m.wire]
+    before = [k for k in messages[: m.number] if k.wire == m.wire]
     if m.start is None:
         free = all(messages[i].done is not None for i in m.after_done)
-        free = free and all(messages[i].sent is not None for i in m.after_sent | set())
+        free = free and all(messages[i].sent is not None for i in m.after_sent)
         if now < m.ready or not free or any(k.sent is None for k in before):
             return False
         m.start, m.todo = now, list(m.sending)
@@ -168,7 +174,3 @@ def _step(m: Message, messages: list[Message], now: float) -> bool:
         return False
     m.left = m.todo[0][1] if m.todo else 0.0
     return True
-
-
-def _index(m: Message, messages: list[Message]) -> int:
-    return next(i for i, k in enumerate(messages) if k is m)

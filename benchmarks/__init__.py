@@ -1,0 +1,1 @@
+"""What is measured: programs for mpirun, and what commsim itself costs."""

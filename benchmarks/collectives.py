@@ -1,0 +1,104 @@
+"""The table of nccl-tests with columns native, ours and predicted, under mpirun.
+
+mpirun -n 4 python -m benchmarks.collectives -b 1K -e 16M -f 2 --collective ring_all_reduce --backend mpi
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from commsim.backends.connect import BACKENDS, reported_once, session
+from commsim.backends.validate import Row, measure_rows, median_error
+from commsim.cli.sizes import add_size_arguments, read_sizes
+from commsim.cli.table import print_table, write_results
+from commsim.cli.validate import build_schedules, network_for, predictor
+from commsim.core.errors import BackendError, InputError
+from commsim.core.operations import OPERATIONS
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+
+COLUMNS = [
+    "size(B)", "count", "type", "redop", "root",
+    "native(us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",
+    "ours(us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",
+    "predicted(us)", "error",
+]  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark; 0, or 1 when a result was wrong, or 2 when what the user gave is wrong."""
+    try:
+        with reported_once():
+            return _run(_parser().parse_args(argv))
+    except (InputError, BackendError) as error:
+        print(f"benchmarks.collectives: error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchmarks.collectives", description="Native, ours and predicted.")
+    parser.add_argument("--collective", action="append", metavar="NAME[:key=value,...]", help="ring_all_reduce")
+    parser.add_argument("--backend", choices=BACKENDS, default="mpi", help="mpi")
+    parser.add_argument("--network", metavar="FILE", help="network of commsim calibrate (calibrates now)")
+    add_size_arguments(parser, "1K", "16M")
+    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    sizes = read_sizes(args)
+    with session(args.backend) as transport:
+        schedules = build_schedules(args.collective or ["ring_all_reduce"], transport.size)
+        network = network_for(transport, args.network)
+        warmup, iterations = 5 if args.warmup_iters is None else args.warmup_iters, args.iters or 20
+        every: list[Row] = []
+        for schedule in schedules:
+            rows = measure_rows(transport, [schedule], sizes, predictor(network), warmup=warmup, iterations=iterations)
+            every += rows
+            if transport.rank == 0:
+                title = f"{schedule.name}, {transport.size} ranks over {transport.name}, -w {warmup} -n {iterations}"
+                print_table(COLUMNS, [_text(schedule, row) for row in rows], title)
+        if transport.rank == 0:
+            _print_footer(every)
+            if args.json:
+                config = {k: v for k, v in vars(args).items() if k != "json"} | {"n_ranks": transport.size}
+                write_results(args.json, config, [row.json() for row in every])
+    return 1 if any(row.n_wrong for row in every) else 0
+
+
+def _text(schedule: Schedule, row: Row) -> list[str]:
+    operation = OPERATIONS[schedule.operation]
+    return [
+        f"{row.ours.size:.0f}",
+        f"{row.ours.size / 4:.0f}",
+        "float",
+        "sum" if operation.reduces else "none",
+        str(schedule.root if operation.has_root else -1),
+        *(_columns(row.native) if row.native else ("N/A",) * 4),
+        *_columns(row.ours),
+        "-" if row.predicted is None else f"{row.predicted * 1e6:.2f}",
+        "-" if row.error is None else f"{row.error:+.1%}",
+    ]
+
+
+def _columns(result: Result) -> tuple[str, ...]:
+    rates = result.algbw / 1e9, result.busbw / 1e9
+    return f"{result.time * 1e6:.2f}", *(f"{rate:.3f}" for rate in rates), f"{result.counters['wrong']:.0f}"
+
+
+def _print_footer(rows: Sequence[Row]) -> None:
+    wrong = sum(row.n_wrong for row in rows)
+    print(f"# Out of bounds values : {wrong} {'OK' if not wrong else 'FAILED'}")
+    if rows:
+        print(f"# Avg bus bandwidth    : {sum(row.ours.busbw for row in rows) / len(rows) / 1e9:.4g}")
+    error = median_error(rows)
+    if error is not None:
+        print(f"# Median error         : {error:.1%}")
+    if rows and rows[0].oversubscribed:
+        print("# more ranks than cores share this host: errors are not counted")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Measure schedules for real and put a prediction beside each."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import BackendError
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+
+from .measure import ITERATIONS, WARMUP, measure_native, measure_schedule
+from .transport import Transport
+
+COUNTED_FROM = 65536
+"""Bytes from which on a row counts: below, the time is that of software and scheduling, which no network explains."""
+
+
+PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One algorithm at one size.
+
+    Parameters
+    ----------
+    ours, native : Result, Result or None
+        Our schedule, and the library's collective where it has one.
+    predicted : float or None, s
+        Of our schedule; on rank 0 only.
+    oversubscribed : bool
+        Whether ranks had to share cores; such a row does not count.
+    """
+
+    ours: Result
+    native: Result | None
+    predicted: float | None
+    oversubscribed: bool
+
+    @property
+    def error(self) -> float | None:
+        """Relative error of the prediction, ``predicted / measured - 1``; None where nothing was sent."""
+        if self.predicted is None or not self.predicted:
+            return None
+        return self.predicted / self.ours.time - 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether the row belongs into the median."""
+        return self.error is not None and not self.oversubscribed and self.ours.size >= COUNTED_FROM
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """5th and 95th percentile of our times, in seconds."""
+        low, high = np.percentile(self.ours.samples, (5, 95))
+        return float(low), float(high)
+
+    @property
+    def n_wrong(self) -> int:
+        """Elements that were wrong on the worst rank, ours and native."""
+        results = (self.ours, *((self.native,) if self.native else ()))
+        return int(max(r.counters.get("wrong", 0) for r in results))
+
+    def json(self) -> dict[str, Any]:
+        """Return the row of the command line's contract."""
+        return self.ours.row() | {
+            "predicted_s": self.predicted,
+            "error": self.error,
+            "native_s": self.native.time if self.native else None,
+            "oversubscribed": self.oversubscribed,
+        }
+
+
+def measure_rows(
+    transport: Transport,
+    schedules: Iterable[Schedule],
+    sizes: Sequence[int],
+    predict: Callable[[Schedule, float], float],
+    *,
+    native: bool = True,
+    warmup: int = WARMUP,
+    iterations: int = ITERATIONS,
+) -> list[Row]:
+    """Measure every schedule at every size, then predict.
+
+    Parameters
+    ----------
+    transport : Transport
+        All of its ranks call this.
+    schedules : iterable of Schedule
+        With as many ranks as the transport.
+    sizes : sequence of int, bytes
+        As nccl-tests counts them.
+    predict : callable
+        ``predict(schedule, n_bytes)`` in seconds; called on rank 0 only, when all has been measured, because a
+        simulation would take the cores from the ranks.
+    native : bool
+        Whether to run the library's own collective too.
+    warmup, iterations : int
+        As in :func:`commsim.backends.measure.timed`.
+    """
+    wanted = [(schedule, size) for schedule in schedules for size in sizes]
+    passes = [
+        [_measure_both(transport, schedule, size, native, warmup, part) for schedule, size in wanted]
+        for part in _split(iterations)
+    ]
+    shared = oversubscribed(transport)
+    rows = []
+    for (schedule, _), *pairs in zip(wanted, *passes, strict=True):
+        ours = merge([pair[0] for pair in pairs])
+        beside = [pair[1] for pair in pairs if pair[1] is not None]
+        predicted = predict(schedule, ours.size) if transport.rank == 0 else None
+        rows.append(Row(ours, merge(beside) if beside else None, predicted, shared))
+    return rows
+
+
+def median_error(rows: Iterable[Row]) -> float | None:
+    """Median of the absolute relative errors of the rows that count; None if none does."""
+    errors = [abs(row.error) for row in rows if row.counts and row.error is not None]
+    return float(np.median(errors)) if errors else None
+
+
+def oversubscribed(transport: Transport) -> bool:
+    """Whether ranks have to share cores."""
+    return transport.ranks_per_host > len(os.sched_getaffinity(0))
+
+
+def merge(results: Sequence[Result]) -> Result:
+    """Pool the samples of several measurements of the same thing."""
+    samples = np.concatenate([r.samples for r in results])
+    middle = float(np.median(samples))
+    counters = {name: max(r.counters[name] for r in results) for name in results[0].counters}
+    return dataclasses.replace(results[0], time=middle, time_from_last_start=middle, samples=samples, counters=counters)
+
+
+def _split(iterations: int) -> list[int]:
+    """Share the iterations among passes over all rows: what disturbs the machine for a moment must not spoil a row."""
+    n_passes = min(PASSES, iterations)
+    return [iterations * (i + 1) // n_passes - iterations * i // n_passes for i in range(n_passes)]
+
+
+def _measure_both(
+    transport: Transport, schedule: Schedule, size: int, native: bool, warmup: int, iterations: int
+) -> tuple[Result, Result | None]:
+    ours = measure_schedule(transport, schedule, size, warmup=warmup, iterations=iterations)
+    if not native:
+        return ours, None
+    try:
+        return ours, measure_native(
+            transport,
+            ours.operation,
+            int(ours.size) // 4,
+            root=schedule.root,
+            warmup=warmup,
+            iterations=iterations,
+        )
+    except BackendError:  # the library has no such collective, which every rank finds before it sends anything
+        return ours, None

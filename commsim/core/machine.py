@@ -1,0 +1,151 @@
+"""The inside of a machine, put together part by part; the result is a Network, whose NICs a fabric can be joined to.
+
+Shortest paths are by the sum of the links' metrics, and these make traffic go where it goes in such machines:
+
+- between two GPUs by NVLink rather than by PCIe, and never through the network;
+- from a GPU to the network by its own NIC, not by another one under the same switch or across the CPUs;
+- where GPUs forward, over NVLink to the GPU on the right rail rather than through the spine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .network import Network, both_ways
+from .node_kind import CPU, GPU, NIC, SEATS, SWITCH
+
+NVLINK_METRIC, PCIE_METRIC = 1, 2
+CROSSING_METRIC = 32
+"""Between the parts of a PCIe tree: two of them cost more than six links of a fabric, five less than two exits."""
+EXIT_METRIC = 128
+"""Between a NIC and the inside."""
+FABRIC_FACTOR = 4
+"""What :func:`commsim.core.attach.attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one."""
+
+NVLINK_LATENCY = 468.125e-9
+"""Seconds along one of the two links between GPUs: half of the 936.25 ns that ASTRA-sim's validated HGX-H100 has."""
+PCIE_LATENCY = 150e-9
+"""Seconds along one PCIe link: two of them are the 0.3 us that a NIC adds at the least when it sends."""
+
+Device = tuple[int, float]
+"""A node, and the bandwidth of its link in bytes/s."""
+
+
+class Parts:
+    """Nodes and cables of one machine while it is being put together."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._kinds: list[int] = []
+        self._forwards: dict[int, bool] = {}
+        self._aggregates: dict[int, bool] = {}
+        self._cables: list[tuple[int, int, float, float, int]] = []
+
+    def add(self, name: str, kind: int, *, forwards: bool | None = None, aggregates: bool | None = None) -> int:
+        """Add a node, and return its number."""
+        node = len(self._names)
+        self._names.append(name)
+        self._kinds.append(kind)
+        if forwards is not None:
+            self._forwards[node] = forwards
+        if aggregates is not None:
+            self._aggregates[node] = aggregates
+        return node
+
+    def cable(self, a: int, b: int, bandwidth: float, latency: float = PCIE_LATENCY, metric: int = PCIE_METRIC) -> None:
+        """Join two nodes, both ways."""
+        self._cables.append((a, b, bandwidth, latency, metric))
+
+    def nvlink(self, a: int, b: int, bandwidth: float, latency: float = NVLINK_LATENCY) -> None:
+        """Join two GPUs, or a GPU and an NVSwitch."""
+        self.cable(a, b, bandwidth, latency, NVLINK_METRIC)
+
+    def join_gpus(self, bandwidth: float) -> None:
+        """Add ``nvswitch0``, and join every GPU to it."""
+        gpus = [i for i, kind in enumerate(self._kinds) if kind == GPU]
+        switch = self.add("nvswitch0", SWITCH)
+        for gpu in gpus:
+            self.nvlink(gpu, switch, bandwidth)
+
+    def mesh(self, bandwidth: Mapping[tuple[int, int], float], gpus: Sequence[int]) -> None:
+        """Join pairs of GPUs directly; unless every pair of `gpus` is among them, these forward for each other."""
+        for (a, b), rate in bandwidth.items():
+            self.nvlink(a, b, rate)
+        if bandwidth and len(bandwidth) < len(gpus) * (len(gpus) - 1) // 2:
+            self._forwards.update(dict.fromkeys(gpus, True))
+
+    def leaf(self, parent: int, device: Device, latency: float = PCIE_LATENCY) -> None:
+        """Hang a device on the PCIe switch or the CPU that it is plugged into."""
+        node, bandwidth = device
+        self.cable(parent, node, bandwidth, latency, EXIT_METRIC if self._kinds[node] == NIC else PCIE_METRIC)
+
+    def pcie_switch(self, name: str, devices: Sequence[Device], latency: float = PCIE_LATENCY) -> int:
+        """Add a PCIe switch with devices on it, and return the node that its uplink belongs to.
+
+        A switch with several NICs is drawn as one node per NIC, with the GPUs that use this NIC, around a hub to
+        which they are joined so widely that nothing inside the switch is a bottleneck.
+
+        Parameters
+        ----------
+        name : str
+            Of the hub; the nodes per NIC are called ``name.0`` and so on.
+        devices : sequence of (node, bandwidth)
+            GPUs, NICs and anything else. GPUs are dealt to the NICs in equal runs, in the order given.
+        latency : float, s
+            Of each device's link.
+        """
+        hub = self.add(name, SWITCH)
+        nics = [device for device in devices if self._kinds[device[0]] == NIC]
+        others = [device for device in devices if self._kinds[device[0]] != NIC]
+        if len(nics) < 2 or not others:
+            for device in devices:
+                self.leaf(hub, device, latency)
+            return hub
+        for k, nic in enumerate(nics):
+            slot = self.add(f"{name}.{k}", SWITCH)
+            users = [device for i, device in enumerate(others) if i * len(nics) // len(others) == k]
+            for device in (*users, nic):
+                self.leaf(slot, device, latency)
+            self.cable(hub, slot, nic[1] + sum(b for _, b in users), 0.0, CROSSING_METRIC)
+        return hub
+
+    def crossing(self, a: int, b: int, bandwidth: float, latency: float = PCIE_LATENCY) -> None:
+        """Join a PCIe switch to what it hangs on, or two CPUs."""
+        self.cable(a, b, bandwidth, latency, CROSSING_METRIC)
+
+    def join_cpus(self, bandwidth: float) -> None:
+        """Join every CPU to every other one."""
+        for a, b in itertools.combinations([i for i, kind in enumerate(self._kinds) if kind == CPU], 2):
+            self.crossing(a, b, bandwidth)
+
+    def build(self, name: str) -> Network:
+        """Return the machine: those on whom ranks sit come first, in the order in which they were added.
+
+        Raises
+        ------
+        InputError
+            If nobody can sit in it, or a bandwidth or a latency is out of its range.
+        """
+        order = np.argsort(~np.isin(self._kinds, self._seat_kind()), kind="stable")
+        place = np.argsort(order)
+        columns: list[Any] = list(zip(*self._cables, strict=True)) or [()] * 5
+        src, dst = both_ways(*(place[np.array(column, np.int64)] for column in columns[:2]))
+        bandwidth, latency, metric = (np.tile(np.array(column), 2) for column in columns[2:])
+        plain = Network(
+            name, [self._names[i] for i in order], np.array(self._kinds, np.uint8)[order], src, dst, bandwidth, latency,
+            machine=0, metric=metric,
+        )  # fmt: skip
+        masks: dict[str, Any] = {"forwards": plain.forwards.copy(), "aggregates": plain.aggregates.copy()}
+        for mask, given in zip(masks.values(), (self._forwards, self._aggregates), strict=True):
+            for node, value in given.items():
+                mask[place[node]] = value
+        return dataclasses.replace(plain, **masks)
+
+    def _seat_kind(self) -> int:
+        """Kind of those on whom ranks sit."""
+        return next((kind for kind in SEATS if kind in self._kinds), SEATS[0])

@@ -1,0 +1,42 @@
+"""Colours that people with any kind of colour vision can tell apart.
+
+References
+----------
+Okabe and Ito, "Color universal design", 2008, for what is named; Brewer's YlOrRd (colorbrewer2.org), which is marked
+safe for colour blindness, for what is measured.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.node_kind import CPU, GPU, HOST, KINDS, MEMORY, NIC, SWITCH
+
+MACHINE = len(KINDS)
+"""Beside the kinds of nodes, a box that stands for a whole machine."""
+
+FILL = {
+    HOST: "#d9ebf7", SWITCH: "#fdebc8", GPU: "#cfeee3", CPU: "#f6dcea", NIC: "#e8e8e8", MEMORY: "#fbf6bd",
+    MACHINE: "#d9ebf7",
+}  # fmt: skip
+STROKE = {
+    HOST: "#0072b2", SWITCH: "#a86f00", GPU: "#00795a", CPU: "#a34d7c", NIC: "#5a5a5a", MEMORY: "#8a8000",
+    MACHINE: "#0072b2",
+}  # fmt: skip
+INK, FAINT, LINK = "#222222", "#6b6b6b", "#9a9a9a"
+COPY, REDUCE = "#0072b2", "#d55e00"
+LANES = ("#f6f6f6", "#ffffff")
+HELPER_LANE = "#f3ecf6"
+
+IDLE = "#c9c9c9"
+_LOAD = np.array([[254, 217, 118], [254, 178, 76], [253, 141, 60], [240, 59, 32], [189, 0, 38], [110, 0, 30]])
+
+
+def load_colour(load: float) -> str:
+    """Colour of a load of 0 (idle) to 1."""
+    if not load > 0:
+        return IDLE
+    at = min(1.0, load) * (len(_LOAD) - 1)
+    low = min(int(at), len(_LOAD) - 2)
+    mixed = _LOAD[low] + (at - low) * (_LOAD[low + 1] - _LOAD[low])
+    return "#" + "".join(f"{round(channel):02x}" for channel in mixed)

@@ -1,0 +1,65 @@
+"""Program for mpiexec: run collectives over a backend and compare with the reference.
+
+mpiexec -n 4 python run_collectives.py mpi|gloo|groups|nccl [name ...]
+"""
+
+import sys
+
+import numpy as np
+
+from collectives import COLLECTIVES
+from commsim.backends import connect
+from commsim.backends.execute import run_once
+from commsim.backends.measure import measure_native, measure_schedule, usable_elements
+from commsim.backends.torch_backend import NCCLTransport
+from commsim.core.reference import run_reference
+
+
+class GroupsTransport(NCCLTransport):
+    """NCCL's way of posting messages in groups, over gloo, which needs no GPU."""
+
+    name = "gloo"
+
+    def _choose_device(self, meeting: object) -> str:  # noqa: ARG002 - all share the host
+        return "cpu"
+
+
+def same_bits(transport: object, schedule: object, n_elements: int) -> bool:
+    rng = np.random.default_rng(n_elements)
+    inputs = rng.standard_normal((schedule.n_ranks, n_elements)).astype(np.float32)
+    wanted = run_reference(schedule, inputs)[transport.rank]
+    got = run_once(transport, schedule, inputs[transport.rank])
+    return np.array_equal(got.view(np.int32), wanted.view(np.int32))
+
+
+def main(backend: str, names: list[str]) -> int:
+    if backend == "groups":
+        connect.connect = lambda _: GroupsTransport()
+    bad, operations = [], set()
+    with connect.session("gloo" if backend == "groups" else backend) as transport:
+        for name in names or COLLECTIVES:
+            schedule = COLLECTIVES[name].build(transport.size)
+            if schedule.n_helpers:
+                continue
+            operations.add(schedule.operation)
+            for n_bytes in (4, 12_000, 300_000):
+                n_elements = usable_elements(schedule, n_bytes)
+                if not same_bits(transport, schedule, n_elements):
+                    bad.append(f"{name} of {n_elements}: bits differ")
+                result = measure_schedule(transport, schedule, n_bytes, warmup=1, iterations=2)
+                if result.counters["wrong"] or len(result.samples) != 2 or not result.time > 0:
+                    bad.append(f"{name} of {n_bytes} bytes: {result}")
+        for operation in sorted(operations):
+            native = measure_native(transport, operation, 60 * transport.size, warmup=1, iterations=2)
+            if native.counters["wrong"]:
+                bad.append(f"native {operation}: {native}")
+        good = not transport.max_over_ranks(np.array([float(len(bad))]))[0]
+        if transport.rank == 0 and good:
+            print(f"{transport.name}, {transport.size} ranks: all right")
+    for line in bad:
+        print(line)
+    return int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,94 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from thread_transport import ThreadTransport, World
+
+from collectives import COLLECTIVES
+from commsim.backends.measure import measure_schedule, timed, usable_elements
+from commsim.backends.validate import Row, measure_rows, median_error, merge
+from commsim.core.program import Program
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+
+
+def test_warm_up_is_not_timed_and_every_iteration_starts_from_a_reset() -> None:
+    calls: list[str] = []
+    samples = timed(
+        ThreadTransport(World(1), 0), lambda: calls.append("run"), lambda: calls.append("reset"), warmup=2, iterations=3
+    )
+    assert calls == ["reset", "run"] * 5
+    assert samples.shape == (3,)
+
+
+def test_a_sample_is_the_time_of_the_slowest_rank() -> None:
+    import time
+
+    def program(transport: ThreadTransport) -> np.ndarray:
+        return timed(transport, lambda: time.sleep(0.02 * transport.rank), lambda: None, 0, 2)
+
+    first, second = World(2).run(program)
+    np.testing.assert_array_equal(first, second)
+    assert (first >= 0.02).all()
+
+
+def test_a_right_schedule_has_nothing_wrong_and_a_broken_one_is_found() -> None:
+    good = COLLECTIVES["ring_all_reduce"].build(3)
+    p = Program(3, n_chunks=3)
+    p.copy([0, 1, 2], src=[0, 1, 2], dst=[1, 2, 0])
+    bad = p.build("bad", "all_reduce")
+
+    def wrong(schedule: Schedule) -> float:
+        results = World(3).run(lambda t: measure_schedule(t, schedule, 600, warmup=0, iterations=1))
+        return {r.counters["wrong"] for r in results}.pop()
+
+    assert wrong(good) == 0
+    assert wrong(bad) > 0
+
+
+def test_sizes_are_rounded_down_to_equal_blocks_only_where_blocks_must_be_equal() -> None:
+    assert usable_elements(COLLECTIVES["ring_all_reduce"].build(3), 1024) == 256
+    assert usable_elements(COLLECTIVES["ring_all_gather"].build(3), 1024) == 255
+    assert usable_elements(COLLECTIVES["ring_all_gather"].build(3), 4) == 3
+    assert usable_elements(COLLECTIVES["ring_all_reduce"].build(3), 4) == 1
+
+
+def result(size: float, *samples: float, wrong: float = 0) -> Result:
+    middle = float(np.median(samples))
+    return Result("a", "all_reduce", "mpi", 2, size, middle, middle, samples=samples, counters={"wrong": wrong})
+
+
+def test_only_large_rows_on_cores_of_their_own_count() -> None:
+    rows = [
+        Row(result(65536, 1.0), None, 1.1, False),
+        Row(result(65536, 1.0), None, 0.7, False),
+        Row(result(1 << 20, 1.0), None, 1.2, False),
+        Row(result(32768, 1.0), None, 9.0, False),
+    ]
+    assert median_error(rows) == pytest.approx(0.2)
+    assert [row.counts for row in rows] == [True, True, True, False]
+    assert median_error([dataclasses.replace(row, oversubscribed=True) for row in rows]) is None
+
+
+def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> None:
+    merged = merge([result(8, 1.0, 2.0), result(8, 9.0, wrong=4)])
+    assert merged.samples.tolist() == [1.0, 2.0, 9.0]
+    assert merged.time == 2.0
+    assert merged.counters == {"wrong": 4}
+
+
+def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run() -> None:
+    asked: list[tuple[str, float]] = []
+
+    def predict(schedule: Schedule, n_bytes: float) -> float:
+        asked.append((schedule.name, n_bytes))
+        return 1.0
+
+    schedule = COLLECTIVES["ring_all_gather"].build(3)
+    rows, _, others = World(3).run(
+        lambda t: measure_rows(t, [schedule], [1024], predict, native=False, warmup=0, iterations=4)
+    )
+    assert asked == [("ring_all_gather", 255 * 4)]
+    assert rows[0].predicted == 1.0
+    assert others[0].predicted is None
+    assert len(rows[0].ours.samples) == 4

@@ -1,0 +1,17 @@
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from benchmarks.small_transformer import train
+
+pytestmark = pytest.mark.torch
+
+
+def test_training_lowers_the_loss_and_ranks_have_gradients_of_their_own() -> None:
+    losses, gradients = train(n_ranks=2, n_steps=4)
+    assert losses[-1] < losses[0] - 0.5
+    assert gradients.shape[0] == 2
+    assert gradients.dtype == np.float32
+    assert (gradients[0] != gradients[1]).mean() > 0.9
+    assert np.isfinite(gradients).all()

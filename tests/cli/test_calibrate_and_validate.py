@@ -1,0 +1,101 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from under_mpiexec import ROOT, under_mpiexec
+
+from commsim.core.store import read_network
+
+
+@pytest.mark.mpi
+def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path) -> None:
+    network, table = tmp_path / "here.toml", tmp_path / "rows.json"
+    done = under_mpiexec(2, "-m", "commsim", "calibrate", "-o", str(network))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("together(us)") == 1  # one rank prints
+    written = read_network(network)
+    assert len(written.hosts) == 2
+    assert (written.gamma > 0).all()
+
+    sizes = ("-b", "64K", "-e", "256K", "-f", "2", "-n", "4", "-w", "1")
+    names = ("--collective", "ring_all_reduce", "--collective", "binomial_broadcast:root=1")
+    done = under_mpiexec(
+        2, "-m", "commsim", "validate", "mpi", "--network", str(network), *names, *sizes, "--json", str(table)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    tree = json.loads(table.read_text())
+    assert tree["schema"] == 1
+    assert [(r["collective"], r["size_B"]) for r in tree["results"]] == [
+        (name, size) for name in ("ring_all_reduce", "binomial_broadcast") for size in (65536, 131072, 262144)
+    ]
+    for row in tree["results"]:
+        assert row["predicted_s"] > 0
+        assert row["error"] == pytest.approx(row["predicted_s"] / row["time_s"] - 1)
+        assert row["native_s"] > 0
+        assert row["counters"]["wrong"] == 0
+        assert row["n_samples"] == 4
+
+
+@pytest.mark.mpi
+@pytest.mark.torch
+def test_validate_torch_prints_its_table_once_and_says_what_it_does_not_count() -> None:
+    pytest.importorskip("torch")
+    command = ("validate", "torch", "--collective", "ring_all_gather", "-b", "64K", "-e", "64K", "-n", "3")
+    done = under_mpiexec(2, "-m", "commsim", *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ring_all_gather") == 1
+    assert "# 2 ranks over gloo, against 2 ranks of gloo" in done.stdout
+
+
+@pytest.mark.mpi
+def test_one_rank_is_legal_for_validate_and_has_no_error() -> None:
+    done = under_mpiexec(
+        1, "-m", "commsim", "validate", "mpi", "--collective", "ring_all_reduce", "-b", "1K", "-e", "1K"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one rank alone" in done.stdout
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("n_ranks", "command", "message"),
+    [
+        (1, ["calibrate"], "commsim calibrate: error: at least 2 ranks are needed and 1 is running"),
+        (2, ["calibrate", "-o", "here.txt"], "-o must end with one of .toml, .json, .npz, got here.txt"),
+        (2, ["validate", "mpi", "--collective", "rnig_all_reduce"], "did you mean ring_all_reduce?"),
+        (2, ["validate", "mpi", "--network", "missing.toml"], "missing.toml"),
+        (2, ["validate", "mpi", "-b", "0"], "-b must be a whole number of bytes, at least 1, got '0'"),
+        (2, ["validate", "nccl"], "nccl"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(n_ranks: int, command: list[str], message: str) -> None:
+    done = under_mpiexec(n_ranks, "-m", "commsim", *command, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("commsim ")]
+    assert len(lines) == 1, done.stderr
+    assert message in lines[0]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("backend", ["mpi", "torch"])
+def test_a_missing_library_gets_one_line(tmp_path: Path, backend: str) -> None:
+    module = {"mpi": "mpi4py", "torch": "torch"}[backend]
+    (tmp_path / f"{module}.py").write_text("raise ImportError('it is not there')\n")
+    done = under_mpiexec(2, "-m", "commsim", "validate", backend, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("commsim ")]
+    assert len(lines) == 1, done.stderr
+    assert "cannot be loaded (it is not there); install commsim[" in lines[0]
+
+
+@pytest.mark.mpi
+def test_an_mpirun_of_another_mpi_is_recognised() -> None:
+    command = [sys.executable, "-m", "commsim", "validate", "mpi"]
+    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "4"}  # what that mpirun would leave for each process
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "mpirun started 4 processes, but the MPI that mpi4py has loaded sees only 1" in done.stderr

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+
+from collectives.ring import ring_all_reduce
+from commsim.core.errors import InputError
+from commsim.core.placement import place
+from commsim.core.routing import find_routes
+from commsim.core.units import parse_bandwidth
+from commsim.inputs import load_network
+from topologies.hosts.load import is_machine, load_machine
+from topologies.presets import PRESETS
+
+SMALL = [name for name in PRESETS if name not in ("meta-24k", "tpu-v5p")]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_number_has_a_source_and_at_least_one_value(name):
+    preset = PRESETS[name]
+    assert preset.sources
+    for rate in preset.rates:
+        assert rate.source
+        assert rate.spec or rate.effective
+        for value in (rate.spec, rate.effective):
+            assert value is None or parse_bandwidth(value) > 0
+        if rate.spec and rate.effective:
+            assert parse_bandwidth(rate.effective) < parse_bandwidth(rate.spec)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_preset_is_built_and_its_ranks_reach_each_other(name):
+    network = load_network(name)
+    assert network.name == name
+    n = len(network.endpoints)
+    src, dst = np.arange(n), np.random.default_rng(0).permutation(n)
+    routes = find_routes(network, src, dst)
+    assert (np.diff(routes.first)[src != dst] > 0).all()
+    place(network, n).check(network, n)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("rates", ["effective", "spec"])
+def test_a_preset_is_short_for_what_it_shows(name, rates):
+    short, long = load_network(f"{name}:rates={rates}"), load_network(PRESETS[name].text(rates))
+    assert (short.nodes, short.src.tolist()) == (long.nodes, long.src.tolist())
+    assert np.array_equal(short.bandwidth, long.bandwidth)
+    assert load_network(short.name) == short
+
+
+def test_meta_s_cluster_has_its_24576_gpus_in_1536_racks():
+    network = load_network("meta-24k")
+    assert len(network.endpoints) == 24576
+    assert sum(name.startswith("rack") for name in network.nodes) == 192 * 8
+    routes = find_routes(network, [0, 0, 0], [15, 16, 24575])
+    assert [network.nodes[network.dst[k]].rstrip("0123456789") for k in routes.link[routes.first[2] :]] == [
+        "m0.pcie", "m0.nic", "rack", "pod", "core", "pod", "rack", "m3071.nic", "m3071.pcie", "m3071.gpu",
+    ]  # fmt: skip
+    assert np.diff(routes.first).tolist() == [6, 8, 10]
+
+
+def test_the_largest_slice_of_v5p_has_6144_chips():
+    network = load_network("tpu-v5p")
+    assert (len(network.endpoints), network.n_links) == (6144, 6 * 6144)
+    assert (network.bandwidth == 100e9).all()
+    assert len(load_network("tpu-v5p:dims=4x4x4").endpoints) == 64
+
+
+def test_the_segment_of_hpn_has_16_tors_of_two_planes():
+    network = load_network("hpn7-segment")
+    leaves = np.array([name.startswith("leaf") for name in network.nodes])
+    down = leaves[network.src] & ~leaves[network.dst] & (network.machine[network.dst] >= 0)
+    assert leaves.sum() == 16
+    assert np.bincount(network.src[down], minlength=network.n_nodes)[leaves].tolist() == [128] * 16
+    assert network.bandwidth[down] == pytest.approx(25e9)
+    up = leaves[network.src] & (network.machine[network.dst] < 0)
+    assert np.bincount(network.src[up], minlength=network.n_nodes)[leaves].tolist() == [60] * 16
+    assert network.bandwidth[up] == pytest.approx(50e9)
+
+
+@pytest.mark.parametrize(("name", "nvlink"), [("dgx-h100", 18 * 20.6e9), ("dgx-a100", 12 * 20e9), ("gb200-nvl72", 18 * 40.1e9)])
+def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
+    network = load_network(name)
+    routes = find_routes(network, 0, len(network.endpoints) - 1)
+    assert network.bandwidth[routes.link] == pytest.approx([nvlink, nvlink])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dgx-h100:rates=best", "preset dgx-h100: rates must be effective or spec, got 'best'"),
+        ("dgx-h100:n_gpu=4", r"nvswitch_host has no parameter 'n_gpu'; did you mean n_gpus\?"),
+        ("dgx-h100@", "expected name:key=value"),
+        ("@star:n_hosts=8", "expected name:key=value"),
+        ("dgx-h101@star:n_hosts=8", "unknown machine 'dgx-h101'; known: dgx-a100, dgx-h100, .*pcie_host, or a file"),
+        ("meta-24k@star:n_hosts=8", "preset meta-24k is a whole network, not a machine"),
+        ("dgx-h100@dgx-h100", "dgx-h100 is no fabric for machines: gpu0 is a gpu"),
+        ("dgx-h100@star:n_hosts=9", "star:.* has 9 ports for hosts, which is no multiple of the 8 NICs of dgx-h100"),
+        ("none.xml@star:n_hosts=8", "none.xml: No such file"),
+        ("none.txt", "none.txt: No such file"),
+        ("none.txt:sn=8", r"read_nvidia_smi has no parameter 'sn'"),
+    ],
+)
+def test_what_is_no_machine_or_does_not_fit_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        load_network(text)
+
+
+def test_an_unknown_preset_lists_the_known_ones():
+    with pytest.raises(InputError, match="unknown preset 'x'; known: dgx-a100, dgx-h100"):
+        PRESETS["x"]
+
+
+def test_a_saved_machine_stands_in_front_of_a_fabric(tmp_path):
+    from commsim.core.store import save
+
+    save(load_machine("dgx-a100"), tmp_path / "box.toml")
+    network = load_network(f"{tmp_path / 'box.toml'}@star:n_hosts=16")
+    assert len(network.endpoints) == 16
+    assert load_network(network.name) == network
+
+
+def test_names_of_machines_are_told_from_those_of_networks():
+    assert is_machine("dgx-h100:rates=spec")
+    assert is_machine("pcie_host")
+    assert is_machine("box.xml")
+    assert not is_machine("meta-24k")
+    assert not is_machine("star:n_hosts=4")
+
+
+def test_a_preset_takes_a_collective():
+    from commsim.run import predict
+
+    result = predict(ring_all_reduce(8), "dgx-h100", "1GiB")
+    assert 0.99 < result.busbw / 370.8e9 <= 1

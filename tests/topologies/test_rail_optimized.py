@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.core.bisection import bisection_bandwidth
+from commsim.core.errors import InputError
+from commsim.core.routing import find_routes
+from topologies.rail_optimized import rail_optimized
+
+pytestmark = pytest.mark.nojit
+
+
+def leaves_on(network, src, dst, **options):
+    """Names of the switches outside of machines on the path between two GPUs."""
+    a, b = network.nodes.index(src), network.nodes.index(dst)
+    nodes = network.dst[find_routes(network, a, b, **options).link]
+    return [network.nodes[node] for node in nodes if network.machine[node] < 0]
+
+
+@settings(deadline=None, max_examples=15)
+@given(groups=st.integers(1, 3), size=st.integers(1, 3), spines=st.integers(1, 3), planes=st.integers(1, 2))
+def test_counts_of_a_rail_optimised_network(groups, size, spines, planes):
+    network = rail_optimized(groups * size, "dgx-a100", hosts_per_group=size, n_spines=spines, planes=planes)
+    n_leaves = 8 * groups * planes
+    assert len(network.endpoints) == 8 * groups * size
+    assert sum(name.startswith("leaf") for name in network.nodes) == n_leaves
+    assert sum(name.startswith("spine") for name in network.nodes) == spines * planes
+    outside = (network.machine[network.src] < 0) | (network.machine[network.dst] < 0)
+    assert int(outside.sum()) == 2 * (8 * groups * size * planes + n_leaves * spines)
+    assert network.is_cabled
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "shortest", "spray"])
+def test_equal_gpus_of_a_group_are_one_leaf_apart(routing):
+    network = rail_optimized(4, "dgx-a100", hosts_per_group=2)
+    for i in range(8):
+        assert leaves_on(network, f"m0.gpu{i}", f"m1.gpu{i}", routing=routing) == [f"leaf{i}"]
+        assert leaves_on(network, f"m2.gpu{i}", f"m3.gpu{i}", routing=routing) == [f"leaf{8 + i}"]
+
+
+def test_other_gpus_and_other_groups_are_a_spine_apart():
+    network = rail_optimized(4, hosts_per_group=2)
+    for a, b, leaves in (("m0.gpu0", "m1.gpu7", ["leaf0", "leaf7"]), ("m0.gpu3", "m2.gpu3", ["leaf3", "leaf11"])):
+        found = leaves_on(network, a, b)
+        assert [found[0], found[2]] == leaves
+        assert found[1].startswith("spine")
+
+
+def test_with_pxn_the_right_gpu_of_the_own_machine_goes_between():
+    network = rail_optimized(2, "nvswitch_host")
+    assert len(leaves_on(network, "m0.gpu0", "m1.gpu7")) == 3
+    pxn = rail_optimized(2, "nvswitch_host:pxn=true")
+    assert leaves_on(pxn, "m0.gpu0", "m1.gpu7", routing="shortest") == ["leaf7"]
+
+
+def test_traffic_does_not_change_its_plane_outside_of_machines():
+    network = rail_optimized(2, hosts_per_group=1, planes=2)
+    leaf = np.array([name.startswith("leaf") for name in network.nodes])
+    spine = np.array([name.startswith("spine") for name in network.nodes])
+    number = np.array([int(name.strip("leafspin") or 0) if leaf[i] or spine[i] else -1 for i, name in enumerate(network.nodes)])
+    up = leaf[network.src] & spine[network.dst]
+    assert (number[network.src[up]] % 2 == number[network.dst[up]]).all()
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.0, 0.5])
+def test_oversubscription_divides_what_two_groups_can_exchange(ratio):
+    pytest.importorskip("scipy")
+    network = rail_optimized(4, hosts_per_group=2, oversubscription=ratio, bandwidth=10e9)
+    assert bisection_bandwidth(network) == pytest.approx(16 * 10e9 / max(1.0, ratio))
+
+
+def test_ports_run_as_fast_as_the_nics_unless_told_otherwise():
+    def port(network):
+        at = (network.src == network.nodes.index("leaf0")) & (network.dst == network.nodes.index("m0.nic0"))
+        return network.bandwidth[at].item()
+
+    assert port(rail_optimized(2, "dgx-h100")) == 48.5e9
+    assert port(rail_optimized(2, "dgx-h100", planes=2)) == 48.5e9 / 2
+    assert port(rail_optimized(2, "dgx-h100", bandwidth=25e9)) == 25e9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_hosts": 0}, "rail_optimized needs n_hosts of at least 1, got n_hosts=0"),
+        ({"n_hosts": 3, "hosts_per_group": 2}, "n_hosts to be a multiple of hosts_per_group, got 3 and 2"),
+        ({"n_hosts": 2, "planes": 0}, "planes of at least 1"),
+        ({"n_hosts": 2, "oversubscription": 0.0}, "needs a positive oversubscription, got 0.0"),
+        ({"n_hosts": 2, "preset": "dgx"}, "unknown machine 'dgx'"),
+        ({"n_hosts": 2, "preset": "cpu_host:n_nics=0"}, "rail_optimized needs machines with NICs, and cpu_host"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        rail_optimized(**arguments)

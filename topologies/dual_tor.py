@@ -1,0 +1,63 @@
+"""The dual ToR: a leaf-spine whose racks have two leaves each, with every host on both."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.network import Network, both_ways, kinds, node_names
+from commsim.core.units import Bandwidth, Seconds
+
+from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
+
+
+@topology
+def dual_tor(
+    n_racks: int,
+    n_spines: int,
+    hosts_per_rack: int,
+    bandwidth: Bandwidth = LINK_BANDWIDTH,
+    uplink_bandwidth: Bandwidth | None = None,
+    latency: Seconds = LINK_LATENCY,
+) -> Network:
+    """Dual ToR: every host is cabled to the two top-of-rack switches of its rack, and these to every spine.
+
+    Parameters
+    ----------
+    n_racks, n_spines, hosts_per_rack : int
+        At least 1 each. Hosts of one rack are numbered consecutively.
+    bandwidth : float, bytes/s
+        Of every link between host and switch, in each direction; a host has two of them.
+    uplink_bandwidth : float, bytes/s, optional
+        Of every link to a spine; that of a host's one port unless given.
+    latency : float, s
+        Of every link; two of them lie between hosts of one rack, four between others.
+
+    Returns
+    -------
+    Network
+        Hosts ``h0 …``, ``tor0 …`` of which 2r and 2r + 1 are those of rack r, and ``spine0 …``. With one plane of
+        spines for the first and another for the second switch of each rack, it is ``multi_plane:n_planes=2``.
+
+    Raises
+    ------
+    InputError
+        If a count is not positive, or the network would be too large.
+
+    References
+    ----------
+    Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024, section 4: the
+    non-stacked dual ToR.
+    """
+    require_at_least("dual_tor", 1, n_racks=n_racks, n_spines=n_spines, hosts_per_rack=hosts_per_rack)
+    n_hosts, n_tors = n_racks * hosts_per_rack, 2 * n_racks
+    n_uplinks = n_tors * n_spines
+    require_buildable("dual_tor", n_hosts + n_tors + n_spines, 2 * (2 * n_hosts + n_uplinks))
+    port, uplink = np.arange(2 * n_hosts), np.arange(n_uplinks)
+    host = port // 2
+    tor = n_hosts + np.concatenate((host // hosts_per_rack * 2 + port % 2, uplink // n_spines))
+    spine = n_hosts + n_tors + uplink % n_spines
+    src, dst = both_ways(np.concatenate((host, tor[2 * n_hosts :])), np.concatenate((tor[: 2 * n_hosts], spine)))
+    up = bandwidth if uplink_bandwidth is None else uplink_bandwidth
+    rate = np.tile(np.repeat([bandwidth, up], [2 * n_hosts, n_uplinks]), 2)
+    names = node_names(h=n_hosts, tor=n_tors, spine=n_spines)
+    return Network("dual_tor", names, kinds(n_hosts, n_tors + n_spines), src, dst, rate, latency)

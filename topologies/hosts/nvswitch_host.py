@@ -1,0 +1,78 @@
+"""The NVSwitch host: GPUs joined by NVLink through a switch, and a PCIe tree with a NIC near each GPU."""
+
+from __future__ import annotations
+
+from commsim.core.machine import NVLINK_LATENCY, Parts
+from commsim.core.network import Network
+from commsim.core.node_kind import SWITCH
+from commsim.core.units import Bandwidth, Seconds
+from topologies import require_at_least
+
+from . import host_type
+from .pcie_tree import add_pcie_tree
+
+
+@host_type
+def nvswitch_host(
+    n_gpus: int = 8,
+    n_nics: int = 8,
+    n_pcie_switches: int = 8,
+    n_cpus: int = 2,
+    nvlink: Bandwidth = 450e9,
+    pcie: Bandwidth = 63e9,
+    nic: Bandwidth = 50e9,
+    inter_cpu: Bandwidth = 22e9,
+    memory: Bandwidth = 307.2e9,
+    nvls: bool = False,
+    pxn: bool = False,
+    nvlink_latency: Seconds = NVLINK_LATENCY,
+) -> Network:
+    """NVSwitch host: every GPU reaches every other one at the full rate of its NVLinks.
+
+    Parameters
+    ----------
+    n_gpus, n_nics, n_pcie_switches, n_cpus : int
+        At least 1 GPU; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a multiple
+        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
+    nvlink : float, bytes/s
+        Of all NVLinks of one GPU together, in each direction. The switch chips are drawn as one switch, since every
+        GPU spreads all its traffic over all of them.
+    pcie : float, bytes/s
+        Of the PCIe link of a GPU, and of the uplink of a PCIe switch.
+    nic : float, bytes/s
+        Of a NIC.
+    inter_cpu : float, bytes/s
+        Between two sockets.
+    memory : float, bytes/s
+        Of a socket's memory, in each direction.
+    nvls : bool
+        Whether the NVSwitch can reduce, so that a helper may sit on it.
+    pxn : bool
+        Whether GPUs pass on each other's traffic between NVLink and their NICs.
+    nvlink_latency : float, s
+        Of each of the two links between two GPUs.
+
+    Returns
+    -------
+    Network
+        ``gpu0 …``, ``nic0 …``, ``cpu0 …``, ``memory0 …``, ``nvswitch0``, ``pcie0 …`` of one machine.
+
+    Raises
+    ------
+    InputError
+        If there is no GPU, or a count does not divide evenly.
+
+    References
+    ----------
+    NVIDIA, "DGX H100 system architecture", 2022: 18 links per GPU into 4 NVSwitch chips, one NIC per GPU.
+    """
+    require_at_least("nvswitch_host", 1, n_gpus=n_gpus)
+    parts = Parts()
+    gpus = add_pcie_tree(
+        "nvswitch_host", parts, n_gpus=n_gpus, n_nics=n_nics, n_pcie_switches=n_pcie_switches, n_cpus=n_cpus,
+        pcie=pcie, nic=nic, inter_cpu=inter_cpu, memory=memory, pxn=pxn,
+    )  # fmt: skip
+    switch = parts.add("nvswitch0", SWITCH, aggregates=nvls)
+    for gpu in gpus:
+        parts.nvlink(gpu, switch, nvlink, nvlink_latency)
+    return parts.build("nvswitch_host")

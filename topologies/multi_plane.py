@@ -1,0 +1,74 @@
+"""Multi-plane: several leaf-spines side by side, with one port of every host in each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network, kinds, node_names
+from commsim.core.units import Bandwidth, Seconds
+
+from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
+from .leaf_spine import leaf_spine
+
+
+@topology
+def multi_plane(
+    n_planes: int,
+    n_leaves: int,
+    n_spines: int,
+    hosts_per_leaf: int,
+    bandwidth: Bandwidth = LINK_BANDWIDTH,
+    uplink_bandwidth: Bandwidth | None = None,
+    latency: Seconds = LINK_LATENCY,
+) -> Network:
+    """Multi-plane: `n_planes` separate leaf-spines that share nothing but the hosts, which have a port in each.
+
+    Parameters
+    ----------
+    n_planes : int
+        Planes, at least 1; with two, hosts are dual-homed and nothing that fails in one plane is felt in the other.
+    n_leaves, n_spines, hosts_per_leaf : int
+        Of every plane, at least 1 each.
+    bandwidth : float, bytes/s
+        Of every link between host and leaf, in each direction: of one port, not of all ports of a host.
+    uplink_bandwidth : float, bytes/s, optional
+        Of every link between leaf and spine; that of the hosts' ports unless given.
+    latency : float, s
+        Of every link; two of them lie between hosts of one leaf, four between others.
+
+    Returns
+    -------
+    Network
+        Hosts ``h0 …``, then plane by plane ``plane0_leaf0 …`` and ``plane0_spine0 …``.
+
+    Raises
+    ------
+    InputError
+        If a count is not positive, or the network would be too large.
+
+    References
+    ----------
+    Qian et al., "Alibaba HPN: a data center network for large language model training", SIGCOMM 2024, section 4: the
+    dual plane.
+    """
+    require_at_least("multi_plane", 1, n_planes=n_planes)
+    require_at_least("multi_plane", 1, n_leaves=n_leaves, n_spines=n_spines, hosts_per_leaf=hosts_per_leaf)
+    n_hosts, n_switches = n_leaves * hosts_per_leaf, n_planes * (n_leaves + n_spines)
+    n_links = 2 * n_planes * (n_hosts + n_leaves * n_spines)
+    require_buildable("multi_plane", n_hosts + n_switches, n_links)
+    plane = leaf_spine(
+        n_leaves, n_spines, hosts_per_leaf, bandwidth, uplink_bandwidth=uplink_bandwidth, latency=latency
+    )
+
+    def in_every_plane(end: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the ends of all planes' cables, and then of the same cables the other way round."""
+        shift = np.arange(n_planes, dtype=np.int32)[:, None] * np.int32(n_leaves + n_spines)
+        return np.where(end < n_hosts, end, end + shift).reshape(n_planes, 2, -1).swapaxes(0, 1).ravel()
+
+    names = [node_names(**{f"plane{i}_leaf": n_leaves, f"plane{i}_spine": n_spines}) for i in range(n_planes)]
+    rate = np.repeat(plane.bandwidth.reshape(2, 1, -1), n_planes, axis=1).ravel()
+    return Network(
+        "multi_plane", sum(names, node_names(h=n_hosts)), kinds(n_hosts, n_switches),
+        in_every_plane(plane.src), in_every_plane(plane.dst), rate, latency,
+    )  # fmt: skip

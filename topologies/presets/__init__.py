@@ -1,0 +1,147 @@
+"""Presets: machines and fabrics that exist, each number with its source, what it is sold as and what it delivers.
+
+To add one, add it to a module of this package; a preset is data. Anything without a source is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from commsim.core.attach import attach_machines
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.registry import Entry, Registry
+from commsim.core.spec import read_arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One bandwidth of a preset, per direction.
+
+    Parameters
+    ----------
+    parameter : str
+        Of the function that builds it.
+    spec, effective : str or None
+        As sold, and as measured or as those who measured take it; one of the two may be unknown.
+    source : str
+        Where both are from.
+    """
+
+    parameter: str
+    spec: str | None
+    effective: str | None
+    source: str
+
+    def used(self, rates: str = "effective") -> str:
+        """Return the number that is used when `rates` ("effective" or "spec") are asked for: that, else the other."""
+        first, second = (self.spec, self.effective) if rates == "spec" else (self.effective, self.spec)
+        return first or second or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A machine or a network that exists, as the function that builds it and its arguments.
+
+    Parameters
+    ----------
+    name : str
+        As people write it: ``dgx-h100``.
+    summary : str
+        What it is, in one line.
+    builder : str
+        Name of a host type or of a topology.
+    arguments : mapping of str to str
+        Arguments that are no rates, as on a command line.
+    rates : tuple of Rate
+        The others.
+    sources : tuple of str
+        Where the counts are from, and what was assumed.
+    host : str, optional
+        Machine that is attached to the topology, where the topology is one of plain hosts.
+    """
+
+    name: str
+    summary: str
+    builder: str
+    arguments: Mapping[str, str]
+    rates: tuple[Rate, ...]
+    sources: tuple[str, ...]
+    host: str | None = None
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is one machine rather than a whole network."""
+        from topologies.hosts import HOST_TYPES
+
+        return self.builder in HOST_TYPES
+
+    def text(self, rates: str = "effective") -> str:
+        """Return what to write on a command line instead of the preset's name."""
+        values = {**self.arguments, **{rate.parameter: rate.used(rates) for rate in self.rates}}
+        spec = f"{self.builder}:{','.join(f'{key}={value}' for key, value in values.items())}"
+        return f"{self.host}@{spec}" if self.host else spec
+
+    def build(self, raw: Mapping[str, str] | None = None) -> Network:
+        """Build it; `raw` replaces arguments, and ``rates=spec`` asks for the numbers as sold.
+
+        Raises
+        ------
+        InputError
+            If an argument is unknown or wrong.
+        """
+        given = dict(raw or {})
+        rates, host = given.pop("rates", "effective"), given.pop("host", self.host) if self.host else None
+        if rates not in ("effective", "spec"):
+            raise InputError(f"preset {self.name}: rates must be effective or spec, got {rates!r}")
+        build = _builder(self.builder).build
+        values = {**self.arguments, **{rate.parameter: rate.used(rates) for rate in self.rates}, **given}
+        network = build(**read_arguments(build, values))
+        if host is not None:
+            from topologies.hosts.load import load_machine
+
+            network = attach_machines(network, load_machine(host))
+        written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())
+        return dataclasses.replace(network, name=f"{self.name}:{written}" if written else self.name)
+
+
+@dataclass(slots=True)
+class Presets:
+    """All presets by name, read from the modules of this package on first use."""
+
+    _known: dict[str, Preset] = field(default_factory=dict)
+
+    def _all(self) -> dict[str, Preset]:
+        if not self._known:
+            modules = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
+            self._known = {preset.name: preset for module in modules for preset in module.PRESETS}
+        return self._known
+
+    def __getitem__(self, name: str) -> Preset:
+        if name not in self._all():
+            raise InputError(f"unknown preset {name!r}; known: {', '.join(self)}")
+        return self._all()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._all()))
+
+
+PRESETS = Presets()
+
+
+def _builder(name: str) -> Entry[Network]:
+    from topologies import TOPOLOGIES
+    from topologies.hosts import HOST_TYPES
+
+    registry: Registry[Network] = HOST_TYPES if name in HOST_TYPES else TOPOLOGIES
+    return registry[name]
