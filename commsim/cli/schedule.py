@@ -110,7 +110,7 @@ def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
 
 def _check(args: argparse.Namespace) -> int:
     from commsim.core.check import CheckReport, check
-    from commsim.core.check_compact import check_builder
+    from commsim.core.check_compact import CompactReport, SampleReport, check_builder
     from commsim.inputs import read_collective
 
     report: Any
@@ -122,13 +122,13 @@ def _check(args: argparse.Namespace) -> int:
         name, n_ranks, report = build.__name__, args.ranks, check_builder(build, args.ranks, **parameters)
     print(f"{name} on {n_ranks} ranks: {report}")
     if args.json:
-        proved = isinstance(report, CheckReport)
+        method = {CheckReport: "", SampleReport: "sample", CompactReport: "compact"}[type(report)]
         row = {
             "collective": name,
             "n_ranks": n_ranks,
             "n_transfers": report.n_transfers,
-            "method": report.method if proved else "compact",
-            "failure_probability": report.failure_probability if proved else None,
+            "method": method or report.method,
+            "failure_probability": getattr(report, "failure_probability", None),
         }
         write_results(args.json, {"collective": args.collective}, [row])
     return 0

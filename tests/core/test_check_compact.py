@@ -1,11 +1,12 @@
 import dataclasses
 
+import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
 from collectives.ring import ring_all_reduce
-from commsim.core.check import CheckReport
-from commsim.core.check_compact import CompactReport, check_builder
+from commsim.core.check import CheckReport, check
+from commsim.core.check_compact import CompactReport, SampleReport, check_builder, check_sample
 from commsim.core.errors import ScheduleError
 
 
@@ -41,3 +42,30 @@ def test_a_wrong_collective_is_found_at_a_small_size():
 
     with pytest.raises(ScheduleError, match="ends with chunk"):
         check_builder(wrong, 100_000)
+
+
+@pytest.mark.parametrize("name", ["halving_doubling_all_reduce", "recursive_doubling_all_gather"])
+@pytest.mark.parametrize("n_ranks", [131_072, 100_000])
+def test_a_schedule_with_too_many_addresses_is_followed_for_some_chunks(name, n_ranks):
+    report = check_builder(COLLECTIVES[name].build, n_ranks)
+    assert isinstance(report, SampleReport)
+    assert report.n_transfers == COLLECTIVES[name].build(n_ranks).n_transfers
+    assert 0 in report.chunks
+    assert max(report.chunks) == COLLECTIVES[name].build(n_ranks).n_chunks - 1
+    assert report.failure_probability < 1e-11
+
+
+def test_a_wrong_transfer_among_millions_is_found_when_its_chunk_is_followed():
+    schedule = COLLECTIVES["halving_doubling_all_reduce"].build(2**16)
+    (block,) = schedule.blocks
+    body = block.body.copy()
+    last = np.flatnonzero((body["hop"] == body["hop"].max()) & (body["src_chunk"] == 0))[0]
+    body["op"][last] = 1  # adds the result to itself
+    wrong = dataclasses.replace(schedule, blocks=(dataclasses.replace(block, body=body),))
+    with pytest.raises(ScheduleError, match="chunk 0: rank"):
+        check_sample(wrong)
+
+
+@pytest.mark.parametrize("name", ["ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "chain_broadcast"])
+def test_following_chunks_agrees_with_the_whole_check(name):
+    assert check_sample(COLLECTIVES[name].build(12)).n_transfers == check(COLLECTIVES[name].build(12)).n_transfers
