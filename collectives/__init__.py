@@ -48,7 +48,10 @@ def collective(
             check_arguments(build, bound.arguments)
             _check_ranges(build.__name__, bound.arguments)
             root = bound.arguments.get("root", 0)
-            return dataclasses.replace(build(*args, **kwargs), name=build.__name__, operation=operation, root=root)
+            schedule: object = build(*args, **kwargs)
+            if not isinstance(schedule, Schedule):
+                raise InputError(f"{build.__name__} must return a Schedule, got {type(schedule).__name__}")
+            return dataclasses.replace(schedule, name=build.__name__, operation=operation, root=root)
 
         COLLECTIVES.add(named, operation=operation, cost=cost, bounds=bounds)
         return named

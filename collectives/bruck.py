@@ -40,7 +40,7 @@ def bruck_all_gather(n_ranks: int) -> Schedule:
     References
     ----------
     Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
-    message-passing systems", IEEE TPDS 1997, section 4 (concatenation).
+    message-passing systems", IEEE TPDS 1997 (concatenation).
     """
     p = Program(n_ranks, n_chunks=n_ranks, n_scratch=n_ranks)
     rank = np.arange(n_ranks)
@@ -88,7 +88,7 @@ def bruck_all_to_all(n_ranks: int) -> Schedule:
     References
     ----------
     Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
-    message-passing systems", IEEE TPDS 1997, section 3 (index).
+    message-passing systems", IEEE TPDS 1997 (index).
     """
     most = max((blocks_of_round(n_ranks, d) for d in _distances(n_ranks)), default=0)
     packed, arrived = n_ranks, n_ranks + most  # where blocks are packed in scratch memory, and where they arrive

@@ -35,7 +35,7 @@ def direct_gather(n_ranks: int, root: int = 0) -> Schedule:
     References
     ----------
     Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and experience",
-    Concurrency and Computation 2007, section 3, for the lower bound on the volume that this meets.
+    Concurrency and Computation 2007, for the lower bound on the volume that this meets.
     """
     p = Program(n_ranks, n_chunks=n_ranks)
     others = np.delete(np.arange(n_ranks), root)
@@ -68,7 +68,7 @@ def direct_scatter(n_ranks: int, root: int = 0) -> Schedule:
     References
     ----------
     Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and experience",
-    Concurrency and Computation 2007, section 3.
+    Concurrency and Computation 2007.
     """
     p = Program(n_ranks, n_chunks=n_ranks)
     others = np.delete(np.arange(n_ranks), root)

@@ -73,8 +73,8 @@ def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None) -> Sched
 
     References
     ----------
-    Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash", 2018, section 3.2 (two
-    dimensions). Chan et al., "Collective communication", Concurrency and Computation 2007, section 5, for more.
+    Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash", 2018 (two
+    dimensions). Chan et al., "Collective communication", Concurrency and Computation 2007, for more.
     """
     dims = default_dims(n_ranks) if dims is None else check_dims("torus_all_reduce", n_ranks, dims)
     p = Program(n_ranks, n_chunks=n_ranks)

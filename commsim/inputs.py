@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,12 @@ from topologies.hosts.load import is_machine, load_machine
 from topologies.presets import PRESETS
 
 from .core.attach import attach_machines
+from .core.check_compact import check_builder
 from .core.errors import InputError
 from .core.network import Network
+from .core.own_file import blamed, is_own_file, own_entry
 from .core.placement import STRATEGIES, Placement, place
+from .core.registry import Entry
 from .core.schedule import Schedule
 from .core.spec import read_arguments, split_spec
 from .core.store import SUFFIXES, read_network, read_placement, read_schedule
@@ -29,7 +34,7 @@ def load_network(text: str) -> Network:
     text : str
         What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
         ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric; or a path, when it ends with .toml, .json or
-        .npz, or with .xml or .txt for one machine.
+        .npz, or with .xml or .txt for one machine; or ``FILE.py:function:key=value,...``, which is executed.
 
     Raises
     ------
@@ -38,6 +43,9 @@ def load_network(text: str) -> Network:
     """
     if Path(text).suffix in SUFFIXES and (Path(text).exists() or "@" not in text):
         return read_network(text)
+    if is_own_file(text):
+        own, given = own_entry(TOPOLOGIES, text)
+        return own.build(**read_arguments(own.build, given))
     machine, at, fabric = text.partition("@")
     if at:
         joined = attach_machines(load_network(fabric), load_machine(machine))
@@ -114,8 +122,41 @@ def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Sched
     InputError
         If the collective is unknown, an argument is wrong, or the number of ranks is missing.
     """
-    name, raw = split_spec(text)
-    build = COLLECTIVES[name].build
+    entry, raw = collective_entry(text)
     if n_ranks is None:
-        raise InputError(f"{name} needs a number of ranks: --ranks N")
-    return build, read_arguments(build, raw, given=("n_ranks", "groups"))
+        raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
+    return entry.build, read_arguments(entry.build, raw, given=("n_ranks", "groups"))
+
+
+def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
+    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
+
+    What a file's function builds is checked whenever it is built, as ``commsim schedule check`` does.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, or the file does not register it.
+    """
+    if not is_own_file(text):
+        name, raw = split_spec(text)
+        return COLLECTIVES[name], raw
+    entry, raw = own_entry(COLLECTIVES, text)
+    if next(iter(entry.parameters), None) != "n_ranks":
+        raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
+    return dataclasses.replace(entry, build=_proved(entry.build)), raw
+
+
+def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
+    """Return a function that builds the same schedule, but refuses one that does not keep its promise."""
+
+    @functools.wraps(build)
+    def call(n_ranks: int, **parameters: Any) -> Schedule:
+        with blamed(Path(inspect.getfile(inspect.unwrap(build)))):
+            check_builder(build, n_ranks, **parameters)
+            schedule = build(n_ranks, **parameters)
+            if schedule.n_ranks != n_ranks:
+                raise InputError(f"{build.__name__} was asked for {n_ranks} ranks and made {schedule.n_ranks}")
+        return schedule
+
+    return call

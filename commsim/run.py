@@ -20,12 +20,12 @@ from .core.node_kind import PLURALS
 from .core.placement import Placement, helper_nodes
 from .core.result import Result
 from .core.schedule import Schedule
-from .core.spec import read_arguments, split_spec
+from .core.spec import read_arguments
 from .core.units import parse_size
 from .engine.alpha_beta import closed_form, simulate_alpha_beta
 from .engine.flow import simulate_flows
 from .engine.flow_plan import FlowPlan, Job, plan_flows
-from .inputs import load_network, load_placement
+from .inputs import collective_entry, load_network, load_placement
 
 ENGINES = ("flow", "alpha-beta", "closed-form")
 GIVEN = ("n_ranks", "groups")  # parameters that the network and the placement decide
@@ -222,8 +222,8 @@ def _build(
     seed: int,
     notes: list[str],
 ) -> tuple[Schedule, dict[str, Any], Placement]:
-    name, raw = split_spec(spec)
-    entry = COLLECTIVES[name]
+    entry, raw = collective_entry(spec)
+    name = entry.name
     parameters = read_arguments(entry.build, raw, given=GIVEN)
     if n_ranks is None:
         n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)

@@ -43,7 +43,10 @@ def topology(build: Callable[P, Network]) -> Callable[P, Network]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         check_arguments(build, bound.arguments)
-        return dataclasses.replace(build(*args, **kwargs), name=write_spec(build, bound.arguments))
+        network: object = build(*args, **kwargs)
+        if not isinstance(network, Network):
+            raise InputError(f"{build.__name__} must return a Network, got {type(network).__name__}")
+        return dataclasses.replace(network, name=write_spec(build, bound.arguments))
 
     TOPOLOGIES.add(named)
     return named

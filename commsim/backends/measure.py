@@ -30,8 +30,8 @@ def usable_elements(schedule: Schedule, n_bytes: float, dtype: str = "float32") 
     whole = 1
     if schedule.n_scratch or not schedule.in_place:
         whole = schedule.n_chunks
-    elif schedule.operation != "custom" and OPERATIONS[schedule.operation].needs_equal_blocks:
-        whole = schedule.n_ranks
+    elif schedule.operation != "custom":
+        whole = OPERATIONS[schedule.operation].least_chunks(schedule.n_ranks, schedule.layout)
     return max(1, n_elements // whole) * whole
 
 
@@ -103,7 +103,13 @@ def measure_schedule(
     counters = {}
     if schedule.operation != "custom":
         part, promised = expected(
-            schedule.operation, schedule.n_ranks, transport.rank, schedule.root, n_elements, dtype
+            schedule.operation,
+            schedule.n_ranks,
+            transport.rank,
+            schedule.root,
+            n_elements,
+            dtype,
+            schedule.layout,
         )
         counters["wrong"] = _most_wrong(transport, execution.result()[part], promised)
     n_bytes = n_elements * np.dtype(dtype).itemsize

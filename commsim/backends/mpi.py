@@ -141,6 +141,7 @@ class MPITransport:
         block = n_elements // self.size
         mine = slice(self.rank * block, (self.rank + 1) * block)
         comm, place = self._comm, self._mpi.IN_PLACE
+        following, previous = (self.rank + 1) % self.size, (self.rank - 1) % self.size
         offers: dict[str, tuple[Callable[[], None], NDArray[Any]]] = {
             "all_reduce": (lambda: comm.Allreduce(place, memory), memory),
             "reduce_scatter": (lambda: comm.Reduce_scatter_block(memory, other[:block]), other[:block]),
@@ -150,6 +151,8 @@ class MPITransport:
             "all_to_all": (lambda: comm.Alltoall(memory, other), other),
             "gather": (lambda: comm.Gather(memory[mine], other, root), other),
             "scatter": (lambda: comm.Scatter(memory, other[:block], root), other[:block]),
+            "barrier": (comm.Barrier, memory),
+            "send_recv": (lambda: comm.Sendrecv(memory, following, recvbuf=other, source=previous), other),
         }
         if operation not in offers:
             raise BackendError(f"MPI has no collective for {operation}")

@@ -25,7 +25,7 @@ def fill(rank: int, first: int, end: int, dtype: str) -> NDArray[Any]:
 
 
 def expected(
-    operation: str, n_ranks: int, rank: int, root: int, n_elements: int, dtype: str
+    operation: str, n_ranks: int, rank: int, root: int, n_elements: int, dtype: str, layout: tuple[int, ...] = ()
 ) -> tuple[slice, NDArray[Any]]:
     """Part of the output buffer that `rank` is promised, and what it must hold.
 
@@ -37,6 +37,8 @@ def expected(
         Size of the problem, and whose result.
     dtype : str
         Type of an element.
+    layout : tuple of int
+        Of the schedule, where the operation has one.
 
     Returns
     -------
@@ -53,7 +55,17 @@ def expected(
     if operation not in OPERATIONS:
         raise BackendError(f"nothing is known about the result of {operation}")
     promise = OPERATIONS[operation]
+    n_chunks = promise.least_chunks(n_ranks, layout)
+    bounds = chunk_bounds(n_elements, n_chunks)
+    if promise.signals:
+        return slice(0, 0), np.empty(0, dtype)
+    if promise.moves is not None:
+        _, _, origins, chunks = promise.moves(np.array([rank]), n_ranks, n_chunks, layout)
+        runs = [fill(int(o), int(bounds[c]), int(bounds[c + 1]), dtype) for o, c in zip(origins, chunks, strict=True)]
+        return slice(0, int(bounds[len(runs)])), np.concatenate([np.empty(0, dtype), *runs])
     blocks = chunk_bounds(n_elements, n_ranks).tolist()
+    if layout:
+        blocks = [0, *bounds[np.cumsum(layout)].tolist()]
     first, end = 0, n_elements
     if promise.ends == "home":
         first, end = blocks[rank], blocks[rank + 1]
@@ -63,10 +75,7 @@ def expected(
         return slice(first, end), _repeat(_period(np.arange(n_ranks)), first, end, dtype)
     if promise.starts == "root":
         return slice(first, end), fill(root, first, end, dtype)
-    if promise.starts == "home":
-        parts = [fill(r, max(first, blocks[r]), min(end, blocks[r + 1]), dtype) for r in range(n_ranks)]
-    else:  # blocks: what each rank has for this one
-        parts = [fill(r, blocks[rank], blocks[rank + 1], dtype) for r in range(n_ranks)]
+    parts = [fill(r, max(first, blocks[r]), min(end, blocks[r + 1]), dtype) for r in range(n_ranks)]
     return slice(first, end), np.concatenate(parts)
 
 

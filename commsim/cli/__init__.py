@@ -19,13 +19,16 @@ VERBS = {
     "doctor": "say what this machine can do",
 }
 
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+
 
 class Parser(argparse.ArgumentParser):
     """Reports an error on one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2."""
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        _report(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        self.exit(2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,16 +51,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         module.add_arguments(parser)
         return int(module.main(parser.parse_args(argv[1:])))
     except (InputError, BackendError) as error:
-        print(f"commsim {verb}: error: {error}", file=sys.stderr)
+        _report(f"commsim {verb}: error: {error}")
         return 2
     except CommsimError as error:
-        print(f"commsim {verb}: {type(error).__name__}: {error}", file=sys.stderr)
+        _report(f"commsim {verb}: {type(error).__name__}: {error}")
         return 1
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return 130
+
+
+def _report(message: str) -> None:
+    """Print one line on standard error; of the ranks that a launcher started, only the first does."""
+    if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
+        print(message, file=sys.stderr)
 
 
 def _without_verb(argv: list[str]) -> int:

@@ -31,8 +31,10 @@ def damaged(network: Network, args: argparse.Namespace) -> tuple[Network, list[s
     Raises
     ------
     InputError
-        If a flag says nothing that can be understood, or names what is not there.
+        If a flag says nothing that can be understood, or names what is not there, or the seed is negative.
     """
+    if args.seed is not None and args.seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {args.seed}")
     notes: list[str] = []
     for text in args.fail:
         network = _fail(network, text, args.seed or 0, notes)

@@ -22,6 +22,7 @@ PACKAGES = {
     "mpi4py": "running for real with MPI (extra mpi or mpich)",
     "torch": "running for real with torch.distributed (extra torch)",
     "scapy": "packets (extra packets)",
+    "matplotlib": "pictures as PNG (extra plot)",
 }
 
 

@@ -12,6 +12,9 @@ from commsim.core.routing import HASHED
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
 from .damage import add_damage_arguments, damaged, draws_damage
+from .draw import check_drawable, draw_loads
+from .group import add_group_arguments, run_groups
+from .operation import add_operation_arguments, run_operation
 from .sizes import add_size_arguments, read_sizes
 from .table import print_table, progress, write_results
 
@@ -24,7 +27,9 @@ COLUMNS = [
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     add = parser.add_argument
-    add("--collective", action="append", metavar="NAME[:key=value,...]", help="algorithm; repeat for several")
+    add("--collective", action="append", metavar="NAME[:key=value,...]|FILE.py[:NAME]", help="algorithm; repeat")
+    add_operation_arguments(parser)
+    add_group_arguments(parser)
     add("--topology", required=True, metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=8")
     add("--ranks", type=int, metavar="N", help="ranks (all hosts)")
     add("--engine", default="flow", help="flow, alpha-beta or closed-form (flow)")
@@ -39,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--reduce-rate", metavar="RATE", help="1/gamma: how fast a rank reduces, such as 10GB/s")
     add("--payload", metavar="SIZE", help="payload of a packet, such as 4096B (with --header)")
     add("--header", metavar="SIZE", help="bytes beside the payload of each packet")
+    add("--draw", metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
     add("--json", metavar="FILE", help="also write the results as JSON")
 
 
@@ -46,6 +52,8 @@ def main(args: argparse.Namespace) -> int:
     """Predict and print."""
     sizes = read_sizes(args)
     options = _options(args)
+    if args.draw:
+        check_drawable(args.draw)
     from commsim.inputs import load_network
     from commsim.run import ENGINES, prepare, with_costs
 
@@ -55,24 +63,37 @@ def main(args: argparse.Namespace) -> int:
     network = with_costs(network, **_costs(args))
     for line in notes + _without_effect(args, args.routing or network.routing):
         print(f"# {line}")
-    results = []
-    for spec in args.collective or ["ring_all_reduce"]:
-        ready = prepare(
-            spec, network, n_ranks=args.ranks, placement=args.placement, routing=args.routing, seed=args.seed or 0
-        )
-        found = [ready.predict(size, **options) for size in progress(sizes, spec)]
-        for note in ready.notes:
-            print(f"# {note}")
-        title = f"{spec} on {network.name}, {ready.schedule.n_ranks} ranks, engine {args.engine}"
-        print_table(COLUMNS, [_row(network, ready.schedule, r) for r in found], title)
-        rates = [r.busbw for r in found if r.time > 0]
-        print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
-        for line in _remarks(found):
-            print(f"# {line}")
-        results += [r.row() for r in found]
+    placing = {"placement": args.placement, "routing": args.routing, "seed": args.seed or 0}
+    results: list[Any] = []
+    more: dict[str, Any] = {}
+    if args.group:
+        results = run_groups(args, network, placing, sizes, options)
+    elif args.operation is not None or args.algorithm is not None:
+        results, more = run_operation(args, network, placing, sizes, options)
+    else:
+        for spec in args.collective or ["ring_all_reduce"]:
+            ready = prepare(spec, network, n_ranks=args.ranks, **placing)
+            results += predict_and_print(spec, ready, sizes, options)
+    if args.draw:
+        draw_loads(network, results[-1], args.draw)
     if args.json:
-        write_results(args.json, {k: v for k, v in vars(args).items() if k != "json"}, results)
+        config = {k: v for k, v in vars(args).items() if k != "json"}
+        write_results(args.json, config, [r.row() for r in results], **more)
     return 0
+
+
+def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str, Any]) -> list[Any]:
+    """Predict all sizes of one prepared collective, print them as nccl-tests does, and return the results."""
+    found = [ready.predict(size, **options) for size in progress(sizes, spec)]
+    for note in ready.notes:
+        print(f"# {note}")
+    title = f"{spec} on {ready.network.name}, {ready.schedule.n_ranks} ranks, engine {options['engine']}"
+    print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in found], title)
+    rates = [r.busbw for r in found if r.time > 0]
+    print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
+    for line in _remarks(found):
+        print(f"# {line}")
+    return found
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
@@ -115,7 +136,8 @@ def _without_effect(args: argparse.Namespace, routing: str) -> list[str]:
     return lines
 
 
-def _row(network: Any, schedule: Any, r: Any) -> list[str]:
+def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
+    """Cells of one result, under COLUMNS."""
     operation = OPERATIONS.get(r.operation)
     busiest = int((r.link_bytes / network.bandwidth).argmax()) if r.link_bytes.any() else -1
     load = r.link_bytes[busiest] if busiest >= 0 else 0.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from commsim.core.units import format_size, parse_nccl_size
 
+from .draw import check_drawable, draw_transfers
 from .table import print_facts, print_table, write_results
 
 MOST_ROWS = 16
@@ -23,8 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = verbs.add_parser("check", help="prove that it does what its operation promises")
     save = verbs.add_parser("save", help="write the schedule to an .npz file")
     for one in (show, check, save):
-        one.add_argument("collective", metavar="NAME[:key=value,...]|FILE")
+        one.add_argument("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]")
         one.add_argument("--ranks", type=int, metavar="N", help="ranks, for a collective that is named")
+    show.add_argument("--draw", metavar="FILE", help="draw it, if it is small: .svg or .png")
     show.add_argument("--size", default="1M", metavar="SIZE", help="size of the operation (1M)")
     for one in (listing, show, check):
         one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
@@ -64,7 +66,11 @@ def _load(args: argparse.Namespace) -> Any:
 
 
 def _show(args: argparse.Namespace) -> int:
+    if args.draw:
+        check_drawable(args.draw)
     schedule, size = _load(args), parse_nccl_size(args.size, "--size")
+    if args.draw:
+        draw_transfers(schedule, args.draw)
     sent, received, messages = _volumes(schedule)
     chunk = size / schedule.n_chunks
     print_facts(

@@ -42,11 +42,11 @@ def progress(items: Sequence[T], what: str) -> Iterator[T]:
     yield from track(items, description=what, console=Console(stderr=True), transient=True)
 
 
-def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> None:
-    """Write the JSON of the command line's contract: schema 1, the configuration, and one object per row."""
+def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mapping[str, Any]], **more: object) -> None:
+    """Write the JSON of the command line's contract: schema 1, the configuration, one object per row, and `more`."""
     from commsim import __version__
 
-    tree = {"schema": 1, "config": {"version": __version__, **config}, "results": list(results)}
+    tree = {"schema": 1, "config": {"version": __version__, **config}, "results": list(results), **more}
     write_json(path, tree)
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from commsim.core.units import format_bandwidth, format_time
 
 from .damage import add_damage_arguments, damaged
+from .draw import check_draw_arguments, draw_loads
 from .table import print_facts, print_table, write_results
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = verbs.add_parser("check", help="errors with their line, bisection bandwidth, bounds on collectives")
     for one in (show, check, save):
         one.add_argument("topology", metavar="NAME:key=value,...|FILE")
+    show.add_argument("--draw", metavar="FILE", help="draw the network: .svg or .png")
+    show.add_argument("--load", metavar="FILE", help="result whose loads colour the links: .json or .npz (with --draw)")
+    collapsing = argparse.BooleanOptionalAction
+    show.add_argument("--collapse", action=collapsing, help="draw hosts with the same switches as one box (if many)")
     for one in (listing, show, check):
         one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     for one in (show, save):
@@ -48,21 +57,30 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
+def _draw(args: argparse.Namespace, network: Network) -> None:
+    from commsim.core.result_file import read_result
+
+    result = None if args.load is None else read_result(args.load)
+    draw_loads(network, result, args.draw, args.collapse)
+
+
 def _show(args: argparse.Namespace) -> int:
+    check_draw_arguments(args)
     from commsim.core.bisection import HALVES, bisection_bandwidth
     from commsim.core.locality import locality_levels
     from commsim.core.network_metrics import measure
-    from commsim.core.node_kind import KINDS, PLURALS
     from commsim.inputs import load_network
 
     network, notes = damaged(load_network(args.topology), args)
     for note in notes:
         print(f"# {note}")
+    if args.draw:
+        _draw(args, network)
     metrics = measure(network)
     bisection = bisection_bandwidth(network)
     facts = {
         "name": network.name,
-        "nodes": ", ".join(f"{n} {PLURALS[KINDS.index(kind)] if n > 1 else kind}" for kind, n in metrics.counts.items()),
+        "nodes": ", ".join(f"{n} {_kind_of(n, kind)}" for kind, n in metrics.counts.items()),
         "links": f"{network.n_links} directed",
         "routing": network.routing,
         "locality": ", ".join(f"{level.group.max() + 1} {level.name}s" for level in locality_levels(network)),
@@ -112,3 +130,9 @@ def _save(args: argparse.Namespace) -> int:
     save(network, args.output)
     print(f"{args.output}: {network.n_nodes} nodes, {network.n_links} links")
     return 0
+
+
+def _kind_of(n: int, kind: str) -> str:
+    from commsim.core.node_kind import KINDS, PLURALS
+
+    return kind if n == 1 else PLURALS[KINDS.index(kind)]

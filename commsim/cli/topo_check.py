@@ -44,7 +44,7 @@ def check(args: argparse.Namespace) -> int:
     print_table(
         ["bound", "at most", "why"],
         [[name, missing if rate is None else format_bandwidth(rate), why] for name, (rate, why) in rates.items()],
-        "algorithm bandwidth that no schedule exceeds on any routing, unless switches reduce; for the bisection, bytes/s",
+        "algorithm bandwidth that no schedule exceeds, whatever the routing, unless switches reduce",
     )
     if args.json:
         row = {name: None if rate is None or rate == float("inf") else rate for name, (rate, _) in rates.items()}
@@ -64,7 +64,9 @@ def _warnings(network: Any) -> dict[str, str]:
         a, b = one_way[0]
         warnings["one way"] = f"{len(one_way)} links, such as {network.nodes[a]}->{network.nodes[b]}, have no way back"
     if not linked.all() and network.n_nodes > 1:
-        warnings["unused"] = f"{int((~linked).sum())} nodes without links, such as {network.nodes[int((~linked).argmax())]}"
+        warnings["unused"] = (
+            f"{int((~linked).sum())} nodes without links, such as {network.nodes[int((~linked).argmax())]}"
+        )
     return warnings
 
 

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from commsim.core.schedule import Schedule
 
 BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
+USUAL = (
+    "ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce", "hierarchical_all_reduce",
+    "ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast", "chain_broadcast",
+    "direct_all_to_all", "pairwise_all_to_all",
+)  # fmt: skip
 COLUMNS = [
     "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "error", "native(us)", "#wrong", "note",
 ]  # fmt: skip
@@ -27,7 +32,7 @@ COLUMNS = [
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     parser.add_argument("backend", choices=BACKEND_OF, help="mpi, or torch (gloo; nccl where every rank has a GPU)")
-    parser.add_argument("--collective", action="append", metavar="NAME[:key=value,...]", help="algorithm (all)")
+    parser.add_argument("--collective", action="append", metavar="NAME[:key=value,...]|all", help="algorithm (the usual ones)")
     parser.add_argument("--network", metavar="FILE", help="network of commsim calibrate (calibrates now)")
     add_size_arguments(parser, "4K", "16M")
     parser.set_defaults(stepfactor="4")
@@ -65,7 +70,7 @@ def _validate(args: argparse.Namespace) -> int:
 
 
 def build_schedules(specs: Sequence[str] | None, n_ranks: int) -> list[Schedule]:
-    """Build ``name:key=value,...`` for `n_ranks`; without any, every registered collective that needs no helpers.
+    """Build ``name:key=value,...`` for `n_ranks`; ``all`` is every registered collective that needs no helpers.
 
     Raises
     ------
@@ -73,18 +78,18 @@ def build_schedules(specs: Sequence[str] | None, n_ranks: int) -> list[Schedule]
         If a name or a parameter is wrong, or a collective needs helpers.
     """
     from collectives import COLLECTIVES
-    from commsim.core.spec import read_arguments, split_spec
+    from commsim.core.spec import read_arguments
+    from commsim.inputs import collective_entry
 
-    if specs is None:
+    if specs == ["all"]:
         every = (COLLECTIVES[name].build(n_ranks) for name in COLLECTIVES)
         return [schedule for schedule in every if not schedule.n_helpers]
     schedules = []
-    for spec in specs:
-        name, raw = split_spec(spec)
-        build = COLLECTIVES[name].build
-        schedule = build(n_ranks, **read_arguments(build, raw, given=("n_ranks", "groups")))
+    for spec in specs or USUAL:
+        entry, raw = collective_entry(spec)
+        schedule = entry.build(n_ranks, **read_arguments(entry.build, raw, given=("n_ranks", "groups")))
         if schedule.n_helpers:
-            raise InputError(f"{name} needs {schedule.n_helpers} helpers; real backends run ranks only")
+            raise InputError(f"{entry.name} needs {schedule.n_helpers} helpers; real backends run ranks only")
         schedules.append(schedule)
     return schedules
 

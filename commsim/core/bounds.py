@@ -64,7 +64,7 @@ def _capacities(network: Network, of_node: NDArray[np.int64], k: int) -> Iterato
     """Capacity out of each group and into it: of the links that join its nodes to others."""
     for src, dst, way in ((network.src, network.dst, "out of"), (network.dst, network.src, "into")):
         leaves = (of_node[src] >= 0) & (of_node[src] != of_node[dst])
-        yield np.bincount(of_node[src[leaves]], network.bandwidth[leaves], k), way
+        yield np.bincount(of_node[src[leaves]], network.bandwidth[leaves], k).astype(np.float64), way
 
 
 def _surroundings(network: Network, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -23,7 +23,7 @@ def find_node(network: Network, name: str) -> int:
     try:
         return network.nodes.index(name)
     except ValueError:
-        close = difflib.get_close_matches(name, network.nodes, n=3)
+        close = difflib.get_close_matches(name, network.nodes, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(close)}?" if close else f"nodes are {', '.join(network.nodes[:3])} and so on"
         raise InputError(f"{network.name} has no node {name!r}; {hint}") from None
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ScheduleError
+from .layouts import home_of_chunks
 from .operations import OPERATIONS, Operation
 from .schedule import REDUCE, Schedule, Transfers
 
@@ -120,6 +121,33 @@ class Fingerprints:
             where, what = where[rest], what[rest]
 
 
+class Heard:
+    """Exact at any size, but blind to how often: one bit per rank. For operations that only signal."""
+
+    def __init__(self, n_ranks: int) -> None:
+        self._n = n_ranks
+
+    def of(self, ranks: NDArray[np.int64]) -> NDArray[Any]:
+        """See Content."""
+        bits = self.zeros(len(ranks))
+        bits[np.arange(len(ranks)), ranks // 8] = 128 >> (ranks % 8)
+        return bits
+
+    def total(self, ranks: NDArray[np.int64]) -> NDArray[Any]:
+        """See Content."""
+        heard = self.zeros(1)
+        self.add(heard, np.zeros(len(ranks), np.int64), self.of(ranks))
+        return heard.reshape(-1)
+
+    def zeros(self, n: int) -> NDArray[Any]:
+        """See Content."""
+        return np.zeros((n, -(-self._n // 8)), np.uint8)
+
+    def add(self, into: NDArray[Any], where: NDArray[np.int64], what: NDArray[Any]) -> None:
+        """See Content."""
+        np.bitwise_or.at(into, where, what)
+
+
 def check(schedule: Schedule, seed: int = 0) -> CheckReport:
     """Prove that a schedule keeps the promise of its operation.
 
@@ -139,8 +167,11 @@ def check(schedule: Schedule, seed: int = 0) -> CheckReport:
     """
     if schedule.operation not in OPERATIONS:
         raise ScheduleError(f"{schedule.name}: the operation {schedule.operation!r} promises nothing to check")
-    exact = schedule.n_ranks <= EXACT_RANKS
-    content: Content = Counts(schedule.n_ranks) if exact else Fingerprints(schedule.n_ranks, seed)
+    signals = OPERATIONS[schedule.operation].signals
+    exact = signals or schedule.n_ranks <= EXACT_RANKS
+    content: Content = Fingerprints(schedule.n_ranks, seed)
+    if exact:
+        content = Heard(schedule.n_ranks) if signals else Counts(schedule.n_ranks)
     label, held = initial_state(schedule, content)
     for hop in hops(schedule):
         _play(schedule, hop, label, held, content)
@@ -182,7 +213,7 @@ def initial_state(schedule: Schedule, content: Content) -> tuple[Labels, NDArray
     held = content.zeros(len(label))
     rank, chunk = _holders(schedule, OPERATIONS[schedule.operation].starts)
     where = rank * schedule.n_addresses + chunk
-    label[where] = rank * schedule.n_chunks + chunk if OPERATIONS[schedule.operation].starts == "blocks" else chunk
+    label[where] = chunk if schedule.in_place else rank * schedule.n_chunks + chunk
     held[where] = content.of(rank)
     return label, held
 
@@ -191,7 +222,7 @@ def _holders(schedule: Schedule, holder: str) -> tuple[NDArray[np.int64], NDArra
     """(rank, chunk) pairs of one clause of the operation, in that order."""
     n, k = schedule.n_ranks, schedule.n_chunks
     if holder == "home":
-        return np.arange(k) * n // k, np.arange(k)
+        return home_of_chunks(n, k, schedule.layout), np.arange(k)
     ranks = np.array([schedule.root]) if holder == "root" else np.arange(n)
     return np.repeat(ranks, k), np.tile(np.arange(k), len(ranks))
 
@@ -228,9 +259,8 @@ def _play(schedule: Schedule, hop: Transfers, label: Labels, held: NDArray[Any],
 def _compare(schedule: Schedule, label: Labels, held: NDArray[Any], content: Content) -> int:
     """Raise unless every address that the operation promises holds what it promises; count these addresses."""
     operation = OPERATIONS[schedule.operation]
-    rank, chunk = _holders(schedule, operation.ends)
+    rank, chunk, wanted_label, wanted = _promise(schedule, operation, content)
     where = rank * schedule.n_addresses + schedule.buffer_offsets[1] + chunk
-    wanted_label, wanted = _promise(schedule, operation, rank, chunk, content)
     wrong = (label[where] != wanted_label) | (held[where] != wanted).reshape(len(where), -1).any(axis=1)
     if wrong.any():
         i = int(wrong.argmax())
@@ -244,18 +274,19 @@ def _compare(schedule: Schedule, label: Labels, held: NDArray[Any], content: Con
 
 
 def _promise(
-    schedule: Schedule, operation: Operation, rank: NDArray[np.int64], chunk: NDArray[np.int64], content: Content
-) -> tuple[Labels, NDArray[Any]]:
+    schedule: Schedule, operation: Operation, content: Content
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Labels, NDArray[Any]]:
+    """Rank, chunk of its output, label and content of everything that the operation promises."""
     n, k = schedule.n_ranks, schedule.n_chunks
-    if operation.starts == "blocks":
-        per_rank = k // n
-        origin = chunk // per_rank
-        return origin * k + rank * per_rank + chunk % per_rank, content.of(origin)
+    if operation.moves is not None:
+        rank, chunk, origin, origin_chunk = operation.moves(np.arange(n), n, k, schedule.layout)
+        return rank, chunk, origin * k + origin_chunk, content.of(origin)
+    rank, chunk = _holders(schedule, operation.ends)
     if operation.reduces:
         total = content.total(np.arange(n))
-        return chunk, np.broadcast_to(total, (len(chunk), *total.shape))
-    origin = chunk * n // k if operation.starts == "home" else np.full(len(chunk), schedule.root)
-    return chunk, content.of(origin)
+        return rank, chunk, chunk, np.broadcast_to(total, (len(chunk), *total.shape))
+    home = home_of_chunks(n, k, schedule.layout)
+    return rank, chunk, chunk, content.of(home[chunk] if operation.starts == "home" else 0 * chunk + schedule.root)
 
 
 def _difference(label: int, wanted_label: int, held: NDArray[Any], wanted: NDArray[Any]) -> str:
@@ -265,5 +296,7 @@ def _difference(label: int, wanted_label: int, held: NDArray[Any], wanted: NDArr
         return f"it holds chunk {label} where {wanted_label} belongs"
     if held.ndim == 0:
         return "its fingerprint is not that of the right contributions"
+    if held.dtype == np.uint8:
+        held, wanted = np.unpackbits(held), np.unpackbits(wanted)
     origin = int((held != wanted).argmax())
     return f"the contribution of rank {origin} is in it {held[origin]} times, not {wanted[origin]}"

@@ -99,7 +99,7 @@ def draw(pool: NDArray[np.int64], part: float, seed: int, what: str) -> NDArray[
     Raises
     ------
     InputError
-        If the pool holds nothing, or not enough.
+        If the pool holds nothing, or not enough, or `seed` is negative.
     """
     n = part if isinstance(part, int) else round(part * len(pool)) if 0 <= part <= 1 else -1
     if not len(pool):
@@ -107,6 +107,8 @@ def draw(pool: NDArray[np.int64], part: float, seed: int, what: str) -> NDArray[
     if not 0 <= n <= len(pool):
         wanted = f"{part}" if isinstance(part, int) else f"{100 * part:g}% of them"
         raise InputError(f"there are {len(pool)} {what}, got {wanted}")
+    if seed < 0:
+        raise InputError(f"the seed of a draw must be 0 or more, got {seed}")
     return np.random.default_rng(seed).permutation(pool)[:n]
 
 

@@ -24,11 +24,11 @@ def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int
     return first, order, other[order]
 
 
-def rows_between_forwarding(network: Network) -> Rows:
-    """Group the links out of forwarding nodes by the node that they lead to; on a path no others follow a first one."""
-    links = np.flatnonzero(network.forwards[network.src]).astype(np.int32)
-    first, order, origin = links_in_rows(network.dst[links], network.src[links], network.n_nodes)
-    return first, links[order], origin
+def forwarding_rows(network: Network, by: NDArray[np.int32], other: NDArray[np.int32]) -> Rows:
+    """Group the links whose end `other` forwards by their end `by`; no others are in the middle of a path."""
+    links = np.flatnonzero(network.forwards[other]).astype(np.int32)
+    first, order, end = links_in_rows(by[links], other[links], network.n_nodes)
+    return first, links[order], end
 
 
 def shared_searches(network: Network, incoming: Rows, dst: NDArray[np.int64]) -> NDArray[np.int64]:

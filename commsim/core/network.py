@@ -127,7 +127,7 @@ class Network(Value):
             given = np.isin(self.kind, usual) if given is None else given
             put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
         at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
-        put(self, "coordinates", freeze(at, np.int32, (n, *at.shape[1:2]), f"{self.name}: coordinates"))
+        put(self, "coordinates", freeze(at, np.int32, (n, *(at.shape or (1,))[-1:]), f"{self.name}: coordinates"))
         self._check()
 
     def _check(self) -> None:

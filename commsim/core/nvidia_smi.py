@@ -47,7 +47,7 @@ class _Matrix:
         """
         group = list(range(len(self.names)))
         for a, b, relation in self.pairs():
-            near = by_affinity and len(self.affinity[a]) == 2 and self.affinity[a] == self.affinity[b]
+            near = by_affinity and self.affinity[a] == self.affinity[b] != []
             if (near or relation in relations) and group[a] != group[b]:
                 old = group[b]
                 group = [group[a] if g == old else g for g in group]

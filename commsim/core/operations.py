@@ -15,6 +15,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .errors import InputError
+from .layouts import (
+    Layout,
+    LayoutKind,
+    Moves,
+    from_every_rank,
+    from_every_rank_v,
+    from_neighbours,
+    from_the_previous_rank,
+    n_blocks,
+)
 
 Holder = Literal["all", "root", "home", "blocks"]
 
@@ -29,11 +39,18 @@ class Operation:
         MPI's name in lower case with underscores.
     starts, ends : {"all", "root", "home", "blocks"}
         Which ranks hold a chunk before and after: every rank, the root, the chunk's home, or ("blocks") every rank
-        holds the blocks that it sends to, or received from, each rank.
+        holds the blocks that it sends to, or received from, each rank. Out of place (with `moves`) "all" hold chunks
+        of their own.
     reduces : bool
         Whether an ending chunk is the sum over all ranks that started with it.
     busbw_factor : callable
         From the number of ranks to busbw / algbw.
+    moves : callable, optional
+        Of an operation that is out of place: which chunk goes where.
+    layout : {"none", "ranks", "pairs", "grid"}
+        What must be known about the blocks besides their number.
+    signals : bool
+        Whether it only counts that messages arrive: they may be empty, and how often a rank is heard is the same.
     """
 
     name: str
@@ -41,11 +58,14 @@ class Operation:
     ends: Holder
     reduces: bool
     busbw_factor: Callable[[int], float]
+    moves: Moves | None = None
+    layout: LayoutKind = "none"
+    signals: bool = False
 
     @property
     def in_place(self) -> bool:
-        """Whether input and output are the same memory (all but all-to-all)."""
-        return self.starts != "blocks"
+        """Whether input and output are the same memory."""
+        return self.moves is None
 
     @property
     def has_root(self) -> bool:
@@ -55,7 +75,18 @@ class Operation:
     @property
     def needs_equal_blocks(self) -> bool:
         """Whether the number of chunks must be a multiple of the number of ranks."""
-        return self.starts in ("home", "blocks") or self.ends in ("home", "blocks")
+        equal = self.starts in ("home", "blocks") or self.ends in ("home", "blocks")
+        return equal and self.layout == "none"
+
+    def least_chunks(self, n_ranks: int, layout: Layout = ()) -> int:
+        """Return the number that a schedule's number of chunks must be a multiple of.
+
+        Raises
+        ------
+        InputError
+            If the layout is none of this operation.
+        """
+        return n_blocks(self.layout, n_ranks, layout) * (n_ranks if self.needs_equal_blocks else 1)
 
 
 def _share(n_ranks: int) -> float:
@@ -70,6 +101,10 @@ def _one(n_ranks: int) -> float:  # noqa: ARG001 - the factor of one-to-all and 
     return 1.0
 
 
+def _none(n_ranks: int) -> float:  # noqa: ARG001 - a barrier moves no data, so it has no bandwidth
+    return 0.0
+
+
 OPERATIONS = {
     op.name: op
     for op in (
@@ -78,9 +113,14 @@ OPERATIONS = {
         Operation("all_gather", "home", "all", False, _share),
         Operation("broadcast", "root", "all", False, _one),
         Operation("reduce", "all", "root", True, _one),
-        Operation("all_to_all", "blocks", "blocks", False, _share),
+        Operation("all_to_all", "blocks", "blocks", False, _share, from_every_rank),
         Operation("gather", "home", "root", False, _share),
         Operation("scatter", "root", "home", False, _share),
+        Operation("barrier", "all", "all", True, _none, signals=True),
+        Operation("send_recv", "all", "all", False, _one, from_the_previous_rank),
+        Operation("neighbour_exchange", "all", "all", False, _one, from_neighbours, "grid"),
+        Operation("all_gather_v", "home", "all", False, _share, layout="ranks"),
+        Operation("all_to_all_v", "all", "all", False, _share, from_every_rank_v, "pairs"),
     )
 }
 

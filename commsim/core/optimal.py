@@ -83,7 +83,9 @@ def tree_all_reduce_rate(network: Network) -> float | None:
     n_arcs = len(arcs)
     program = _Program(network, n_extra=p + 2 * n_arcs * (p + 1) + 2 * p * p)
     root = program.extra
-    first = root + p  # of each direction: what is sent on every arc; then per sink, its flow on arcs and from the source
+    first = (
+        root + p
+    )  # of each direction: what is sent on every arc; then per sink, its flow on arcs and from the source
     block = n_arcs * (p + 1) + p * p
     for s in range(p):
         sent = [(first + a, first + block + a) for a, (u, _) in enumerate(arcs) if u == s]
@@ -127,7 +129,7 @@ class _Program:
         self._add("most", terms, value)
 
     def deliver(self, s: int, demand: dict[int, list[tuple[float, int]]]) -> None:
-        """Let endpoint s send: `demand` has, by receiving endpoint, a constant (and column -1), or columns to add up."""
+        """Let endpoint s send; `demand` has by receiver (constant, -1), or (0, column) for the columns to add up."""
         network = self._network
         base = 1 + s * network.n_links
         for node in range(network.n_nodes):
@@ -152,9 +154,7 @@ class _Program:
             return None
         cost = np.zeros(self._n)
         cost[0] = 1.0
-        result = linprog(
-            cost, *self._matrix("most"), *self._matrix("equal"), bounds=(0, None), method="highs"
-        )
+        result = linprog(cost, *self._matrix("most"), *self._matrix("equal"), bounds=(0, None), method="highs")
         if not result.success:
             raise InputError(f"{self._network.name}: some endpoint cannot reach another one, so there is no bound")
         return _unit(self._network) / float(result.x[0])

@@ -125,7 +125,9 @@ class Program:
         steps = (src, dst, chunk if src_chunk is None else src_chunk, chunk if dst_chunk is None else dst_chunk)
         self._close(times, first, steps, xor)
 
-    def build(self, name: str = "custom", operation: str = "custom", root: int = 0) -> Schedule:
+    def build(
+        self, name: str = "custom", operation: str = "custom", root: int = 0, layout: tuple[int, ...] = ()
+    ) -> Schedule:
         """Return the schedule.
 
         Raises
@@ -135,7 +137,15 @@ class Program:
         """
         self._close(1, 0, (0, 0, 0, 0), False)
         return Schedule(
-            name, operation, self.n_ranks, self.n_helpers, self.n_chunks, self.n_scratch, tuple(self._blocks), root
+            name,
+            operation,
+            self.n_ranks,
+            self.n_helpers,
+            self.n_chunks,
+            self.n_scratch,
+            tuple(self._blocks),
+            root,
+            tuple(int(number) for number in layout),
         )
 
     def _hop(

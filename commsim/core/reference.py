@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .check import hops
 from .chunks import chunk_bounds
 from .errors import InputError
+from .layouts import Layout, home_of_chunks
 from .operations import operation
 from .schedule import REDUCE, Schedule
 
@@ -66,7 +68,7 @@ def run_reference(schedule: Schedule, inputs: ArrayLike) -> NDArray[Any]:
     return memory[: schedule.n_ranks, bounds[first] : bounds[first] + n].copy()
 
 
-def expected(name: str, inputs: ArrayLike, root: int = 0) -> list[tuple[slice, NDArray[Any]]]:
+def expected(name: str, inputs: ArrayLike, root: int = 0, layout: Layout = ()) -> list[tuple[slice, NDArray[Any]]]:
     """Say what an operation promises to each rank.
 
     Parameters
@@ -77,6 +79,8 @@ def expected(name: str, inputs: ArrayLike, root: int = 0) -> list[tuple[slice, N
         Every rank's buffer.
     root : int
         Of a rooted operation.
+    layout : tuple of int
+        Of the schedule, where the operation has one.
 
     Returns
     -------
@@ -85,10 +89,20 @@ def expected(name: str, inputs: ArrayLike, root: int = 0) -> list[tuple[slice, N
     """
     inputs, promise = np.asarray(inputs), operation(name)
     n_ranks, n = inputs.shape
-    block = chunk_bounds(n, n_ranks)
-    home = [slice(int(block[r]), int(block[r + 1])) for r in range(n_ranks)]
-    if promise.starts == "blocks":
-        return [(slice(0, n), np.concatenate([row[home[r]] for row in inputs])) for r in range(n_ranks)]
+    n_chunks = promise.least_chunks(n_ranks, layout)
+    bounds = chunk_bounds(n, n_chunks).tolist()
+    if promise.signals:
+        return [(slice(0, 0), inputs[0, :0])] * n_ranks
+    if promise.moves is not None:
+        parts = []
+        for r in range(n_ranks):
+            _, _, origin, chunk = promise.moves(np.array([r]), n_ranks, n_chunks, layout)
+            moved = [inputs[o, bounds[c] : bounds[c + 1]] for o, c in zip(origin, chunk, strict=True)]
+            parts.append((slice(0, bounds[len(moved)]), np.concatenate([inputs[0, :0], *moved])))
+        return parts
+    if promise.needs_equal_blocks or layout:
+        ends = np.searchsorted(home_of_chunks(n_ranks, n_chunks, layout), np.arange(n_ranks + 1))
+        home = [slice(bounds[a], bounds[b]) for a, b in itertools.pairwise(ends)]
     if promise.reduces:
         whole = inputs.sum(axis=0, dtype=inputs.dtype)
     elif promise.starts == "root":
@@ -96,10 +110,10 @@ def expected(name: str, inputs: ArrayLike, root: int = 0) -> list[tuple[slice, N
     else:
         whole = np.concatenate([inputs[r][home[r]] for r in range(n_ranks)])
     if promise.ends == "home":
-        parts = home
+        held = home
     else:
-        parts = [slice(0, n) if promise.ends == "all" or r == root else slice(0, 0) for r in range(n_ranks)]
-    return [(part, whole[part]) for part in parts]
+        held = [slice(0, n) if promise.ends == "all" or r == root else slice(0, 0) for r in range(n_ranks)]
+    return [(part, whole[part]) for part in held]
 
 
 def _address_bounds(schedule: Schedule, n_elements: int) -> NDArray[np.int64]:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError, RoutingError
 from .flow_hash import flow_hash
+from .link_rows import forwarding_rows, shared_searches
 from .link_rows import links_in_rows as links_in_rows
-from .link_rows import rows_between_forwarding, shared_searches
 from .network import ROUTINGS, Network
 from .routing_needs import destination_order, require_suited
 
@@ -122,14 +122,22 @@ def walk(
         "dimension_order": (DIMENSION_ORDER, BY_HASH),
         "minimal": (LAST_GROUP_CHANGE, BY_HASH),
     }[routing]
-    shared = shared_searches(network, links_in_rows(network.dst, network.src, network.n_nodes), dst)
+    arriving = links_in_rows(network.dst, network.src, network.n_nodes)
+    # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
+    shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
     by_search = np.lexsort((dst, shared))
     announce(walk_routes)
     first, link, share, latency, lost = walk_routes(
         np.stack((src, dst, key, shared), axis=1)[by_search],
-        rows_between_forwarding(network),
-        links_in_rows(network.src, network.dst, network.n_nodes),
-        (network.metric, network.forwards, network.coordinates),
+        (
+            arriving,
+            forwarding_rows(network, network.dst, network.src),
+            forwarding_rows(network, network.src, network.dst),
+            network.dst,
+            network.metric,
+            network.forwards,
+            network.coordinates,
+        ),
         network.latency,
         destination_order(network, routing),
         rule,

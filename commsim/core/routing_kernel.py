@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .hops_kernel import hops_to as hops_to
 from .jit import kernel
 from .link_rows import Rows as Rows
-from .search_kernel import ANY, Fabric, distance_from, is_allowed, new_search, start_search
-from .search_kernel import hops_to as hops_to
+from .search_kernel import ANY, Graph, distance_from, is_allowed, new_search, start_search
 
 BY_HASH, BY_ONE_HASH, FIRST, ALL, BY_DIGITS = range(5)
 MASK = 2**31 - 1
@@ -16,26 +16,28 @@ MULTIPLIERS = (0x2C1B3C6D, 0x297A2D39, 0x45D9F3B5)  # odd, and so small that a p
 
 
 @kernel
-def _next_hops(
-    node: int,
-    target: int,
-    outgoing: Rows,
-    fabric: Fabric,
-    rule: int,
-    distance: NDArray[np.int32],
-    out: NDArray[np.int64],
+def _next_links(
+    node: int, source: int, target: int, graph: Graph, rule: int, distance: NDArray[np.int32], out: NDArray[np.int32]
 ) -> int:
-    """Write to `out` the positions in `outgoing` of the links that lead from `node` nearer to `target`; count them."""
-    first, link, end = outgoing
-    metric, forwards, coordinates = fabric
+    """Write to `out` the links that lead from `node` nearer to `target`, and count them."""
+    arriving, _, outgoing, end, metric, forwards, coordinates = graph
     n = 0
-    for k in range(first[node], first[node + 1]):
-        if (
-            0 <= distance[end[k]] == distance[node] - metric[link[k]]
-            and (end[k] == target or forwards[end[k]])
-            and (rule == ANY or is_allowed(rule, coordinates, node, end[k], target))
+    if not forwards[target]:
+        for k in range(arriving[0][target], arriving[0][target + 1]):
+            link = arriving[1][k]
+            if (
+                arriving[2][k] == node
+                and metric[link] == distance[node]
+                and is_allowed(rule, coordinates, node, target, source, target)
+            ):
+                out[n] = link
+                n += 1
+    for k in range(outgoing[0][node], outgoing[0][node + 1]):
+        link = outgoing[1][k]
+        if 0 <= distance[end[link]] == distance[node] - metric[link] and (
+            rule == ANY or is_allowed(rule, coordinates, node, end[link], source, target)
         ):
-            out[n] = k
+            out[n] = link
             n += 1
     return n
 
@@ -63,9 +65,7 @@ def _digit(n_choices: int, index: int, tier: int, next_tier: int, radix: NDArray
 @kernel
 def walk_routes(
     flows: NDArray[np.int64],
-    incoming: Rows,
-    outgoing: Rows,
-    fabric: Fabric,
+    graph: Graph,
     latency: NDArray[np.float64],
     order: NDArray[np.int64],
     rule: int,
@@ -77,10 +77,8 @@ def walk_routes(
     ----------
     flows : int64[n, 4]
         Source, destination, hash, and number of the search that the destination shares with others, sorted by it.
-    incoming, outgoing : rows
-        Links by the node that they lead to, only those out of nodes that forward; and by the node that they leave.
-    fabric : (int32[n_links], bool[n_nodes], int32[n_nodes, n_dims])
-        Metric of the links; whether nodes forward, and where they are.
+    graph : Graph
+        The network.
     latency : float64[n_links], s
         Of each link.
     order : int64[2, n_nodes]
@@ -93,14 +91,14 @@ def walk_routes(
     first, link, share, latency, lost
         Columns of Routes in the order of `flows`, and a flow that has no path, or -1.
     """
-    n, n_nodes = flows.shape[0], fabric[1].shape[0]
+    n, n_nodes, n_links, end = flows.shape[0], order.shape[1], latency.shape[0], graph[3]
     first = np.zeros(n + 1, np.int64)
     link = np.empty(8 * n + 16, np.int32)
     share = np.empty(8 * n + 16)
     path_latency = np.zeros(n)
-    search = new_search(n_nodes, incoming[1].shape[0], fabric[0].max() if fabric[0].shape[0] else 1)
+    search = new_search(n_nodes, n_links, graph[4].max() if n_links else 1)
     distance = search[1]
-    choices = np.empty(outgoing[1].shape[0] + 1, np.int64)
+    choices = np.empty(n_links, np.int32)
     part = np.zeros(n_nodes)  # of the bytes that reach a node, and
     slowest = np.zeros(n_nodes)  # the longest delay until they do
     reached = np.empty(n_nodes, np.int32)
@@ -113,12 +111,12 @@ def walk_routes(
         if source == target:
             continue
         if shared != searched:
-            start_search(target, incoming, fabric, rule, search)
+            start_search(source, target, graph, rule, search)
             searched = shared
-        length = distance_from(source, target, incoming, outgoing, fabric, rule, search)
+        length = distance_from(source, target, graph, rule, search)
         if length < 0:
             return first, link, share, path_latency, i
-        searched_distances = distance[source], distance[target]
+        as_searched = distance[source], distance[target]
         distance[source], distance[target] = length, 0
         radix[:] = 1
         reached[0] = source
@@ -130,31 +128,31 @@ def walk_routes(
             if node == target:
                 path_latency[i] = slowest[node]
                 continue
-            n_choices = _next_hops(node, target, outgoing, fabric, rule, distance, choices)
+            n_choices = _next_links(node, source, target, graph, rule, distance, choices)
             if choice == BY_DIGITS:
-                lowest = _digit(n_choices, order[0, target], order[1, node], order[1, outgoing[2][choices[0]]], radix)
+                lowest = _digit(n_choices, order[0, target], order[1, node], order[1, end[choices[0]]], radix)
             else:
                 lowest = _hashed(n_choices, key, node, choice)
             highest = n_choices if choice == ALL else lowest + 1
             if m + n_choices >= link.shape[0]:
                 link = np.concatenate((link, np.empty(link.shape[0] + n_choices, np.int32)))
                 share = np.concatenate((share, np.empty(share.shape[0] + n_choices)))
-            for k in choices[lowest:highest]:
-                end = outgoing[2][k]
-                link[m] = outgoing[1][k]
+            for taken in choices[lowest:highest]:
+                there = end[taken]
+                link[m] = taken
                 share[m] = part[node] / (highest - lowest)
-                if part[end] == 0.0:
+                if part[there] == 0.0:
                     place = tail
-                    while place > head and distance[reached[place - 1]] < distance[end]:
+                    while place > head and distance[reached[place - 1]] < distance[there]:
                         reached[place] = reached[place - 1]
                         place -= 1
-                    reached[place] = end
+                    reached[place] = there
                     tail += 1
-                part[end] += share[m]
-                slowest[end] = max(slowest[end], slowest[node] + latency[link[m]])
+                part[there] += share[m]
+                slowest[there] = max(slowest[there], slowest[node] + latency[taken])
                 m += 1
         for k in range(tail):
             part[reached[k]] = slowest[reached[k]] = 0.0
-        distance[source], distance[target] = searched_distances
+        distance[source], distance[target] = as_searched
         first[i + 1] = m
     return first, link[:m].copy(), share[:m].copy(), path_latency, -1

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ScheduleError
+from .errors import InputError, ScheduleError
 from .operations import OPERATIONS
 from .value import Value
 
@@ -75,7 +75,7 @@ class Schedule(Value):
     """Transfers between participants in program order; has no sizes and names no network node.
 
     Participants are ranks ``0 .. n_ranks-1``, then helpers. Each has three buffers: input (the data, cut into
-    `n_chunks`), output (the same memory as input, except in all-to-all) and scratch.
+    `n_chunks`), output (the same memory as input, unless the operation is out of place) and scratch.
 
     Parameters
     ----------
@@ -89,6 +89,8 @@ class Schedule(Value):
         What is sent.
     root : int
         The rank that a rooted operation starts from, or ends at.
+    layout : tuple of int
+        How blocks lie, where the operation needs to know; see :mod:`commsim.core.layouts`.
 
     Raises
     ------
@@ -104,6 +106,7 @@ class Schedule(Value):
     n_scratch: int
     blocks: tuple[Block, ...]
     root: int = 0
+    layout: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n_ranks < 1 or self.n_chunks < 1 or self.n_helpers < 0 or self.n_scratch < 0:
@@ -115,10 +118,7 @@ class Schedule(Value):
         if self.operation != "custom":
             if self.operation not in OPERATIONS:
                 raise ScheduleError(f"{self.name}: unknown operation {self.operation!r}")
-            if OPERATIONS[self.operation].needs_equal_blocks and self.n_chunks % self.n_ranks:
-                raise ScheduleError(
-                    f"{self.name}: {self.operation} needs a multiple of {self.n_ranks} chunks, got {self.n_chunks}"
-                )
+            _check_layout(self)
         for block in self.blocks:
             _check_block(self, block)
 
@@ -202,6 +202,23 @@ class Schedule(Value):
         if field in ("src", "dst"):
             return self.n_ranks
         return np.where(transfers[field.replace("chunk", "buffer")] == SCRATCH, max(1, self.n_scratch), self.n_chunks)
+
+
+def _check_layout(schedule: Schedule) -> None:
+    """Raise unless the operation's blocks are whole numbers of chunks, and of exactly one where they are unequal."""
+    promise = OPERATIONS[schedule.operation]
+    try:
+        least = promise.least_chunks(schedule.n_ranks, schedule.layout)
+    except InputError as error:
+        raise ScheduleError(f"{schedule.name}: {error}") from None
+    if promise.layout in ("ranks", "pairs") and schedule.n_chunks != least:
+        raise ScheduleError(
+            f"{schedule.name}: the blocks of this layout make {least} chunks, got n_chunks={schedule.n_chunks}"
+        )
+    if schedule.n_chunks % least:
+        raise ScheduleError(
+            f"{schedule.name}: {schedule.operation} needs a multiple of {least} chunks, got {schedule.n_chunks}"
+        )
 
 
 def _check_block(schedule: Schedule, block: Block) -> None:

@@ -32,6 +32,7 @@ def read_schedule(path: str | Path) -> Schedule:
     counts = {key: header.whole(key) for key in _COUNTS}
     tables = header.tables("blocks")
     shapes = [_read_shape(fields) for fields in tables]
+    layout = tuple(header.items("layout", int, "a whole number")) if "layout" in header else ()
     transfers = archive.take("transfers", TRANSFER)
     archive.finish()
     sizes = [size for size, _ in shapes]
@@ -41,7 +42,7 @@ def read_schedule(path: str | Path) -> Schedule:
     bodies = np.split(transfers, np.cumsum(sizes)[:-1]) if sizes else []
     try:
         blocks = tuple(Block(body, **shape) for body, (_, shape) in zip(bodies, shapes, strict=True))
-        return Schedule(name, operation, blocks=blocks, **counts)
+        return Schedule(name, operation, blocks=blocks, layout=layout, **counts)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -57,7 +58,9 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
         }
         for block in schedule.blocks
     ]  # fmt: skip
-    header = {"name": schedule.name, "operation": schedule.operation, "blocks": blocks}
+    header: dict[str, Any] = {"name": schedule.name, "operation": schedule.operation, "blocks": blocks}
+    if schedule.layout:
+        header["layout"] = list(schedule.layout)
     # Assigned field by field into zeros: the padding between fields would otherwise be whatever memory held.
     transfers = np.zeros(sum(len(block.body) for block in schedule.blocks), TRANSFER)
     for field in TRANSFER.names or ():

@@ -63,30 +63,38 @@ def _draw_links(
     network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Link into the third group of each flow; -1 within one group."""
-    group = network.coordinates[:, 0].astype(np.int64)
+    names, group = np.unique(network.coordinates[:, 0], return_inverse=True)
+    n = len(names)
     crosses = (group[network.src] != group[network.dst]) & network.forwards[network.src] & network.forwards[network.dst]
     links = np.flatnonzero(crosses)
-    leaving, entering = group[network.src[links]], group[network.dst[links]]
-    links = links[np.lexsort((entering, leaving))]
-    cables = np.stack((group[network.src[links]], group[network.dst[links]]), axis=1)
-    between, first, count = np.unique(cables, axis=0, return_index=True, return_counts=True)
-    pairs, pair_of = np.unique(np.stack((group[src], group[dst]), axis=1), axis=0, return_inverse=True)
+    cable = group[network.src[links]] * n + group[network.dst[links]]
+    links = links[np.argsort(cable, kind="stable")]
+    between, first, count = np.unique(np.sort(cable), return_index=True, return_counts=True)
+    leads_to: dict[int, NDArray[np.bool_]] = {}
     zero = np.zeros_like(key)
-    drawn = [flow_hash(key, zero, zero, what) for what in (_GROUP, _LINK)]
+    which_group, which_link = (flow_hash(key, zero, zero, what) for what in (_GROUP, _LINK))
     via = np.full(len(src), -1, np.int64)
-    by_pair = np.argsort(pair_of.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(pair_of.ravel(), minlength=len(pairs)))
-    for (a, b), flows in zip(pairs.tolist(), np.split(by_pair, ends[:-1]), strict=True):
+    for flows in _by_pair(group[src] * n + group[dst]):
+        a, b = int(group[src[flows[0]]]), int(group[dst[flows[0]]])
         if a == b:
             continue
-        out = np.flatnonzero(between[:, 0] == a)
-        back = between[between[:, 1] == b, 0]
-        out = out[np.isin(between[out, 1], back) & (between[out, 1] != b)]
+        if b not in leads_to:
+            leads_to[b] = np.zeros(n, np.bool_)
+            leads_to[b][between[between % n == b] // n] = True
+        low, high = np.searchsorted(between, (a * n, a * n + n))
+        third = between[low:high] % n
+        out = low + np.flatnonzero(leads_to[b][third] & (third != b))
         if not out.size:
             raise no_path(network, int(src[flows[0]]), int(dst[flows[0]]), "valiant")
-        through = out[drawn[0][flows] % out.size]
-        via[flows] = links[first[through] + drawn[1][flows] % count[through]]
+        through = out[which_group[flows] % out.size]
+        via[flows] = links[first[through] + which_link[flows] % count[through]]
     return via
+
+
+def _by_pair(pair: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Flows that have the same pair of groups, in the order of the pairs."""
+    order = np.argsort(pair, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(pair[order])) + 1) if len(order) else []
 
 
 def _one_after_another(legs: list[Routes]) -> Routes:

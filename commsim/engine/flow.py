@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Wire
 from commsim.core.errors import InputError, PhysicsError
+from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 
 from .flow_plan import FlowPlan
@@ -158,7 +159,10 @@ def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
         If a size is not positive and finite.
     """
     sizes = np.broadcast_to(np.asarray(sizes, np.float64), len(plan.jobs))
-    good = (sizes > 0) & np.isfinite(sizes)
+    may_be_empty = [
+        job.schedule.operation != "custom" and OPERATIONS[job.schedule.operation].signals for job in plan.jobs
+    ]
+    good = ((sizes > 0) | ((sizes == 0) & may_be_empty)) & np.isfinite(sizes)
     if not good.all():
         raise InputError(f"size must be positive and finite, got {sizes[~good][0]}")
     n_bytes = np.empty(len(plan.count))

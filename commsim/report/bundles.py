@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 
 
@@ -72,7 +73,7 @@ def make_bundles(
 
 
 def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -> NDArray[np.float64]:
-    """What each link carried over what it could have carried in that time.
+    """Divide what each link carried by what it could have carried in that time.
 
     Parameters
     ----------
@@ -88,8 +89,6 @@ def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -
     InputError
         If there is not one number per link.
     """
-    from commsim.core.errors import InputError
-
     if len(link_bytes) != network.n_links:
         given = f"{len(link_bytes)} links" if len(link_bytes) else "no links (a real run or a closed form has none)"
         raise InputError(f"the result has loads of {given}, but {network.name} has {network.n_links} links")

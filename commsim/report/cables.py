@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
 
 from .boxes import Boxes
 from .bundles import Bundles
-from .grid import grid_dims, link_on_grid
-from .layout import BOX_HEIGHT, Layout
+from .layout import Layout
 from .palette import FAINT, LINK, load_colour
+from .paths import anchors, beside, path_of
 from .picture import Label, Line, Point, Shape
 
 MOST_PARALLEL, MOST_COUNTS, MOST_CLASSES, MOST_THICK = 3, 64, 4, 100
@@ -23,7 +20,7 @@ _APART = 4.0
 
 def rate_classes(bundles: Bundles) -> list[float]:
     """Different rates in bytes/s, the slowest first: the width of a line says which of them it is."""
-    return np.unique(bundles.rate).tolist()
+    return [float(rate) for rate in np.unique(bundles.rate)]
 
 
 def line_width(rate: float, rates: list[float]) -> float:
@@ -32,9 +29,7 @@ def line_width(rate: float, rates: list[float]) -> float:
     return 1.3 + 1.9 * rates.index(rate) / max(1, len(rates) - 1) * min(1.0, steps / 2) if len(rates) > 1 else 1.5
 
 
-def draw_cables(
-    network: Network, boxes: Boxes, bundles: Bundles, at: Layout, full: float | None
-) -> list[Shape]:
+def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, full: float | None) -> list[Shape]:
     """Draw every bundle.
 
     Parameters
@@ -47,21 +42,21 @@ def draw_cables(
         Load that has the darkest colour; None without loads.
     """
     rates = rate_classes(bundles)
-    ends = _anchors(boxes, bundles, at)
+    ends = anchors(boxes, bundles, at)
     thin = min(1.0, max(0.4, MOST_THICK / max(1, len(bundles))))
     lines: list[Shape] = []
     counts: list[Label] = []
     busy = np.maximum(bundles.load_up, bundles.load_down)
     for i in np.argsort(busy, kind="stable").tolist():  # what is busy is painted last
-        path = _path(network, boxes, bundles, at, ends[i], i)
+        path = path_of(network, boxes, bundles, at, ends[i], i)
         cables = int(max(bundles.up[i], bundles.down[i]))
         width, title = thin * line_width(float(bundles.rate[i]), rates), _title(boxes, bundles, i, full)
         per_member = cables == max(boxes.size[bundles.low[i]], boxes.size[bundles.high[i]])
         drawn = cables if cables <= MOST_PARALLEL and not (per_member and cables > 1) else 1
         for offset in _APART * (np.arange(drawn) - (drawn - 1) / 2):
-            lines += _line(_beside(path, float(offset)), width, bundles, i, full, title)
+            lines += _line(beside(path, float(offset)), width, bundles, i, full, title)
         if drawn < cables and not per_member and len(bundles) <= MOST_COUNTS:
-            counts += _count(f"×{cables}", path, counts)
+            counts += _count(f"{cables}x", path, counts)
     return [*lines, *counts]
 
 
@@ -75,9 +70,7 @@ def _count(text: str, path: list[Point], others: list[Label]) -> list[Label]:
     return []
 
 
-def _line(
-    path: list[Point], width: float, bundles: Bundles, i: int, full: float | None, title: str
-) -> list[Shape]:
+def _line(path: list[Point], width: float, bundles: Bundles, i: int, full: float | None, title: str) -> list[Shape]:
     """Draw one line; with loads each half has the colour of what the box at its end sends."""
     if full is None:
         return [Line(tuple(path), LINK, width, title=title)]
@@ -98,53 +91,7 @@ def _title(boxes: Boxes, bundles: Bundles, i: int, full: float | None) -> str:
     low, high = boxes.title[bundles.low[i]].split(":")[0], boxes.title[bundles.high[i]].split(":")[0]
     up, down = int(bundles.up[i]), int(bundles.down[i])
     links = f"{up}" if up == down else f"{up} and {down}"
-    text = f"{low} – {high}\n{links} links each way, {format_bandwidth(float(bundles.rate[i]))}"
+    text = f"{low} to {high}\n{links} links each way, {format_bandwidth(float(bundles.rate[i]))}"
     if full is not None:
         text += f"\nbusiest: {low} sends {bundles.load_up[i]:.1%}, {high} sends {bundles.load_down[i]:.1%} of capacity"
     return text.replace("1 links", "1 link") if up == down == 1 else text
-
-
-def _anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
-    """x of both ends of each bundle: at the edge of a box lines are spread in the order of where they lead."""
-    x = np.stack((at.x[bundles.low], at.x[bundles.high]), axis=1)
-    if at.shape != "rows":
-        return x
-    rises = boxes.row[bundles.low] != boxes.row[bundles.high]
-    for side, (here, there) in enumerate(((bundles.low, bundles.high), (bundles.high, bundles.low))):
-        rising = np.flatnonzero(rises)
-        order = rising[np.lexsort((at.x[there[rising]], here[rising]))]
-        first = np.r_[True, np.diff(here[order]) != 0] if order.size else np.zeros(0, np.bool_)
-        begin = np.flatnonzero(first)
-        n = np.diff(np.r_[begin, len(order)])
-        nth = np.arange(len(order)) - np.repeat(begin, n)
-        share = (nth + 0.5) / np.repeat(n, n) - 0.5
-        x[order, side] += share * np.where(np.repeat(n, n) > 1, 0.7, 0.0) * at.width[here[order]]
-    return x
-
-
-def _path(
-    network: Network, boxes: Boxes, bundles: Bundles, at: Layout, x: NDArray[np.float64], i: int
-) -> list[Point]:
-    low, high = int(bundles.low[i]), int(bundles.high[i])
-    y_low, y_high = float(at.y[low]), float(at.y[high])
-    if at.shape == "grid":
-        nodes = tuple(int(np.flatnonzero(boxes.of_node == box)[0]) for box in (low, high))
-        return link_on_grid(network, grid_dims(network), nodes, ((float(x[0]), y_low), (float(x[1]), y_high)))
-    if at.shape == "circle":
-        return [(float(x[0]), y_low), (float(x[1]), y_high)]
-    half = BOX_HEIGHT / 2
-    if boxes.row[low] != boxes.row[high]:
-        return [(float(x[0]), y_low - half), (float(x[1]), y_high + half)]
-    # in one row: an arc, below the bottom row and above the others
-    down = 1.0 if boxes.row[low] == 0 else -1.0
-    height = down * min(60.0, 16.0 + 0.1 * abs(float(x[1] - x[0])))
-    turns = np.linspace(0.0, math.pi, 13)
-    middle, reach = (x[0] + x[1]) / 2, (x[1] - x[0]) / 2
-    return [(float(middle - reach * math.cos(t)), y_low + down * half + height * math.sin(t)) for t in turns]
-
-
-def _beside(path: list[Point], offset: float) -> list[Point]:
-    """Move a path sideways."""
-    dx, dy = path[-1][0] - path[0][0], path[-1][1] - path[0][1]
-    length = math.hypot(dx, dy) or 1.0
-    return [(x - dy / length * offset, y + dx / length * offset) for x, y in path]

@@ -16,8 +16,9 @@ from commsim.core.units import format_size, format_time
 from .boxes import Boxes, make_boxes
 from .bundles import link_loads, make_bundles
 from .cables import draw_cables, rate_classes
-from .layout import BOX_HEIGHT, Layout, make_layout
+from .layout import Layout, make_layout
 from .legend import draw_legend, full_load
+from .metrics import BOX_HEIGHT
 from .palette import FAINT, FILL, INK, MACHINE, STROKE
 from .picture import Label, Picture, Rectangle, Shape, shortened, wrapped
 
@@ -65,9 +66,7 @@ def draw_network(
     return Picture(width, bottom + height + MARGIN, f"The network {network.name}", (*shapes, *legend)), boxes.notes
 
 
-def _heading(
-    network: Network, result: Result | None, notes: Sequence[str], width: float
-) -> tuple[list[Shape], float]:
+def _heading(network: Network, result: Result | None, notes: Sequence[str], width: float) -> tuple[list[Shape], float]:
     """Title and what else is to be known, and where the drawing may begin."""
     lines = wrapped([network.name.replace(",", ", ")], width - 2 * MARGIN, 14)
     shapes: list[Shape] = [

@@ -12,6 +12,8 @@ from commsim.backends import connect
 from commsim.backends.execute import run_once
 from commsim.backends.measure import measure_native, measure_schedule, usable_elements
 from commsim.backends.torch_backend import NCCLTransport
+from commsim.core.on_group import on_group
+from commsim.core.operations import OPERATIONS
 from commsim.core.reference import run_reference
 
 
@@ -32,6 +34,22 @@ def same_bits(transport: object, schedule: object, n_elements: int) -> bool:
     return np.array_equal(got.view(np.int32), wanted.view(np.int32))
 
 
+def variants(n_ranks: int) -> list:
+    """Schedules that defaults do not make: unequal blocks, several dimensions, rails, groups of some ranks."""
+    build = {name: COLLECTIVES[name].build for name in COLLECTIVES}
+    some = list(range(0, n_ranks, 2))[::-1]
+    machines = tuple(tuple(range(i, min(i + 2, n_ranks))) for i in range(0, n_ranks, 2))
+    return [
+        build["ring_all_gather_v"](n_ranks, counts=tuple(1 + 2 * (r % 3) - (r % 2) for r in range(n_ranks))),
+        build["direct_all_to_all_v"](n_ranks, counts=tuple(1 + (5 * i) % 4 for i in range(n_ranks**2))),
+        build["grid_neighbour_exchange"](n_ranks, dims=(n_ranks // (2 - n_ranks % 2), 2 - n_ranks % 2)),
+        build["torus_all_reduce"](n_ranks, dims=(1, n_ranks)),
+        build["multi_ring_all_reduce"](n_ranks, 3, machines),
+        on_group(build["ring_all_reduce"](len(some)), some, n_ranks),
+        on_group(build["bruck_all_to_all"](len(some)), some, n_ranks),
+    ]
+
+
 def main(backend: str, names: list[str]) -> int:
     if backend == "groups":
         connect.connect = lambda _: GroupsTransport()
@@ -49,7 +67,14 @@ def main(backend: str, names: list[str]) -> int:
                 result = measure_schedule(transport, schedule, n_bytes, warmup=1, iterations=2)
                 if result.counters["wrong"] or len(result.samples) != 2 or not result.time > 0:
                     bad.append(f"{name} of {n_bytes} bytes: {result}")
-        for operation in sorted(operations):
+        for schedule in [] if names else variants(transport.size):
+            n_elements = usable_elements(schedule, 12_000)
+            if not same_bits(transport, schedule, n_elements):
+                bad.append(f"{schedule.name} {schedule.layout} of {n_elements}: bits differ")
+            if measure_schedule(transport, schedule, 12_000, warmup=0, iterations=1).counters.get("wrong"):
+                bad.append(f"{schedule.name} {schedule.layout}: wrong")
+        # MPI's own need counts or a grid, which natives are not given
+        for operation in sorted(o for o in operations if OPERATIONS[o].layout == "none"):
             native = measure_native(transport, operation, 60 * transport.size, warmup=1, iterations=2)
             if native.counters["wrong"]:
                 bad.append(f"native {operation}: {native}")

@@ -8,7 +8,7 @@ SOME = ("ring_all_reduce", "double_tree_all_reduce", "direct_all_to_all")
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, 7])
 def test_every_collective_gives_the_bits_of_the_reference_over_mpi(n_ranks: int) -> None:
     done = under_mpiexec(n_ranks, PROGRAM, "mpi")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -20,11 +20,18 @@ from commsim.core.operations import OPERATIONS
 def test_what_is_expected_is_what_the_operation_gives_on_the_filled_inputs(
     operation: str, n_ranks: int, blocks: int, extra: int, data: st.DataObject
 ) -> None:
-    n = blocks * n_ranks + (0 if OPERATIONS[operation].needs_equal_blocks else extra)
+    promise = OPERATIONS[operation]
+    wanted = {"none": 0, "grid": 1, "ranks": n_ranks, "pairs": n_ranks**2}[promise.layout]
+    layout = tuple(
+        data.draw(st.lists(st.integers(0, 3), min_size=wanted, max_size=wanted).filter(any)) if wanted else []
+    )
+    layout = (n_ranks,) if promise.layout == "grid" else layout
+    chunks = promise.least_chunks(n_ranks, layout)
+    n = blocks * chunks + (0 if chunks > 1 else extra)
     root = data.draw(st.integers(0, n_ranks - 1))
     inputs = np.stack([pattern.fill(r, 0, n, "int64") for r in range(n_ranks)])
-    for rank, (part, values) in enumerate(reference.expected(operation, inputs, root)):
-        got_part, got = pattern.expected(operation, n_ranks, rank, root, n, "int64")
+    for rank, (part, values) in enumerate(reference.expected(operation, inputs, root, layout)):
+        got_part, got = pattern.expected(operation, n_ranks, rank, root, n, "int64", layout)
         np.testing.assert_array_equal(got, values)
         assert np.arange(n)[got_part].tolist() == np.arange(n)[part].tolist()
 

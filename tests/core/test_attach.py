@@ -9,6 +9,7 @@ from commsim.core.network import Network
 from commsim.core.network_metrics import measure
 from commsim.core.node_kind import NIC
 from commsim.core.routing import find_routes
+from commsim.core.store import SUFFIXES, read_network, save
 from topologies.fat_tree import fat_tree
 from topologies.hosts.nvswitch_host import nvswitch_host
 from topologies.hosts.pcie_host import pcie_host
@@ -60,7 +61,9 @@ def test_traffic_inside_a_machine_never_leaves_it_and_other_traffic_uses_the_nea
     same = network.machine[src] == network.machine[dst]
     assert (owner == network.machine[src][route])[same[route]].all()
     for end, ends, of in ((src, network.src, routes.link), (dst, network.dst, routes.link)):
-        mine = (network.kind[ends[of]] == NIC) & (network.machine[ends[of]] == network.machine[end[route]]) & ~same[route]
+        mine = (
+            (network.kind[ends[of]] == NIC) & (network.machine[ends[of]] == network.machine[end[route]]) & ~same[route]
+        )
         number = np.array([int(network.nodes[node].rpartition("nic")[2]) for node in ends[of][mine]])
         assert (number == end[route][mine] % per * n_nics // per).all()
 
@@ -73,9 +76,7 @@ def test_ports_say_which_nic_is_where():
 
 
 def test_coordinates_of_a_fabric_go_to_the_nics_and_the_first_one_s_to_the_rest():
-    fabric = Network(
-        "f", ("a", "b", "s"), [0, 0, 1], [0, 1, 2, 2], [2, 2, 0, 1], 1.0, 0.0, coordinates=[[5], [6], [7]]
-    )
+    fabric = Network("f", ("a", "b", "s"), [0, 0, 1], [0, 1, 2, 2], [2, 2, 0, 1], 1.0, 0.0, coordinates=[[5], [6], [7]])
     network = attach_machines(fabric, SMALL)
     at = dict(zip(network.nodes, network.coordinates[:, 0].tolist(), strict=True))
     assert (at["m0.nic0"], at["m0.nic1"], at["s"]) == (5, 6, 7)
@@ -100,3 +101,10 @@ def test_hosts_that_forward_become_nics_that_do():
 def test_what_does_not_fit_together_is_refused(fabric, machine, ports, message):
     with pytest.raises(InputError, match=message):
         attach_machines(fabric, machine, ports)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_it_reads_back_exactly_as_it_was_saved(tmp_path, suffix):
+    network = attach_machines(leaf_spine(2, 2, 2, oversubscription=3.0), SMALL)
+    save(network, tmp_path / f"x{suffix}")
+    assert read_network(tmp_path / f"x{suffix}") == network

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -35,7 +37,7 @@ def test_each_group_lies_inside_one_group_of_the_next_level():
     for text in ("dgx-a100@three_tier:n_pods=2,racks_per_pod=2,hosts_per_rack=16,switches_per_pod=2,n_cores=2",
                  "rail_optimized:n_hosts=6,hosts_per_group=2", "fat_tree:k=4"):  # fmt: skip
         levels = locality_levels(load_network(text))
-        for inner, outer in zip(levels, levels[1:], strict=False):
+        for inner, outer in itertools.pairwise(levels):
             pairs = set(zip(inner.group.tolist(), outer.group.tolist(), strict=True))
             assert len(pairs) == inner.group.max() + 1
 

@@ -57,7 +57,9 @@ def test_nothing_inside_a_switch_is_a_bottleneck():
 
 def test_a_switch_with_one_nic_is_one_node():
     parts = Parts()
-    parts.pcie_switch("pcie0", [(parts.add("gpu0", GPU), 1.0), (parts.add("gpu1", GPU), 1.0), (parts.add("n", NIC), 1.0)])
+    parts.pcie_switch(
+        "pcie0", [(parts.add("gpu0", GPU), 1.0), (parts.add("gpu1", GPU), 1.0), (parts.add("n", NIC), 1.0)]
+    )
     network = parts.build("x")
     assert int((network.kind == SWITCH).sum()) == 1
 

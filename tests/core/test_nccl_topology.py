@@ -47,7 +47,7 @@ def path(network, a, b):
     return [network.nodes[network.dst[link]] for link in routes.link]
 
 
-NVS = '<nvlink target="0000:c0:00.0" count="9" tclass="0x068000"/><nvlink target="0000:c1:00.0" count="9" tclass="0x068000"/>'
+NVS = "".join(f'<nvlink target="0000:c{i}:00.0" count="9" tclass="0x068000"/>' for i in range(2))
 
 
 def full(tmp_path):
@@ -129,7 +129,9 @@ def test_sockets_are_joined_at_the_rate_of_their_generation(tmp_path, vendor, fa
     assert rate(network, "cpu0", "cpu1") == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("sm", "expected"), [(60, 18), (70, 20), (80, 20), (86, 12), (89, 20), (90, 20.6), (100, 40.1)])
+@pytest.mark.parametrize(
+    ("sm", "expected"), [(60, 18), (70, 20), (80, 20), (86, 12), (89, 20), (90, 20.6), (100, 40.1)]
+)
 def test_an_nvlink_is_as_fast_as_its_gpu(tmp_path, sm, expected):
     links = [f'<nvlink target="0:{2 - i}:0.0" count="4" tclass="0x030200"/>' for i in range(2)]
     boxes = "".join(pci(f"0:{1 + i}:0.0", "0x030200", gpu(i, links[i], sm)) for i in range(2))
@@ -156,7 +158,9 @@ def test_bridges_over_one_device_are_drawn_with_it_and_the_slower_link_counts(tm
 
 
 def test_switches_below_switches_are_kept(tmp_path):
-    pair = [pci(f"0:{k}:0.0", "0x060400", pci(f"0:{k}:1.0", "0x030200") + pci(f"0:{k}:2.0", "0x030200")) for k in (1, 2)]
+    pair = [
+        pci(f"0:{k}:0.0", "0x060400", pci(f"0:{k}:1.0", "0x030200") + pci(f"0:{k}:2.0", "0x030200")) for k in (1, 2)
+    ]
     network = read(tmp_path, cpu(pci("0:0:0.0", "0x060400", "".join(pair))))
     assert path(network, "gpu0", "gpu3") == ["pcie1", "pcie0", "pcie2", "gpu3"]
 
@@ -188,20 +192,28 @@ def test_numbers_of_devices_are_those_of_the_file(tmp_path):
         ("<system>\n<cpu/></system>", "line 1: <system> has no GPU"),
         ("<system>\n<cpu><gpuu/></cpu></system>", "line 2: <gpuu> is not known inside <cpu>; known: c2c, cpu, gin"),
         ('<system><cpu>\n<pci class="0x03"/></cpu></system>', "line 2: <pci> needs the attribute busid"),
-        ('<system><cpu>\n<pci busid="0" class="0x03" link_width="x"/></cpu></system>', "line 2: <pci> link_width must be"),
+        (
+            '<system><cpu>\n<pci busid="0" class="0x03" link_width="x"/></cpu></system>',
+            "line 2: <pci> link_width must be",
+        ),
         ('<system><cpu host_hash="1"/>\n<cpu host_hash="2"/></system>', "line 2: <cpu> is of another host"),
-        (f"<system><cpu>{pci('0:1', '0x03')}{pci('0:1', '0x03')}</cpu></system>", "line 2: <pci> has the busid of another"),
+        (
+            f"<system><cpu>{pci('0:1', '0x03')}{pci('0:1', '0x03')}</cpu></system>",
+            "line 2: <pci> has the busid of another",
+        ),
         (
             '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="0:7" count="1" tclass="0x0302"/></gpu>'
             "</pci></cpu></system>",
             "line 2: <nvlink> leads to 0:7, which is no GPU of this file",
         ),
         (
-            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="0:1" count="1"/></gpu></pci></cpu></system>',
+            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="0:1" count="1"/>'
+            "</gpu></pci></cpu></system>",
             "line 2: <nvlink> joins a GPU to itself",
         ),
         (
-            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="1" count="0"/></gpu></pci></cpu></system>',
+            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="1" count="0"/>'
+            "</gpu></pci></cpu></system>",
             "line 2: <nvlink> count must be a whole number of at least 1, got '0'",
         ),
     ],

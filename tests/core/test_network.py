@@ -3,6 +3,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network, both_ways, kinds, node_names
+from commsim.core.node_kind import CPU, GPU, MEMORY, NIC
 
 pytestmark = pytest.mark.nojit
 
@@ -56,6 +57,20 @@ def test_links_are_named_by_their_ends_and_parallel_ones_are_numbered():
     assert [network.link_name(i) for i in range(4)] == ["a->s", "a->s#1", "b->s", "a->s#2"]
 
 
+def test_ranks_sit_on_gpus_if_there_are_any_else_on_hosts_else_on_memories():
+    assert pair(kind=[HOST, GPU, SWITCH]).endpoints.tolist() == [1]
+    assert pair(kind=[MEMORY, HOST, SWITCH]).endpoints.tolist() == [1]
+    assert pair(kind=[SWITCH, CPU, MEMORY]).endpoints.tolist() == [2]
+
+
+def test_what_forwards_and_what_takes_helpers_follows_from_the_kind():
+    nodes = ("a", "b", "c", "d", "e", "f")
+    network = Network("x", nodes, [HOST, SWITCH, GPU, CPU, NIC, MEMORY], [], [], 1.0, 0.0)
+    assert network.forwards.tolist() == [False, True, False, True, True, False]
+    assert network.aggregates.tolist() == [True, False, True, True, False, True]
+    assert network.machine.tolist() == [-1] * 6
+
+
 def test_hosts_are_found_wherever_they_are():
     assert pair(kind=[SWITCH, HOST, HOST]).hosts.tolist() == [1, 2]
 
@@ -68,7 +83,9 @@ def test_hosts_are_found_wherever_they_are():
         ({"nodes": ("a", "", "s")}, "a node name is printable text, got ''"),
         ({"nodes": ("a", "b\n", "s")}, "printable text"),
         ({"nodes": ("a", 1, "s")}, "printable text, got 1"),
-        ({"kind": [SWITCH] * 3}, "at least one host"),
+        ({"kind": [SWITCH] * 3}, "at least one host, GPU or memory"),
+        ({"machine": [0, 0, -2]}, "pair: machines are numbered from 0, or -1 for none, got -2"),
+        ({"metric": [1, 1, 0, 1]}, r"link s->a needs a metric 1\.\.1048576, got 0"),
         ({"kind": [HOST, HOST, 6]}, "node kinds are host, switch, gpu, cpu, nic, memory"),
         ({"kind": [HOST, HOST, 256]}, "pair: kind must hold values that fit uint8, got 256"),
         ({"kind": [HOST, HOST]}, r"pair: kind must have the shape \(3,\), got \(2,\)"),

@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.locality import racks
-from commsim.core.network import HOST, SWITCH, Network
-from commsim.core.placement import STRATEGIES, Placement, place
+from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.core.node_kind import CPU, GPU
+from commsim.core.placement import STRATEGIES, Placement, helper_nodes, place
+from commsim.inputs import load_network
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star
@@ -101,3 +103,42 @@ def test_a_placement_of_fractions_is_refused():
 def test_placements_are_compared_by_value():
     assert Placement(np.array([1, 2])) == Placement([1, 2])
     assert len({Placement([1, 2]), Placement([1, 2]), Placement([2, 1])}) == 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_helpers_go_to_host_memory_where_ranks_sit_on_gpus(strategy):
+    network = load_network("dgx-h100@star:n_hosts=16")
+    placement = place(network, 16 + 5, strategy, n_helpers=5)
+    placement.check(network, 16, 5)
+    assert [network.nodes[node] for node in placement.nodes[16:]] == [
+        "m0.memory0", "m0.memory1", "m1.memory0", "m1.memory1", "m0.memory0",
+    ]  # fmt: skip
+    place(network, 16).check(network, 16)
+
+
+def test_helpers_go_to_sockets_without_memory_and_else_to_hosts():
+    src, dst = both_ways([0, 1, 2], [2, 2, 3])
+    network = Network("x", ("g", "h", "c", "s"), [GPU, GPU, CPU, SWITCH], src, dst, 1.0, 0.0)
+    assert place(network, 3, n_helpers=1).nodes.tolist() == [0, 1, 2]
+    assert place(star(4), 4, n_helpers=1).nodes.tolist() == [0, 1, 2, 3]
+    assert helper_nodes(star(4)).tolist() == []
+
+
+def test_spread_deals_machines_in_turn_and_racks_before_them():
+    network = load_network("dgx-h100@leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=16")
+    placement = place(network, 6, "spread")
+    assert [network.nodes[node] for node in placement.nodes] == [
+        "m0.gpu0", "m2.gpu0", "m1.gpu0", "m3.gpu0", "m0.gpu1", "m2.gpu1",
+    ]  # fmt: skip
+
+
+def test_a_rank_sits_on_a_gpu_a_host_or_a_memory_and_on_nothing_else():
+    network = load_network("dgx-h100")
+    Placement([network.nodes.index("gpu0"), network.nodes.index("memory1")]).check(network, 2)
+    for name, kind in (("cpu0", "cpu"), ("nic0", "nic"), ("nvswitch0", "switch")):
+        with pytest.raises(InputError, match=rf"rank 0 is placed on {name}, a {kind}; ranks sit on hosts, GPUs or"):
+            Placement([network.nodes.index(name)]).check(network, 1)
+    with pytest.raises(InputError, match="ranks 0, 1 share node gpu0; a gpu takes one rank"):
+        Placement([0, 0]).check(network, 2)
+    with pytest.raises(InputError, match=r"ranks must be 1\.\.8 \(dgx-h100 has 8 GPUs\), got 9"):
+        place(network, 9)

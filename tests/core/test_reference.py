@@ -36,7 +36,7 @@ def test_every_collective_gives_what_its_operation_promises(name, n_ranks, n_ele
         n_elements *= schedule.n_chunks
     inputs = rng.integers(-99, 100, (n_ranks, n_elements)).astype(np.float32)
     outputs = run_reference(schedule, inputs)
-    parts = expected(schedule.operation, inputs, schedule.root)
+    parts = expected(schedule.operation, inputs, schedule.root, schedule.layout)
     for output, (part, values) in zip(outputs, parts, strict=True):
         np.testing.assert_array_equal(output[part], values)
 
@@ -57,7 +57,8 @@ def test_what_a_rank_does_not_contribute_may_hold_anything(name, n_ranks):
 def test_each_operation_promises_the_right_part():
     inputs = np.arange(12).reshape(3, 4)  # blocks are elements 0, 1 and 2..3
     inputs = np.concatenate((inputs, inputs + 100), axis=1)[:, :6]  # blocks of two
-    got = {name: expected(name, inputs, root=1) for name in OPERATIONS}
+    layouts = {"none": (), "grid": (3,), "ranks": (1, 0, 2), "pairs": (0, 1, 0, 0, 0, 2, 1, 0, 0)}
+    got = {name: expected(name, inputs, 1, layouts[op.layout]) for name, op in OPERATIONS.items()}
     total = inputs.sum(axis=0)
     assert [v.tolist() for _, v in got["all_reduce"]] == [total.tolist()] * 3
     assert [v.tolist() for _, v in got["reduce"]] == [[], total.tolist(), []]
@@ -76,6 +77,15 @@ def test_each_operation_promises_the_right_part():
         inputs[1, 4:].tolist(),
     ]
     assert got["all_to_all"][2][1].tolist() == [*inputs[0, 4:], *inputs[1, 4:], *inputs[2, 4:]]
+    assert [v.tolist() for _, v in got["barrier"]] == [[], [], []]
+    assert [v.tolist() for _, v in got["send_recv"]] == inputs[[2, 0, 1]].tolist()
+    assert got["neighbour_exchange"][0][1].tolist() == [*inputs[2, 3:], *inputs[1, :3]]
+    assert got["all_gather_v"][1][1].tolist() == [*inputs[0, :2], *inputs[2, 2:]]
+    assert [v.tolist() for _, v in got["all_to_all_v"]] == [
+        inputs[2, :3].tolist(),
+        inputs[0, :3].tolist(),
+        inputs[1, :6].tolist(),
+    ]
     assert [part for part, _ in got["reduce_scatter"]] == [slice(0, 2), slice(2, 4), slice(4, 6)]
 
 

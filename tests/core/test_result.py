@@ -47,6 +47,8 @@ def test_nothing_to_send_takes_no_time_at_an_infinite_rate():
         ("scatter", 0.875),
         ("broadcast", 1.0),
         ("reduce", 1.0),
+        ("send_recv", 1.0),
+        ("barrier", 0.0),
     ],
 )
 def test_factors_of_8_ranks_are_those_of_nccl_tests(name, factor):
@@ -55,18 +57,24 @@ def test_factors_of_8_ranks_are_those_of_nccl_tests(name, factor):
 
 
 def test_a_factor_is_never_guessed():
-    with pytest.raises(InputError, match="unknown operation 'all_sum'; known: all_gather, all_reduce"):
+    with pytest.raises(InputError, match="unknown operation 'all_sum'; known: all_gather, all_gather_v, all_reduce"):
         operation("all_sum")
 
 
 def test_what_an_operation_promises_says_how_it_uses_memory():
     assert not operation("all_to_all").in_place
     assert operation("all_reduce").in_place
+    assert not operation("send_recv").in_place
     assert [name for name, op in OPERATIONS.items() if op.has_root] == ["broadcast", "reduce", "gather", "scatter"]
     assert [name for name, op in OPERATIONS.items() if not op.needs_equal_blocks] == [
         "all_reduce",
         "broadcast",
         "reduce",
+        "barrier",
+        "send_recv",
+        "neighbour_exchange",
+        "all_gather_v",
+        "all_to_all_v",
     ]
 
 

@@ -121,7 +121,12 @@ def test_a_network_written_by_hand_means_what_it_says(tmp_path):
     [
         ("schema = 1", "schema = 2", 2, "schema must be 1, the version of the format, got 2"),
         ("schema = 1", "", 0, "schema is missing: 1, the version of the format"),
-        ('kind = "host"', 'kind = "tpu"', 7, "nodes[0].kind must be one of host, switch, gpu, cpu, nic, memory, got 'tpu'"),
+        (
+            'kind = "host"',
+            'kind = "tpu"',
+            7,
+            "nodes[0].kind must be one of host, switch, gpu, cpu, nic, memory, got 'tpu'",
+        ),
         ('kind = "host"', 'kind = "host"\nmachine = -2', 8, "nodes[0].machine must be a whole number -1..2147483647"),
         ("both_ways = true", "metric = 0", 25, "links[0].metric must be a whole number 1..1048576, got 0"),
         ('name = "a"', "", 5, "nodes[0].name is missing: text"),

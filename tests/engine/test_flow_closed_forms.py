@@ -57,6 +57,9 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
             drawn[key] = tuple(tuple(ranks[i : i + n]) for i in range(0, n_ranks, n))
         elif key == "n_channels":
             drawn[key] = draw(st.integers(1, 4))
+        elif key == "counts":
+            n = n_ranks ** (2 if COLLECTIVES[name].facts["operation"] == "all_to_all_v" else 1)
+            drawn[key] = tuple(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
         elif key == "dims":
             drawn[key] = draw(grids(n_ranks))
         elif key != "n_ranks":
@@ -90,6 +93,22 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
     entry, drawn = COLLECTIVES[name], data.draw(parameters(name, n_ranks))
     expected = entry.facts["cost"](n_ranks, size, link, **drawn)
     assert on_star(entry.build(n_ranks, **drawn), size, link).time == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), n_ranks=st.integers(1, 9), size=sizes, link=links)
+def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_the_lower(
+    data: st.DataObject, n_ranks: int, size: float, link: LogGP
+) -> None:
+    entry = COLLECTIVES["direct_all_to_all_v"]
+    drawn = data.draw(parameters(entry.name, n_ranks))
+    low, high = entry.facts["bounds"](n_ranks, size, link, **drawn)
+    time = on_star(entry.build(n_ranks, **drawn), size, link).time
+    assert low * (1 - 1e-9) <= time <= high * (1 + 1e-9)
+    equal = on_star(entry.build(n_ranks), size, link).time
+    assert equal == pytest.approx(entry.facts["bounds"](n_ranks, size, link)[0], rel=1e-9, abs=0)
+    same = COLLECTIVES["direct_all_to_all"].facts["cost"](n_ranks, size, link)
+    assert equal == pytest.approx(same, rel=1e-9, abs=0)
 
 
 @settings(deadline=None, max_examples=60)

@@ -58,7 +58,9 @@ def test_traffic_does_not_change_its_plane_outside_of_machines():
     network = rail_optimized(2, hosts_per_group=1, planes=2)
     leaf = np.array([name.startswith("leaf") for name in network.nodes])
     spine = np.array([name.startswith("spine") for name in network.nodes])
-    number = np.array([int(name.strip("leafspin") or 0) if leaf[i] or spine[i] else -1 for i, name in enumerate(network.nodes)])
+    number = np.array(
+        [int(name.strip("leafspin") or 0) if leaf[i] or spine[i] else -1 for i, name in enumerate(network.nodes)]
+    )
     up = leaf[network.src] & spine[network.dst]
     assert (number[network.src[up]] % 2 == number[network.dst[up]]).all()
 

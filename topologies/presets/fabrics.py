@@ -8,7 +8,7 @@ PRESETS = (
     Preset(
         "tpu-v5p", "Google TPU v5p, the largest slice that one job gets: 6144 chips; dims=8x8x8 for a smaller one",
         "torus", {"dims": "16x16x24"},
-        (Rate("bandwidth", "100GB/s", None, "1200 GB/s per chip over 6 links, both directions: docs.cloud.google.com"),),
+        (Rate("bandwidth", "100GB/s", None, "1200 GB/s per chip, 6 links, both directions: docs.cloud.google.com"),),
         ("docs.cloud.google.com, TPU v5p: 3-D torus of cubes of 4x4x4; a slice that is twisted is not modelled",),
     ),
     Preset(

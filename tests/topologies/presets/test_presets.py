@@ -76,7 +76,9 @@ def test_the_segment_of_hpn_has_16_tors_of_two_planes():
     assert network.bandwidth[up] == pytest.approx(50e9)
 
 
-@pytest.mark.parametrize(("name", "nvlink"), [("dgx-h100", 18 * 20.6e9), ("dgx-a100", 12 * 20e9), ("gb200-nvl72", 18 * 40.1e9)])
+@pytest.mark.parametrize(
+    ("name", "nvlink"), [("dgx-h100", 18 * 20.6e9), ("dgx-a100", 12 * 20e9), ("gb200-nvl72", 18 * 40.1e9)]
+)
 def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
     network = load_network(name)
     routes = find_routes(network, 0, len(network.endpoints) - 1)

@@ -1,0 +1,124 @@
+"""How blocks lie when numbers of ranks and chunks do not say it all, and which block ends up where out of place.
+
+A layout is a tuple of whole numbers that a schedule carries. Which numbers, the operation says:
+
+``none``
+    No numbers.
+``ranks``
+    Chunks of each rank's block, one number per rank.
+``pairs``
+    Chunks from rank i to rank j, row by row of i.
+``grid``
+    Sides of the grid that the ranks are numbered on, the last side fastest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+
+Layout = tuple[int, ...]
+LayoutKind = Literal["none", "ranks", "pairs", "grid"]
+Numbers = NDArray[np.int64]
+Moved = tuple[Numbers, Numbers, Numbers, Numbers]
+Moves = Callable[[Numbers, int, int, Layout], Moved]
+"""From some ranks, the numbers of all ranks and of chunks and the layout to all chunks that end in these ranks'
+output: (rank, chunk, rank that it comes from, chunk there), rank by rank, chunks from 0 on."""
+
+
+def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
+    """Chunks that a layout cuts the data into; 1 without one.
+
+    Raises
+    ------
+    InputError
+        If the layout does not fit the number of ranks.
+    """
+    if kind == "none":
+        if layout:
+            raise InputError(f"this operation takes no layout, got {_written(layout)}")
+        return 1
+    if kind == "grid":
+        if not layout or min(layout) < 1 or math.prod(layout) != n_ranks:
+            raise InputError(f"dims must be sides of a grid of {n_ranks} ranks, got {_written(layout)}")
+        return 2 * len(layout)
+    wanted = n_ranks if kind == "ranks" else n_ranks**2
+    if len(layout) != wanted or min(layout) < 0 or max(layout) < 1:
+        per = "rank" if kind == "ranks" else "pair of ranks"
+        raise InputError(
+            f"counts must be {wanted} whole numbers, one for each {per}, not negative and not all 0, "
+            f"got {_written(layout)}"
+        )
+    if kind == "ranks":
+        return sum(layout)
+    counts = np.reshape(layout, (n_ranks, n_ranks))
+    return int(max(counts.sum(axis=0).max(), counts.sum(axis=1).max()))
+
+
+def home_of_chunks(n_ranks: int, n_chunks: int, layout: Layout = ()) -> Numbers:
+    """Rank in whose block each chunk lies: blocks are equal, or of as many chunks as the layout says."""
+    if layout:
+        return np.repeat(np.arange(n_ranks), layout)
+    return np.arange(n_chunks) * n_ranks // n_chunks
+
+
+def from_every_rank(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout) -> Moved:  # noqa: ARG001
+    """All-to-all: block i of rank r's output is block r of rank i."""
+    rank, chunk = _all_chunks(ranks, n_chunks)
+    width = n_chunks // n_ranks
+    return rank, chunk, chunk // width, rank * width + chunk % width
+
+
+def from_every_rank_v(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout) -> Moved:  # noqa: ARG001
+    """All-to-all-v: what each rank sends to r, one block behind the other, each as long as the layout says."""
+    counts = np.reshape(np.array(layout, np.int64), (n_ranks, n_ranks))
+    begins = np.cumsum(counts, axis=1) - counts
+    to = counts[:, ranks].T  # [rank, origin]
+    lengths = to.ravel()
+    origin = np.repeat(np.tile(np.arange(n_ranks), len(ranks)), lengths)
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rank = np.repeat(ranks, to.sum(axis=1))
+    first = np.cumsum(to.sum(axis=1)) - to.sum(axis=1)
+    chunk = np.arange(len(rank)) - np.repeat(first, to.sum(axis=1))
+    return rank, chunk, origin, begins[origin, rank] + within
+
+
+def from_the_previous_rank(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout) -> Moved:  # noqa: ARG001
+    """Send-receive: rank r's output is the input of rank r-1."""
+    rank, chunk = _all_chunks(ranks, n_chunks)
+    return rank, chunk, (rank - 1) % n_ranks, chunk
+
+
+def from_neighbours(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout) -> Moved:  # noqa: ARG001
+    """Neighbour exchange: along dimension d, block 2d is what the rank below sent up, and 2d+1 what the one above sent.
+
+    What a rank sends down is its block 2d, and what it sends up its block 2d+1.
+    """
+    rank, chunk = _all_chunks(ranks, n_chunks)
+    width = n_chunks // (2 * len(layout))
+    block = chunk // width
+    return rank, chunk, neighbour(rank, block, layout), (block ^ 1) * width + chunk % width
+
+
+def neighbour(rank: Numbers, block: Numbers, dims: Layout) -> Numbers:
+    """Neighbour of a rank on the grid, along dimension block // 2: below for even blocks, above for odd ones."""
+    sides = np.array(dims)
+    strides = np.append(np.cumprod(sides[:0:-1])[::-1], 1)
+    side, stride = sides[block // 2], strides[block // 2]
+    place = rank // stride % side
+    there: Numbers = rank + ((place + 2 * (block % 2) - 1) % side - place) * stride
+    return there
+
+
+def _all_chunks(ranks: Numbers, n_chunks: int) -> tuple[Numbers, Numbers]:
+    return np.repeat(ranks, n_chunks), np.tile(np.arange(n_chunks), len(ranks))
+
+
+def _written(layout: Layout) -> str:
+    return "x".join(map(str, layout)) or "none"

@@ -1,0 +1,79 @@
+import itertools
+
+import pytest
+
+from collectives import COLLECTIVES
+
+STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
+SIZES = ("-b", "1K", "-e", "1G", "-f", "1024")
+
+
+def test_all_algorithms_of_an_operation_are_ranked(commsim):
+    tree = commsim.results("run", "--operation", "all_reduce", "--topology", STAR, *SIZES)
+    every = {name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"}
+    assert [row["size_B"] for row in tree["ranking"]] == [2**10, 2**20, 2**30]
+    for row in tree["ranking"]:
+        assert {a["algorithm"] for a in row["algorithms"]} == every
+        assert row["algorithms"][0]["times_best"] == 1
+        times = [a["time_s"] for a in row["algorithms"]]
+        assert all(later >= earlier * (1 - 1e-9) for earlier, later in itertools.pairwise(times))
+    assert len(tree["results"]) == 3 * len(every)
+    assert tree["left_out"] == {}
+    winners = [row["algorithms"][0]["algorithm"] for row in tree["ranking"]]
+    assert tree["crossovers"][0]["before"] == winners[0]
+    assert tree["crossovers"][-1]["after"] == winners[-1]
+    assert f"# best: {winners[0]} from 1 KiB" in commsim.out
+    assert f"crossover between {tree['crossovers'][0]['low_B']} and" in commsim.out
+
+
+def test_best_is_what_an_operation_alone_means(commsim):
+    one = commsim.results("run", "--operation", "broadcast", "--topology", STAR)
+    other = commsim.results("run", "--operation", "broadcast", "--algorithm", "best", "--topology", STAR)
+    assert one["ranking"] == other["ranking"]
+
+
+def test_all_prints_the_usual_table_of_each(commsim):
+    tree = commsim.results("run", "--operation", "broadcast", "--algorithm", "all", "--topology", STAR)
+    assert sorted(r["collective"] for r in tree["results"]) == ["binomial_broadcast", "chain_broadcast"]
+    assert commsim.out.count("busiest_link") == 2
+    assert "ranking" not in tree
+
+
+def test_one_algorithm_may_be_named_with_its_parameters(commsim):
+    spec = "chain_broadcast:n_chunks=4"
+    tree = commsim.results("run", "--operation", "broadcast", "--algorithm", spec, "--topology", STAR)
+    plain = commsim.results("run", "--collective", spec, "--topology", STAR)
+    assert tree["results"] == plain["results"]
+
+
+def test_collective_adds_to_what_is_compared(commsim):
+    tree = commsim.results(
+        "run", "--operation", "broadcast", "--collective", "chain_broadcast:n_chunks=2", "--topology", STAR
+    )
+    assert len(tree["ranking"][0]["algorithms"]) == 3
+    assert "chain_broadcast:n_chunks=2" in [a["algorithm"] for a in tree["ranking"][0]["algorithms"]]
+
+
+def test_what_has_no_closed_form_is_left_out_and_said_so(commsim):
+    tree = commsim.results("run", "--operation", "all_reduce", "--engine", "closed-form", "--topology", STAR)
+    assert list(tree["left_out"]) == ["double_tree_all_reduce"]
+    assert "# left out: double_tree_all_reduce: double_tree_all_reduce has no closed form" in commsim.out
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["--operation", "all_redce"], "unknown operation 'all_redce'"),
+        (["--algorithm", "best"], "--algorithm needs --operation"),
+        (["--operation", "all_gather", "--algorithm", "ring_all_reduce"], "implements all_reduce, not all_gather"),
+        (["--operation", "all_gather", "--algorithm", "rign"], "unknown collective"),
+        (
+            ["--operation", "all_reduce", "--algorithm", "double_tree_all_reduce", "--engine", "closed-form"],
+            "closed form",
+        ),
+        (["--operation", "all_reduce", "--collective", "ring_all_gather"], "implements all_gather"),
+        (["--operation", "all_reduce", "--ranks", "9"], "ranks must be 1..8"),
+    ],
+)
+def test_bad_input_gives_one_clear_line(commsim, argv, what):
+    assert what in commsim.refuses("run", "--topology", STAR, *argv)

@@ -1,0 +1,126 @@
+"""A user's own collective and topology: those of the documentation, and broken ones."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import commsim as package
+from collectives import COLLECTIVES
+from topologies import TOPOLOGIES
+
+DOCS = Path(package.__file__).parent.parent / "docs"
+STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
+
+
+def example(page):
+    """The Python file that a page of the documentation shows."""
+    (text,) = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    return text
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with the files of the documentation, which are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_ring.py").write_text(example("collectives.md"))
+    (tmp_path / "line.py").write_text(example("topologies.md"))
+    for registry in (COLLECTIVES, TOPOLOGIES):
+        len(registry)
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    return tmp_path
+
+
+@pytest.mark.parametrize("spec", ["my_ring.py", "./my_ring.py:my_ring", "./my_ring.py:backwards=true"])
+def test_an_own_collective_is_checked_and_run_like_ours(commsim, files, spec):
+    row = commsim.results("schedule", "check", spec, "--ranks", 9)["results"][0]
+    assert (row["collective"], row["method"]) == ("my_ring", "exact")
+    own = commsim.results("run", "--collective", spec, "--topology", STAR)["results"][0]
+    ours = commsim.results("run", "--collective", "ring_all_reduce", "--topology", STAR)["results"][0]
+    assert own == ours | {"collective": "my_ring"}
+
+
+def test_an_own_collective_is_shown_saved_drawn_and_ranked(commsim, files):
+    assert commsim.results("schedule", "show", "my_ring.py", "--ranks", 5)["config"]["n_hops"] == 8
+    assert commsim("schedule", "save", "my_ring.py", "--ranks", 5, "-o", "ring.npz").code == 0
+    assert commsim("schedule", "check", "ring.npz").code == 0
+    assert commsim("schedule", "show", "my_ring.py:backwards=true", "--ranks", 8, "--draw", "ring.svg").code == 0
+    tree = commsim.results("run", "--operation", "all_reduce", "--collective", "./my_ring.py", "--topology", STAR)
+    assert "./my_ring.py" in [a["algorithm"] for a in tree["ranking"][0]["algorithms"]]
+
+
+def test_an_own_topology_is_shown_and_run_on(commsim, files):
+    row = commsim.results("topo", "show", "./line.py:n_hosts=8,bandwidth=400Gbps")["results"][0]
+    assert (row["nodes"], row["diameter"]) == ({"host": 8, "switch": 8}, 9)
+    assert row["link_rates"] == [{"bandwidth_Bps": 50e9, "n_links": 2 * (8 + 7)}]
+    rows = commsim.results("run", "--topology", "./line.py:line:n_hosts=4", "--collective", "./my_ring.py")["results"]
+    assert rows[0]["n_ranks"] == 4
+    assert commsim("topo", "show", "pcie_host:n_gpus=2,n_nics=1@./line.py:n_hosts=3").code == 0
+
+
+def test_it_stays_ours_only_for_who_named_it(commsim, files):
+    assert "unknown collective 'my_ring'" in commsim.refuses("run", "--collective", "my_ring", "--topology", STAR)
+
+
+HEAD = "from collectives import collective\nfrom commsim import Program, Schedule\n"
+
+
+def collective_file(body, operation="all_reduce", parameters="n_ranks: int"):
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f'{HEAD}\n@collective("{operation}")\ndef mine({parameters}) -> Schedule:\n{lines}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (collective_file("return Program(n_ranks, 1).build()"), "bad.py: mine: rank 0 ends with chunk 0 wrong"),
+        (collective_file("p = Program(n_ranks, 1)\np.copy(0, src=0, dst=99)\nreturn p.build()"), "line 8: custom: dst"),
+        (collective_file("return [][n_ranks]"), "bad.py, line 6: IndexError"),
+        (collective_file("return 'a schedule'"), "mine must return a Schedule, got str"),
+        (collective_file("return Program(n_ranks, 1).build()", "all_redce"), "unknown operation 'all_redce'"),
+        (collective_file("return Program(n_ranks, 1).build()", "custom"), "promises nothing to check"),
+        (collective_file("return Program(ranks, 1).build()", parameters="ranks: int"), "must take n_ranks first"),
+        (collective_file("return Program(1, 1).build()"), "mine was asked for 4 ranks and made 1"),
+        (collective_file("pass").replace("mine", "ring_all_reduce"), "two functions are registered"),
+        ("", "registers no collective"),
+        ("1 +", "SyntaxError"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "check", "show"])
+def test_a_broken_collective_is_one_clear_line_and_leaves_no_file(commsim, files, verb, text, what):
+    (files / "bad.py").write_text(text)
+    before = sorted(files.iterdir())
+    if verb == "run":
+        message = commsim.refuses("run", "--collective", "./bad.py", "--topology", STAR, "--json", "out.json")
+    else:
+        message = commsim.refuses("schedule", verb, "./bad.py", "--ranks", 4, "--json", "out.json")
+    assert what in message
+    assert "bad.py" in message
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (("names = node_names(h=n_hosts, switch=n_hosts)", "names = ('a',)"), "line.py, line"),
+        (("n_hosts: int", "n_hosts"), "parameter n_hosts needs an annotation"),
+        (('return Network("line", names', "return ((names"), "line.py, line"),
+        (("switch[:-1]", "switch[:-1] + 'x'"), "line.py, line 15: UFuncTypeError"),
+        (("@topology\n", ""), "line.py: registers no topology"),
+    ],
+)
+def test_a_broken_topology_is_one_clear_line(commsim, files, change, what):
+    text = (files / "line.py").read_text()
+    assert change[0] in text
+    (files / "line.py").write_text(text.replace(*change))
+    assert what in commsim.refuses("topo", "show", "./line.py:n_hosts=4")
+    assert "line.py" in commsim.refuses("run", "--topology", "./line.py:n_hosts=4")
+
+
+def test_wrong_arguments_are_refused_like_those_of_ours(commsim, files):
+    assert "my_ring has no parameter 'x'; known: backwards" in commsim.refuses(
+        "schedule", "check", "./my_ring.py:x=1", "--ranks", 4
+    )
+    assert "line needs n_hosts" in commsim.refuses("topo", "show", "./line.py")
+    assert "my_ring needs a number of ranks" in commsim.refuses("schedule", "show", "./my_ring.py")
+    assert "at least 1 rank" in commsim.refuses("schedule", "show", "./my_ring.py", "--ranks", 0)

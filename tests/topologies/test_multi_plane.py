@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.core.bisection import bisection_bandwidth
+from commsim.core.errors import InputError
+from commsim.core.failures import remove_switches
+from commsim.core.network import SWITCH
+from commsim.core.network_metrics import measure
+from topologies.leaf_spine import leaf_spine
+from topologies.multi_plane import multi_plane
+
+pytestmark = pytest.mark.nojit
+few = st.integers(1, 5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(planes=few, n_leaves=few, n_spines=few, hosts=few)
+def test_each_plane_is_a_leaf_spine_of_its_own(planes, n_leaves, n_spines, hosts):
+    network, one = (
+        multi_plane(planes, n_leaves, n_spines, hosts, 1e9, 3e9),
+        leaf_spine(n_leaves, n_spines, hosts, 1e9, 3e9),
+    )
+    n_hosts = len(one.hosts)
+    plane = np.array(
+        [-1 if name[0] == "h" else int(name.split("_")[0].removeprefix("plane")) for name in network.nodes]
+    )
+    of_link = np.maximum(plane[network.src], plane[network.dst])
+    for i in range(planes):
+        new = np.full(network.n_nodes, -1)
+        new[:n_hosts], new[plane == i] = np.arange(n_hosts), n_hosts + np.arange(n_leaves + n_spines)
+        links = np.flatnonzero(of_link == i)
+        columns = (new[network.src[links]], new[network.dst[links]], network.bandwidth[links])
+        expected = (one.src, one.dst, one.bandwidth)
+        assert sorted(zip(*columns, strict=True)) == sorted(zip(*expected, strict=True))
+    assert len(network.src) == planes * len(one.src)
+    assert (np.bincount(network.src)[:n_hosts] == planes).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(planes=st.integers(1, 4), n_leaves=st.integers(2, 4))
+def test_planes_add_up_to_their_bisection_bandwidth(planes, n_leaves):
+    pytest.importorskip("scipy")
+    one = bisection_bandwidth(leaf_spine(n_leaves, 2, 4, 1e9))
+    assert bisection_bandwidth(multi_plane(planes, n_leaves, 2, 4, 1e9)) == planes * one
+
+
+def test_two_planes_survive_the_loss_of_one():
+    network = multi_plane(2, 3, 2, 4)
+    first = np.array([i for i, name in enumerate(network.nodes) if name.startswith("plane0")])
+    assert measure(remove_switches(network, first)).no_path is None
+    both = np.flatnonzero(network.kind == SWITCH)
+    assert measure(remove_switches(network, both)).no_path is not None
+
+
+def test_no_plane_is_refused():
+    with pytest.raises(InputError, match="multi_plane needs n_planes of at least 1, got n_planes=0"):
+        multi_plane(0, 2, 2, 2)
+    with pytest.raises(InputError, match="multi_plane needs n_spines of at least 1, got n_spines=0"):
+        multi_plane(2, 2, 0, 2)
