@@ -29,8 +29,9 @@ run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
 test: setup lint
-	$(BIN)/python -m pytest
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -p no:cacheprovider
+	$(BIN)/python -m pytest -m 'not mpi' -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m mpi
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

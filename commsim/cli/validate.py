@@ -32,7 +32,9 @@ COLUMNS = [
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     parser.add_argument("backend", choices=BACKEND_OF, help="mpi, or torch (gloo; nccl where every rank has a GPU)")
-    parser.add_argument("--collective", action="append", metavar="NAME[:key=value,...]|all", help="algorithm (the usual ones)")
+    parser.add_argument(
+        "--collective", action="append", metavar="NAME[:key=value,...]|all", help="algorithm (the usual ones)"
+    )
     parser.add_argument("--network", metavar="FILE", help="network of commsim calibrate (calibrates now)")
     add_size_arguments(parser, "4K", "16M")
     parser.set_defaults(stepfactor="4")

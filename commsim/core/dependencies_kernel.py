@@ -131,7 +131,6 @@ def find_dependencies(
     return first, pred[:m].copy(), kind[:m].copy(), conflict
 
 
-
 @kernel
 def find_fences(transfers: NDArray[Any], n_participants: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Find what each transfer waits for because of fences: all of the previous stage of its two ends.

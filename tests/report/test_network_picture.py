@@ -130,9 +130,14 @@ def test_of_long_rows_the_middle_is_one_box():
 def test_a_link_has_the_colours_of_its_loads():
     network = load_network("star:n_hosts=2,bandwidth=1GB/s")  # h0->s, h1->s, s->h0, s->h1
     picture, _ = draw_network(network, result_on(network, np.array([1e9, 0.0, 0.0, 0.5e9])))
-    halves = {(line.points[0], line.points[-1]): line.colour for line in picture.shapes
-              if isinstance(line, Line) and line.title}  # fmt: skip
-    assert sorted(halves.values()) == sorted([load_colour(1.0), IDLE, IDLE, load_colour(0.5)])
+    lines = [s for s in picture.shapes if isinstance(s, Line) and s.title]
+    sends = {}
+    for name in ("h0", "h1"):
+        lower, upper = sorted(
+            (s for s in lines if s.title.startswith(name)), key=lambda s: -max(y for _, y in s.points)
+        )
+        sends[name] = lower.colour, upper.colour  # of the host, and of the switch to it
+    assert sends == {"h0": (load_colour(1.0), IDLE), "h1": (IDLE, load_colour(0.5))}
     titles = {line.title for line in picture.shapes if isinstance(line, Line) and line.title}
     busiest = "busiest: h0 sends 100.0%, switch0 sends 0.0% of capacity"
     assert f"h0 to switch0\n1 link each way, 8 Gb/s (1 GB/s)\n{busiest}" in titles

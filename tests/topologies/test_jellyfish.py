@@ -54,7 +54,7 @@ def test_every_pair_of_switches_is_cabled_about_as_often_as_any_other():
 
 def share_of_pairs_less_than_six_links_apart(network):
     hosts = network.hosts
-    src, dst = (x.ravel() for x in np.meshgrid(hosts, hosts))
+    src, dst = (x.ravel() for x in np.meshgrid(hosts, hosts[::49]))
     links = np.diff(find_routes(network, src[src != dst], dst[src != dst], routing="shortest").first)
     return (links < 6).mean()
 
