@@ -21,9 +21,9 @@ from commsim.backends.transport import Transport
 from commsim.backends.validate import oversubscribed
 from commsim.cli.table import print_table
 from commsim.cli.validate import predictor
-from commsim.core.archive import read_archive
+from commsim.core.checking.reference import run_reference
 from commsim.core.errors import CommsimError
-from commsim.core.reference import run_reference
+from commsim.core.formats.archive import read_archive
 
 COLUMNS = ["all-reduce", "measured(us)", "p5", "p95", "predicted(us)", "error", "sums"]
 

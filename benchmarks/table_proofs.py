@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from collectives import COLLECTIVES
-from commsim.core.check import check
+from commsim.core.checking.check import check
 from commsim.core.errors import CommsimError
 from commsim.core.network import Network
 from commsim.run import prepare, with_costs

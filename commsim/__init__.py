@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collectives import COLLECTIVES as COLLECTIVES
     from topologies import TOPOLOGIES as TOPOLOGIES
 
-    from .core.check import check as check
+    from .core.checking.check import check as check
     from .core.cost import LogGP as LogGP
     from .core.cost import Wire as Wire
     from .core.errors import BackendError as BackendError
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from .core.errors import PhysicsError as PhysicsError
     from .core.errors import RoutingError as RoutingError
     from .core.errors import ScheduleError as ScheduleError
+    from .core.formats.store import read_network as read_network
+    from .core.formats.store import read_placement as read_placement
+    from .core.formats.store import read_result as read_result
+    from .core.formats.store import read_schedule as read_schedule
+    from .core.formats.store import save as save
     from .core.network import Network as Network
     from .core.placement import Placement as Placement
     from .core.placement import place as place
     from .core.program import Program as Program
     from .core.result import Result as Result
     from .core.schedule import Schedule as Schedule
-    from .core.store import read_network as read_network
-    from .core.store import read_placement as read_placement
-    from .core.store import read_result as read_result
-    from .core.store import read_schedule as read_schedule
-    from .core.store import save as save
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time
@@ -48,7 +48,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "collectives": ("COLLECTIVES",),
     "topologies": ("TOPOLOGIES",),
-    "commsim.core.check": ("check",),
+    "commsim.core.checking.check": ("check",),
     "commsim.core.cost": ("LogGP", "Wire"),
     "commsim.core.errors": (
         "BackendError", "CommsimError", "InputError", "PhysicsError", "RoutingError", "ScheduleError",
@@ -58,7 +58,7 @@ _MODULES = {
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result",),
     "commsim.core.schedule": ("Schedule",),
-    "commsim.core.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
+    "commsim.core.formats.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
     "commsim.inputs": ("load_network", "load_placement"),
     "commsim.run": ("predict", "prepare"),

@@ -15,15 +15,15 @@ from topologies.hosts.load import is_machine, load_machine
 from topologies.presets import PRESETS
 
 from .core.attach import attach_machines
-from .core.check_compact import check_builder
+from .core.checking.check_compact import check_builder
 from .core.errors import InputError
+from .core.formats.store import SUFFIXES, read_network, read_placement, read_schedule
 from .core.network import Network
 from .core.own_file import blamed, is_own_file, own_entry
 from .core.placement import STRATEGIES, Placement, place
 from .core.registry import Entry
 from .core.schedule import Schedule
 from .core.spec import read_arguments, split_spec
-from .core.store import SUFFIXES, read_network, read_placement, read_schedule
 
 
 def load_network(text: str) -> Network:

@@ -3,10 +3,10 @@ import subprocess
 import sys
 
 PROGRAM = """
-from commsim.core.routing import find_routes
+from commsim.core.routes.routing import find_routes
 from commsim.inputs import load_network
 find_routes(load_network("star:n_hosts=3"), [0], [1])
-from commsim.core.routing_kernel import walk_routes
+from commsim.core.routes.routing_kernel import walk_routes
 print(sum(walk_routes.stats.cache_hits.values()), sum(walk_routes.stats.cache_misses.values()))
 """
 

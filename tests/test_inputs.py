@@ -1,8 +1,8 @@
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.formats.store import SUFFIXES, save
 from commsim.core.placement import Placement, place
-from commsim.core.store import SUFFIXES, save
 from commsim.inputs import load_network, load_placement
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

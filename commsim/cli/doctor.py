@@ -52,7 +52,7 @@ def _machine() -> list[tuple[str, str, str]]:
 def _cache() -> str:
     if importlib.util.find_spec("numba") is None:
         return "no numba"
-    from commsim.core.routing_kernel import walk_routes
+    from commsim.core.routes.routing_kernel import walk_routes
 
     stats = getattr(walk_routes, "stats", None)
     if stats is None:

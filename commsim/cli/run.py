@@ -8,7 +8,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
-from commsim.core.routing import HASHED
+from commsim.core.routes.routing import HASHED
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 
 from .damage import add_damage_arguments, damaged, draws_damage

@@ -115,8 +115,8 @@ def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from commsim.core.check import CheckReport, check
-    from commsim.core.check_compact import CompactReport, SampleReport, check_builder
+    from commsim.core.checking.check import CheckReport, check
+    from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
     from commsim.inputs import read_collective
 
     report: Any
@@ -141,7 +141,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _save(args: argparse.Namespace) -> int:
-    from commsim.core.store import save
+    from commsim.core.formats.store import save
 
     schedule = _load(args)
     save(schedule, args.output)

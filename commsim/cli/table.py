@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from commsim.core.files import write_json
+from commsim.core.formats.files import write_json
 
 T = TypeVar("T")
 

@@ -58,7 +58,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, network: Network) -> None:
-    from commsim.core.result_file import read_result
+    from commsim.core.formats.result_file import read_result
 
     result = None if args.load is None else read_result(args.load)
     draw_loads(network, result, args.draw, args.collapse)
@@ -66,9 +66,9 @@ def _draw(args: argparse.Namespace, network: Network) -> None:
 
 def _show(args: argparse.Namespace) -> int:
     check_draw_arguments(args)
-    from commsim.core.bisection import HALVES, bisection_bandwidth
     from commsim.core.locality import locality_levels
-    from commsim.core.network_metrics import measure
+    from commsim.core.metrics.bisection import HALVES, bisection_bandwidth
+    from commsim.core.metrics.network_metrics import measure
     from commsim.inputs import load_network
 
     network, notes = damaged(load_network(args.topology), args)
@@ -121,7 +121,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _save(args: argparse.Namespace) -> int:
-    from commsim.core.store import save
+    from commsim.core.formats.store import save
     from commsim.inputs import load_network
 
     network, notes = damaged(load_network(args.topology), args)

@@ -16,11 +16,11 @@ _TOO_LARGE = "not computed: the linear program is for small networks"
 
 def check(args: argparse.Namespace) -> int:
     """Read the network, refuse it if endpoints are cut off, and print its bounds."""
-    from commsim.core.bisection import bisection_bandwidth
-    from commsim.core.bounds import counting_bound
-    from commsim.core.network_metrics import measure
+    from commsim.core.metrics.bisection import bisection_bandwidth
+    from commsim.core.metrics.bounds import counting_bound
+    from commsim.core.metrics.network_metrics import measure
+    from commsim.core.metrics.optimal import all_to_all_rate, tree_all_reduce_rate
     from commsim.core.node_kind import PLURALS
-    from commsim.core.optimal import all_to_all_rate, tree_all_reduce_rate
     from commsim.inputs import load_network
 
     network = load_network(args.topology)

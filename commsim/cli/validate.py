@@ -105,7 +105,7 @@ def network_for(transport: Transport, path: str | None) -> Network | None:
         If the file holds no network, or one with too few hosts.
     """
     from commsim.backends.calibrate import calibrate
-    from commsim.core.store import read_network
+    from commsim.core.formats.store import read_network
 
     if path is None:
         return calibrate(transport)[0] if transport.size > 1 else None

@@ -52,7 +52,7 @@ class Network(Value):
     gamma : float64[n_nodes], s/byte
         Time to reduce one byte that has arrived.
     routing : str
-        Default way of choosing paths, one of ``ROUTINGS``; :func:`commsim.core.routing.find_routes` says what each is.
+        Default way of choosing paths, one of ``ROUTINGS``; ``core/routes/routing.py`` says what each is.
     machine : int32[n_nodes]
         Number of the machine that the node is a part of; -1, unless given, for what is a machine of its own.
     metric : int32[n_links]

@@ -13,7 +13,7 @@ from commsim.core.dependencies import dependencies, wires
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.core.routing import Routes, find_routes
+from commsim.core.routes.routing import Routes, find_routes
 from commsim.core.schedule import Schedule
 
 from .flow_state import ENTRY_ROW, IDLE, RESOURCE_ROW, SLOT_ROW, WIRE_ROW
@@ -111,7 +111,7 @@ def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = N
     jobs : sequence of Job
         At least one.
     routing, seed : str, int
-        As in :func:`commsim.core.routing.find_routes`.
+        As in :func:`commsim.core.routes.routing.find_routes`.
 
     Raises
     ------

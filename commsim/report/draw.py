@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.files import replacing
+from commsim.core.formats.files import replacing
 
 from .picture import Picture
 from .png import require_matplotlib, write_png

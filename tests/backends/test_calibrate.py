@@ -7,8 +7,8 @@ from thread_transport import ThreadTransport, World
 from commsim.backends.calibrate import Costs, as_network, calibrate, fit_samples
 from commsim.backends.execute import run_once
 from commsim.backends.point_to_point import Samples, exchange, ping_pong, run_point_to_point, train
+from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError
-from commsim.core.reference import run_reference
 from commsim.core.schedule import Schedule
 
 SIZE = 4096.0 * 2 ** np.arange(13)

@@ -7,9 +7,9 @@ from thread_transport import ThreadTransport, World
 from collectives import COLLECTIVES
 from commsim.backends.execute import Execution, run_once
 from commsim.backends.plan import plan_rank
+from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError, InputError, ScheduleError
 from commsim.core.program import Program
-from commsim.core.reference import run_reference
 from commsim.core.schedule import OUTPUT, SCRATCH, Schedule
 
 

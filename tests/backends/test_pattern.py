@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.backends import pattern
-from commsim.core import reference
+from commsim.core.checking import reference
 from commsim.core.errors import BackendError
 from commsim.core.operations import OPERATIONS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from under_mpiexec import ROOT, under_mpiexec
 
-from commsim.core.store import read_network
+from commsim.core.formats.store import read_network
 
 
 @pytest.mark.mpi

@@ -50,7 +50,7 @@ def test_slower_links_make_a_run_slower_and_failed_ones_too(commsim):
 
 def test_a_saved_network_has_the_damage(commsim, tmp_path):
     from commsim.core.failures import fail_links
-    from commsim.core.store import read_network
+    from commsim.core.formats.store import read_network
     from commsim.inputs import load_network
 
     assert commsim("topo", "save", LEAF_SPINE, "--fail", "link:leaf0->spine1", "-o", tmp_path / "x.toml").code == 0

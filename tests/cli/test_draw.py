@@ -2,7 +2,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from commsim.core.store import save
+from commsim.core.formats.store import save
 from commsim.inputs import load_network
 from commsim.run import predict
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.barrier import dissemination_barrier
-from commsim.core.check import check
+from commsim.core.checking.check import check
 from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 

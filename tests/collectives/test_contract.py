@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES, MAX_CHUNKS, MAX_RANKS
-from commsim.core.check import check
+from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS

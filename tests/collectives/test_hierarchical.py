@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.hierarchical import default_groups, hierarchical_all_reduce, hierarchical_cost
-from commsim.core.check import check
+from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 

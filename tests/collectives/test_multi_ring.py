@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.multi_ring import multi_ring_all_reduce, ring_order
-from commsim.core.check import check
+from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 
 pytestmark = pytest.mark.nojit

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.neighbours import grid_neighbour_exchange, ring_send_recv
-from commsim.core.check import check
+from commsim.core.checking.check import check
+from commsim.core.checking.reference import run_reference
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
-from commsim.core.reference import run_reference
 from commsim.core.schedule import OUTPUT
 
 pytestmark = pytest.mark.nojit

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
-from commsim.core.check import check
+from commsim.core.checking.check import check
 
 pytestmark = pytest.mark.nojit
 

@@ -10,8 +10,8 @@ from volumes import volumes
 from collectives.hierarchical import hierarchical_cost
 from collectives.ring import ring_cost
 from collectives.torus import default_dims, torus_all_reduce, torus_cost
-from commsim.core.check import check
-from commsim.core.check_order import check_order
+from commsim.core.checking.check import check
+from commsim.core.checking.check_order import check_order
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives.unequal_blocks import direct_all_to_all_v, ring_all_gather_v
-from commsim.core.check import check
+from commsim.core.checking.check import check
+from commsim.core.checking.reference import run_reference
 from commsim.core.errors import InputError, ScheduleError
+from commsim.core.formats.schedule_file import read_schedule, write_schedule
 from commsim.core.program import Program
-from commsim.core.reference import run_reference
-from commsim.core.schedule_file import read_schedule, write_schedule
 
 pytestmark = pytest.mark.nojit
 some = st.integers(0, 4)

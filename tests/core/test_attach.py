@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from commsim.core.attach import attach_machines
 from commsim.core.errors import InputError
+from commsim.core.formats.store import SUFFIXES, read_network, save
+from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import Network
-from commsim.core.network_metrics import measure
 from commsim.core.node_kind import NIC
-from commsim.core.routing import find_routes
-from commsim.core.store import SUFFIXES, read_network, save
+from commsim.core.routes.routing import find_routes
 from topologies.fat_tree import fat_tree
 from topologies.hosts.nvswitch_host import nvswitch_host
 from topologies.hosts.pcie_host import pcie_host

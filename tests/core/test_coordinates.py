@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.files import write_arrays
+from commsim.core.formats.files import write_arrays
+from commsim.core.formats.store import SUFFIXES, read_network, save
 from commsim.core.network import Network
-from commsim.core.store import SUFFIXES, read_network, save
 from topologies.bcube import bcube
 from topologies.dragonfly import dragonfly
 from topologies.star import star

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from commsim.core.cables import fabric_cables, partners
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.failures import draw_failures, fail_links, fail_random, fail_switches
+from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import SWITCH, Network
-from commsim.core.network_metrics import measure
-from commsim.core.routing import find_routes
+from commsim.core.routes.routing import find_routes
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -3,7 +3,7 @@ import pytest
 
 from commsim.core.machine import Parts
 from commsim.core.node_kind import CPU, GPU, MEMORY, NIC, SWITCH
-from commsim.core.routing import find_routes
+from commsim.core.routes.routing import find_routes
 
 pytestmark = pytest.mark.nojit
 

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from commsim.core.check_order import check_order
+from commsim.core.checking.check_order import check_order
+from commsim.core.checking.reference import expected, run_reference
 from commsim.core.errors import InputError
 from commsim.core.on_group import on_group
-from commsim.core.reference import expected, run_reference
 
 pytestmark = pytest.mark.nojit
 

@@ -4,7 +4,7 @@ import pytest
 
 from collectives.hierarchical import hierarchical_all_reduce
 from collectives.ring import ring_all_reduce
-from commsim.core.bounds import counting_bound
+from commsim.core.metrics.bounds import counting_bound
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.inputs import load_network

@@ -13,7 +13,7 @@ import numpy as np
 from slow_sharing import Flow, max_min_rates
 
 from commsim.core.network import Network
-from commsim.core.routing import find_routes
+from commsim.core.routes.routing import find_routes
 from commsim.core.schedule import REDUCE, Schedule
 
 Phase = tuple[dict[Hashable, float], float]  # what is used with which share, and the bytes to move through it

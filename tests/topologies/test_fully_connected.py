@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.core.bisection import bisection_bandwidth
 from commsim.core.errors import InputError
-from commsim.core.network_metrics import measure
+from commsim.core.metrics.bisection import bisection_bandwidth
+from commsim.core.metrics.network_metrics import measure
 from topologies.fully_connected import fully_connected
 
 pytestmark = pytest.mark.nojit

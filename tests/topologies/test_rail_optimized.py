@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.core.bisection import bisection_bandwidth
 from commsim.core.errors import InputError
-from commsim.core.routing import find_routes
+from commsim.core.metrics.bisection import bisection_bandwidth
+from commsim.core.routes.routing import find_routes
 from topologies.rail_optimized import rail_optimized
 
 pytestmark = pytest.mark.nojit

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from commsim.core.routing import find_routes
+from commsim.core.routes.routing import find_routes
 from commsim.inputs import load_network
 
 LARGE = [

@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.core.bisection import bisection_bandwidth
 from commsim.core.errors import InputError
 from commsim.core.locality import locality_levels
-from commsim.core.network_metrics import measure
+from commsim.core.metrics.bisection import bisection_bandwidth
+from commsim.core.metrics.network_metrics import measure
 from topologies.three_tier import three_tier
 
 pytestmark = pytest.mark.nojit

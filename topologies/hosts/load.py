@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.nccl_topology import read_nccl_topology
+from commsim.core.formats.nccl_topology import read_nccl_topology
+from commsim.core.formats.nvidia_smi import read_nvidia_smi
 from commsim.core.network import Network
-from commsim.core.nvidia_smi import read_nvidia_smi
 from commsim.core.spec import read_arguments, split_spec
 
 from . import HOST_TYPES
@@ -36,7 +36,7 @@ def load_machine(text: str) -> Network:
     InputError
         If the name is unknown, an argument is wrong, or the file does not hold one machine.
     """
-    from commsim.core.network_file import read_network
+    from commsim.core.formats.network_file import read_network
     from topologies.presets import PRESETS
 
     if Path(text).suffix in (".toml", ".json", ".npz"):

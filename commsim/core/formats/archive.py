@@ -1,0 +1,88 @@
+"""A value in an npz file: its arrays, and one JSON header that is stored as bytes. Never a pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .fields import Fields
+from .files import parse_json, read_arrays, write_arrays
+
+Array = np.ndarray[Any, Any]
+
+
+class Archive:
+    """What one npz file holds.
+
+    Parameters
+    ----------
+    path : path
+        The file, for messages.
+    header : Fields
+        The JSON header, its schema and kind already checked.
+    arrays : mapping of str to array
+        The other members.
+    """
+
+    def __init__(self, path: str | Path, header: Fields, arrays: dict[str, Array]) -> None:
+        self.path, self.header, self._arrays = path, header, arrays
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def take(self, name: str, dtype: Any) -> Array:
+        """Remove and return a one-dimensional array.
+
+        Raises
+        ------
+        InputError
+            If it is missing, or has another type or number of dimensions.
+        """
+        if name not in self._arrays:
+            raise InputError(f"{self.path}: {name} is missing: an array of {np.dtype(dtype).name}")
+        array = self._arrays.pop(name)
+        if array.dtype != dtype or array.ndim != 1:
+            wanted = f"a one-dimensional array of {np.dtype(dtype).name}"
+            raise InputError(f"{self.path}: {name} must be {wanted}, got {array.ndim} dimensions of {array.dtype.name}")
+        return array
+
+    def finish(self) -> None:
+        """Refuse the fields and arrays that nobody asked for."""
+        self.header.finish()
+        for name in self._arrays:
+            raise InputError(f"{self.path}: {name} is not an array of this kind of file")
+
+
+def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write `arrays` and `header`; the file appears whole or not at all."""
+    text = json.dumps({"schema": 1, "kind": kind, **header}, allow_nan=False)
+    write_arrays(path, {"header": np.frombuffer(text.encode(), np.uint8), **arrays})
+
+
+def read_archive(path: str | Path, kind: str) -> Archive:
+    """Read what :func:`write_archive` wrote.
+
+    Raises
+    ------
+    InputError
+        If the file is no readable npz file, or holds something else.
+    """
+    arrays = read_arrays(path)
+    header = arrays.pop("header", None)
+    if header is None or header.dtype != np.uint8 or header.ndim != 1:
+        raise InputError(f"{path}: not a commsim file: header must be JSON text as an array of uint8")
+    try:
+        tree = parse_json(header.tobytes().decode())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: header is not JSON ({error})") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: header must be a table, got {type(tree).__name__}")
+    fields = Fields(tree, path)
+    fields.schema()
+    fields.one_of("kind", (kind,))
+    return Archive(path, fields, arrays)

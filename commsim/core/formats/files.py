@@ -1,0 +1,161 @@
+"""Read and write files: JSON and TOML for people, npz for arrays, always whole or not at all, never a pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import tomllib
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..errors import InputError
+
+MAX_TEXT_BYTES = 256 * 2**20
+MAX_ARRAY_BYTES = 16 * 2**30
+
+
+def read_tree(path: str | Path) -> dict[str, Any]:
+    """Read a ``.toml`` or ``.json`` file whose top level is a table.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, too large, not UTF-8, not well formed, or has a key twice.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_TEXT_BYTES:
+            raise InputError(f"{path}: larger than {MAX_TEXT_BYTES >> 20} MiB")
+        text = path.read_text(encoding="utf-8")
+        tree = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
+    except ValueError as error:  # both decoders raise subclasses
+        raise InputError(f"{path}: {_first_line(error)}") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
+    return tree
+
+
+def parse_json(text: str) -> Any:
+    """Decode JSON strictly: no key twice, no NaN or Infinity.
+
+    Raises
+    ------
+    ValueError
+        If it is not well formed.
+    """
+    return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+
+
+def write_json(path: str | Path, tree: Mapping[str, Any]) -> None:
+    """Write `tree` as JSON; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or the file cannot be written.
+    """
+    try:
+        text = json.dumps(tree, indent=1, allow_nan=False)
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be written as JSON: {error}") from None
+    with replacing(path) as out:
+        out.write(f"{text}\n".encode())
+
+
+def write_tree(path: str | Path, tree: Mapping[str, Any]) -> None:
+    """Write `tree` as TOML or JSON, by the suffix of `path`."""
+    path = Path(path)
+    if path.suffix == ".json":
+        write_json(path, tree)
+        return
+    import tomli_w
+
+    with replacing(path) as out:
+        tomli_w.dump(tree, out)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Read every array of an ``.npz`` file; object arrays are refused, since they would be pickles.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, is not an npz, is damaged, or holds objects.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            n_bytes = sum(member.file_size for member in archive.infolist())
+        if n_bytes > MAX_ARRAY_BYTES:
+            raise InputError(f"{path}: would unpack to more than {MAX_ARRAY_BYTES >> 30} GiB")
+        with warnings.catch_warnings(action="error"), np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or 'not a readable npz file'}") from None
+    except Exception as error:  # a damaged file fails in zipfile, zlib, struct, tokenize, numpy and other places
+        raise InputError(f"{path}: not a readable npz file ({_first_line(error)})") from None
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write `arrays` as a compressed ``.npz``; the file appears whole or not at all."""
+    with replacing(path) as out:
+        np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path` that takes its place when the block ends well, and vanishes otherwise."""
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror}") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            yield out
+        temporary.chmod(_mode(path))
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int:
+    """Permissions of the file that is replaced, or those that any new file gets here."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    tree = dict(pairs)
+    if len(tree) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} appears twice")
+    return tree

@@ -1,0 +1,48 @@
+"""Save and load the four values: TOML or JSON for people, npz for arrays, whole or not at all, never a pickle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import InputError
+from ..network import Network
+from ..placement import Placement
+from ..result import Result
+from ..schedule import Schedule
+from .network_file import read_network, write_network
+from .placement_file import read_placement, write_placement
+from .result_file import read_result, write_result
+from .schedule_file import read_schedule, write_schedule
+
+__all__ = ["SUFFIXES", "read_network", "read_placement", "read_result", "read_schedule", "save"]
+
+SUFFIXES = (".toml", ".json", ".npz")
+
+
+def save(value: Network | Schedule | Placement | Result, path: str | Path, *, network: Network | None = None) -> None:
+    """Write a value to a file whose suffix says how; reading it back gives an equal value.
+
+    Parameters
+    ----------
+    value : Network, Schedule, Placement or Result
+        What to write. A schedule is npz only; a result is JSON or npz.
+    path : path
+        Where to; ends with .toml, .json or .npz.
+    network : Network, optional
+        Needed for a placement in TOML or JSON, which hold the names of nodes.
+
+    Raises
+    ------
+    InputError
+        If the suffix does not suit the value, or the file cannot be written.
+    """
+    if Path(path).suffix not in SUFFIXES:
+        raise InputError(f"{path}: the name of a file must end with one of {', '.join(SUFFIXES)}")
+    if isinstance(value, Network):
+        write_network(value, path)
+    elif isinstance(value, Schedule):
+        write_schedule(value, path)
+    elif isinstance(value, Placement):
+        write_placement(value, path, network)
+    else:
+        write_result(value, path)

@@ -1,0 +1,140 @@
+"""Numbers that describe a network: rates, degrees, tiers, diameter, oversubscription, connectivity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..network import Network
+from ..node_kind import KINDS
+from ..routes.routing import links_in_rows
+
+MAX_SOURCES = 4096
+_MOST_STEPS = 2**30  # sources times links: a few seconds
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkMetrics:
+    """What ``commsim topo show`` prints, except for the bisection bandwidth.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        Nodes of each kind that there are.
+    link_rates : mapping of float to int
+        How many directed links have each bandwidth, bytes/s, in ascending order.
+    degrees : mapping of str to (int, int)
+        Fewest and most links that leave a node of each kind.
+    tier_sizes : tuple of int
+        How many nodes are 0, 1, … links away from the nearest endpoint; those that no endpoint reaches are in none.
+    oversubscription : mapping of int to float
+        By tier, the worst ratio among its nodes of capacity from the tier below to capacity to the tier above.
+        Tiers from which nothing leads up are left out.
+    diameter : int
+        Most links on a shortest path between two endpoints that have one, whatever the metric of the links.
+    is_exact : bool
+        Whether all endpoints were looked at; if not, `diameter` is a lower bound and `no_path` may miss a pair.
+    no_path : (str, str) or None
+        Two endpoints such that the first has no path to the second.
+    """
+
+    counts: Mapping[str, int]
+    link_rates: Mapping[float, int]
+    degrees: Mapping[str, tuple[int, int]]
+    tier_sizes: tuple[int, ...]
+    oversubscription: Mapping[int, float]
+    diameter: int
+    is_exact: bool
+    no_path: tuple[str, str] | None
+
+
+def measure(network: Network) -> NetworkMetrics:
+    """Measure a network.
+
+    Endpoints with the same neighbours are looked at once, so the cost is O(distinct attachments x links), with at
+    most ``MAX_SOURCES`` attachments, and fewer when there are many links, evenly spaced over the endpoints.
+    """
+    rates, how_many = np.unique(network.bandwidth, return_counts=True)
+    degree = np.bincount(network.src, minlength=network.n_nodes)
+    present = {name: degree[network.kind == kind] for kind, name in enumerate(KINDS) if (network.kind == kind).any()}
+    tier = tiers(network)
+    diameter, is_exact, no_path = _distances(network)
+    return NetworkMetrics(
+        counts={name: int(np.count_nonzero(network.kind == KINDS.index(name))) for name in present},
+        link_rates=dict(zip(rates.tolist(), how_many.tolist(), strict=True)),
+        degrees={name: (int(d.min()), int(d.max())) for name, d in present.items()},
+        tier_sizes=tuple(np.bincount(tier[tier >= 0]).tolist()),
+        oversubscription=_oversubscription(network, tier),
+        diameter=diameter,
+        is_exact=is_exact,
+        no_path=no_path,
+    )
+
+
+def tiers(network: Network) -> NDArray[np.int64]:
+    """Links between each node and the nearest endpoint that reaches it.
+
+    Returns
+    -------
+    int64[n_nodes]
+        0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
+    """
+    tier = np.where(network.kind == network.seat_kind, 0, -1)
+    level = 0
+    while True:
+        found = network.dst[(tier[network.src] == level) & (tier[network.dst] < 0)]
+        if not found.size:
+            return tier
+        level += 1
+        tier[found] = level
+
+
+def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:
+    src, dst = tier[network.src], tier[network.dst]
+    n = network.n_nodes
+    below = np.bincount(network.dst, np.where((src >= 0) & (src < dst), network.bandwidth, 0.0), n)
+    above = np.bincount(network.src, np.where((src >= 0) & (dst > src), network.bandwidth, 0.0), n)
+    rising = np.flatnonzero((network.kind != network.seat_kind) & (above > 0))
+    worst: dict[int, float] = {}
+    for level in np.unique(tier[rising]).tolist():
+        at = rising[tier[rising] == level]
+        worst[level] = float((below[at] / above[at]).max())
+    return worst
+
+
+def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
+    """Diameter, whether it is exact, and two endpoints without a path."""
+    from ..jit import announce
+    from .network_metrics_kernel import farthest
+
+    representatives, kept = _attachments(network)
+    most = max(1, min(MAX_SOURCES, _MOST_STEPS // max(1, network.n_links)))
+    step = -(-len(representatives) // most)
+    # The other endpoints cannot be passed through and are as far away as their representatives: leave them out.
+    links = np.flatnonzero(kept[network.src] & kept[network.dst])
+    incoming = links_in_rows(network.dst[links], network.src[links], network.n_nodes)
+    endpoints = np.flatnonzero(kept & (network.kind == network.seat_kind)).astype(np.int32)
+    announce(farthest)
+    diameter, lost, target = farthest(representatives[::step], endpoints, incoming, network.forwards)
+    no_path = None if lost < 0 else (network.nodes[lost], network.nodes[target])
+    return int(diameter), step == 1, no_path
+
+
+def _attachments(network: Network) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """One endpoint per distinct set of neighbours, and which nodes stay: of such endpoints two, and all the rest."""
+    rows = [links_in_rows(*ends, network.n_nodes) for ends in ((network.src, network.dst), (network.dst, network.src))]
+    kept = np.ones(network.n_nodes, np.bool_)
+    seen: dict[object, int] = {}
+    representatives = []
+    for endpoint in network.endpoints.tolist():
+        key: object = endpoint
+        if not network.forwards[endpoint]:
+            key = tuple(np.unique(end[first[endpoint] : first[endpoint + 1]]).tobytes() for first, _, end in rows)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 1:
+            representatives.append(endpoint)
+        kept[endpoint] = seen[key] <= 2
+    return np.array(representatives, np.int32), kept

@@ -1,0 +1,1 @@
+"""Routing: which links the messages between two nodes take."""
