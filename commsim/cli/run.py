@@ -84,6 +84,10 @@ def main(args: argparse.Namespace) -> int:
 
 def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str, Any]) -> list[Any]:
     """Predict all sizes of one prepared collective, print them as nccl-tests does, and return the results."""
+    promise = OPERATIONS.get(ready.schedule.operation)
+    if promise is not None and promise.signals:
+        print(f"# -b, -e, -f: no effect, a {ready.schedule.operation} carries no bytes")
+        sizes = [0]
     found = [ready.predict(size, **options) for size in progress(sizes, spec)]
     for note in ready.notes:
         print(f"# {note}")

@@ -43,6 +43,14 @@ def test_flags_without_effect_are_said_so(commsim):
     assert "no effect" not in commsim("run", "--topology", STAR, "-n", "3", "--start-jitter", "1ms").out
 
 
+def test_a_barrier_carries_no_bytes_whatever_the_sizes(commsim):
+    tree = commsim.results("run", "--topology", STAR, "--collective", "dissemination_barrier", "-b", "1M", "-e", "4M")
+    (row,) = tree["results"]
+    assert "no effect, a barrier carries no bytes" in commsim.out
+    assert row["size_B"] == row["bytes_on_wire"] == 0
+    np.testing.assert_allclose(row["time_s"], 2 * 2e-6, rtol=1e-9)
+
+
 def test_late_starters_are_seeded_and_reported_both_ways(commsim):
     late = ("run", "--topology", STAR, "--start-jitter", "1ms", "--seed")
     one, same, other = (commsim.results(*late, seed)["results"][0] for seed in (1, 1, 2))
