@@ -162,7 +162,10 @@ def share_again(
     lowest = 0.0 if several_priorities else lowest * SLACK
     for r in dirty:
         resource[r]["dirty"] = False
-        if resource[r]["component"] != solve and resource[r]["head"] >= 0:
+        head = resource[r]["head"]
+        if head < 0 or NEW != slot[entry[head]["slot"]]["level"] < lowest:
+            continue  # lists are in falling order of level: nobody here can change
+        if resource[r]["component"] != solve:
             n_members, n_reached = _component(tables, r, members, reached, lowest, solve)
             while _open_class(tables, members[:n_members], reached[:n_reached]):
                 n_changed = _fill(tables, reached[:n_reached], scratch[2], scratch[3], now, changed, n_changed)
@@ -245,6 +248,20 @@ def _open_class(tables: tuple[Table, Table, Table], members: NDArray[np.int32], 
 
 
 @kernel
+def _to_front(entry: Table, resource: Table, r: int, e: int) -> None:
+    """Move entry `e` to the front of the list of resource `r`."""
+    head, after, before = resource[r]["head"], entry[e]["next"], entry[e]["previous"]
+    if head == e:
+        return
+    entry[before]["next"] = after
+    if after >= 0:
+        entry[after]["previous"] = before
+    entry[e]["next"], entry[e]["previous"] = head, -1
+    entry[head]["previous"] = e
+    resource[r]["head"] = e
+
+
+@kernel
 def _fill(
     tables: tuple[Table, Table, Table],
     reached: NDArray[np.int32],
@@ -258,6 +275,9 @@ def _fill(
 
     The heap (`full_at`, `which`) says at which level each resource is full. Freezing a slot can only raise that
     level for its other resources, so an entry of the heap is a lower bound, looked at again when it comes out.
+
+    Levels are frozen in rising order, each at the front of its lists, before the lower ones that were kept: so lists
+    stay in falling order of level, up to ties.
     """
     slot, entry, resource = tables
     n_heap = 0
@@ -285,6 +305,7 @@ def _fill(
                 begin, end = entries_of(slot, s)
                 for other in range(begin, end):
                     q = entry[other]["resource"]
+                    _to_front(entry, resource, q, other)
                     used = slot[s]["weight"] * entry[other]["share"]
                     resource[q]["free"] = max(resource[q]["free"] - level * used, 0.0)
                     resource[q]["demand"] -= used
