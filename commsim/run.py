@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -214,6 +215,25 @@ def rank_groups(network: Network, placement: Placement, n_ranks: int) -> tuple[t
     return levels[0][1] if levels else (tuple(range(n_ranks)),)
 
 
+def rank_grid(network: Network, placement: Placement, n_ranks: int) -> tuple[int, ...] | None:
+    """Sides of the grid that the levels of locality make of the ranks: what hierarchies of any depth take as `dims`.
+
+    Returns
+    -------
+    tuple of int or None
+        Such as racks, machines per rack, ranks per machine; None where a level's groups are not equal runs of ranks.
+    """
+    sizes = [1]
+    for _, groups in rank_levels(network, placement, n_ranks):
+        size = len(groups[0])
+        runs = tuple(tuple(range(i, i + size)) for i in range(0, n_ranks, size))
+        if groups != runs or n_ranks % size or size % sizes[-1]:
+            return None
+        sizes.append(size)
+    sizes.append(n_ranks)
+    return tuple(b // a for a, b in itertools.pairwise(sizes))[::-1] if len(sizes) > 2 else None
+
+
 def _build(
     spec: str,
     network: Network,
@@ -240,6 +260,12 @@ def _build(
             schedule = _build_checked(entry.build, n_ranks, parameters)
             sizes = sorted({len(g) for g in groups})
             notes.append(f"{name}: groups are the {len(groups)} {level}s, of {' or '.join(map(str, sizes))} ranks each")
+    if "dims" in entry.parameters and entry.facts["operation"] == "all_reduce" and "dims" not in raw:
+        dims = rank_grid(network, where, n_ranks)
+        if dims is not None:
+            parameters["dims"] = dims
+            schedule = _build_checked(entry.build, n_ranks, parameters)
+            notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
     return schedule, parameters, where
 
 
@@ -255,4 +281,4 @@ def _placement(placement: str | Placement, network: Network, schedule: Schedule,
     return load_placement(placement, network, schedule.n_participants, seed, n_helpers=schedule.n_helpers)
 
 
-__all__ = ["ENGINES", "Prepared", "predict", "prepare", "rank_groups", "with_costs"]
+__all__ = ["ENGINES", "Prepared", "predict", "prepare", "rank_grid", "rank_groups", "with_costs"]
