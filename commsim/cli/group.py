@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
+from .predicted import COLUMNS, table_row
 from .table import print_table, progress
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def run_groups(
         If a flag is given that groups do not take.
     """
     from commsim.process_groups import prepare_groups
-
-    from .run import COLUMNS, table_row
 
     groups = [read_group(text) for text in args.group]
     if args.operation is not None or args.algorithm is not None:

@@ -10,6 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_size
 
+from .predicted import predict_and_print
 from .table import print_table
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ def run_operation(
     InputError
         If the operation is unknown, an algorithm is one of another operation, or none can run.
     """
-    from .run import predict_and_print
-
     if args.operation is None:
         raise InputError("--algorithm needs --operation, such as --operation all_reduce")
     ready, left_out = _prepare(args, network, placing, lambda prepared: prepared.predict(sizes[0], **options))

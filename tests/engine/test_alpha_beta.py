@@ -19,6 +19,9 @@ SERIAL = ["ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "halving_
           "recursive_doubling_all_gather", "binomial_broadcast", "chain_broadcast", "pairwise_all_to_all",
           "direct_all_to_all"]  # fmt: skip
 
+# The messages of direct all-to-all do meet: fluid sharing and one after the other differ when ranks start late.
+MEETING_NOBODY = [name for name in SERIAL if name != "direct_all_to_all"]
+
 
 def planned(schedule, link, **star_options):
     network = star(schedule.n_ranks, bandwidth=link.B, latency=link.L / 2, **star_options)
@@ -44,10 +47,10 @@ def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, 
 
 
 @settings(deadline=None, max_examples=40)
-@given(name=st.sampled_from(SERIAL), n_ranks=st.integers(2, 12), size=st.floats(1, 1e9), late=st.floats(0, 1e-3))
+@given(
+    name=st.sampled_from(MEETING_NOBODY), n_ranks=st.integers(2, 12), size=st.floats(1, 1e9), late=st.floats(0, 1e-3)
+)
 def test_it_agrees_with_the_flow_engine_where_no_two_messages_meet(name, n_ranks, size, late):
-    if name == "direct_all_to_all":
-        return  # its messages do meet: fluid sharing and one after the other differ when ranks start late
     starts = np.zeros(n_ranks)
     starts[n_ranks // 2] = late
     plan = planned(COLLECTIVES[name].build(n_ranks), LogGP(1e-6, 1e-7, 1e9, 1e-10))

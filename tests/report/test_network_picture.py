@@ -167,7 +167,9 @@ def test_loads_of_another_network_are_refused():
 
 def test_a_result_that_took_no_time_has_no_loads():
     network = load_network("star:n_hosts=1")
-    draw_network(network, result_on(network, np.zeros(2), 0.0))
+    loaded, _ = draw_network(network, result_on(network, np.zeros(2), 0.0))
+    assert svg_text(loaded).count("nan") == 0
+    assert svg_text(loaded).count("inf") == 0
 
 
 def test_a_network_with_parts_that_nothing_joins_is_drawn():

@@ -1,0 +1,64 @@
+"""The table of predictions: nccl-tests' columns, and what the busiest link carried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commsim.core.operations import OPERATIONS
+
+from .table import print_table, progress
+
+COLUMNS = [
+    "size(B)", "count", "type", "redop", "root", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",
+    "wire(B)", "max_link(B)", "max_link(GB/s)", "busiest_link",
+]  # fmt: skip
+
+
+def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str, Any]) -> list[Any]:
+    """Predict all sizes of one prepared collective, print them as nccl-tests does, and return the results."""
+    promise = OPERATIONS.get(ready.schedule.operation)
+    if promise is not None and promise.signals:
+        print(f"# -b, -e, -f: no effect, a {ready.schedule.operation} carries no bytes")
+        sizes = [0]
+    found = [ready.predict(size, **options) for size in progress(sizes, spec)]
+    for note in ready.notes:
+        print(f"# {note}")
+    title = f"{spec} on {ready.network.name}, {ready.schedule.n_ranks} ranks, engine {options['engine']}"
+    print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in found], title)
+    rates = [r.busbw for r in found if r.time > 0]
+    print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
+    for line in _remarks(found):
+        print(f"# {line}")
+    return found
+
+
+def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
+    """Cells of one result, under COLUMNS."""
+    operation = OPERATIONS.get(r.operation)
+    busiest = int((r.link_bytes / network.bandwidth).argmax()) if r.link_bytes.any() else -1
+    load = r.link_bytes[busiest] if busiest >= 0 else 0.0
+    rate = load / r.time if r.time else 0.0
+    return [
+        f"{r.size:.0f}",
+        f"{r.size / 4:.0f}",
+        "float",
+        "sum" if operation and operation.reduces else "none",
+        str(schedule.root if operation and operation.has_root else -1),
+        f"{r.time * 1e6:.2f}",
+        f"{r.algbw / 1e9:.3f}",
+        f"{r.busbw / 1e9:.3f}",
+        "N/A",
+        f"{r.bytes_on_wire:.0f}",
+        f"{load:.0f}",
+        f"{rate / 1e9:.3f}",
+        network.link_name(busiest) if busiest >= 0 else "-",
+    ]
+
+
+def _remarks(results: list[Any]) -> list[str]:
+    hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time]
+    if not hidden:
+        return []
+    worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
+    factor = worst.counters["link_bound_s"] / worst.time
+    return [f"contention is not modelled: the busiest link alone needs {factor:.2f} times as long; use --engine flow"]
