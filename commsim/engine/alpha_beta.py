@@ -12,9 +12,10 @@ from commsim.core.errors import InputError
 from commsim.core.registry import Entry
 from commsim.core.result import Result
 
-from .flow import FlowTimes, job_results, not_negative, payload
+from .flow import job_results, not_negative, payload
 from .flow_plan import FlowPlan
 from .flow_state import TRANSFER_ROW
+from .flow_times import FlowTimes
 
 
 def simulate_alpha_beta(

@@ -6,8 +6,6 @@ never once per hop. Alone it takes o + bytes/B + L, and gamma * bytes more when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -18,29 +16,8 @@ from commsim.core.result import Result, Trace
 
 from .flow_plan import FlowPlan
 from .flow_state import TRANSFER_ROW
+from .flow_times import FlowTimes, link_bytes
 from .physics import check_physics
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlowTimes:
-    """When everything happened, in the plan's order of transfers.
-
-    Parameters
-    ----------
-    bytes_on_wire, start, sent, done : float64[n_transfers]
-        Bytes with headers, and seconds.
-    ready : float64[n_wires], s
-        When both ends of each wire had entered the collective.
-    n_events : int
-        Phases that started or ended.
-    """
-
-    bytes_on_wire: NDArray[np.float64]
-    start: NDArray[np.float64]
-    sent: NDArray[np.float64]
-    done: NDArray[np.float64]
-    ready: NDArray[np.float64]
-    n_events: int
 
 
 def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None) -> FlowTimes:
@@ -85,19 +62,6 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
     )
     check_physics(plan, times)
     return times
-
-
-def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
-    """Bytes that each link carried, headers included, for one job or for all.
-
-    Returns
-    -------
-    float64[n_links], bytes
-    """
-    mine = slice(None) if job is None else plan.transfers_of[job]
-    per_wire = np.bincount(plan.wire_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.wire))
-    per_entry = np.repeat(per_wire, np.diff(plan.routes.first)) * plan.routes.share
-    return np.bincount(plan.routes.link, weights=per_entry, minlength=plan.network.n_links).astype(np.float64)
 
 
 def simulate_flows(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import PhysicsError
 from commsim.core.schedule import REDUCE
 
-if TYPE_CHECKING:
-    from .flow import FlowTimes
-    from .flow_plan import FlowPlan
+from .flow_plan import FlowPlan
+from .flow_times import FlowTimes, link_bytes
 
 SLACK = 1e-9
 PIECE = 2**18
@@ -30,8 +27,6 @@ def check_physics(plan: FlowPlan, times: FlowTimes) -> None:
     PhysicsError
         Naming the link or the transfer.
     """
-    from .flow import link_bytes
-
     if not len(times.done):
         return
     for name in ("bytes_on_wire", "start", "sent", "done"):  # else NaN would pass every comparison below

@@ -7,8 +7,9 @@ from flow_cases import Case, cases
 from hypothesis import given, settings
 from slow_flow import simulate
 
-from commsim.engine.flow import FlowTimes, payload, play
+from commsim.engine.flow import payload, play
 from commsim.engine.flow_plan import plan_flows
+from commsim.engine.flow_times import FlowTimes
 
 
 def played(case: Case) -> FlowTimes:

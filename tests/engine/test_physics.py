@@ -14,8 +14,9 @@ from commsim.core.errors import PhysicsError
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-from commsim.engine.flow import FlowTimes, payload, play
+from commsim.engine.flow import payload, play
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_times import FlowTimes
 from commsim.engine.physics import check_physics
 
 pytestmark = pytest.mark.nojit

@@ -15,8 +15,9 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.engine.flow import FlowTimes, play, simulate_flows
+from commsim.engine.flow import play, simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.flow_times import FlowTimes
 from topologies.star import star
 
 
