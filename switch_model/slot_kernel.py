@@ -1,0 +1,149 @@
+"""The rule of aggregation: what a switch does with one packet, as a state machine over a table of slots.
+
+A packet that arrives changes the state of one slot and yields an *action*: a word of bits that say what happens to the
+slot's registers and where, if anywhere, a packet goes. The kernels touch no values. The live switch carries the action
+out at once; the packet engine writes it to a log, and the values are summed afterwards by replaying that log.
+
+References
+----------
+Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021 (SwitchML): `contribute`,
+`take_result`. Lao et al., "ATP: in-network aggregation for multi-tenant learning", NSDI 2021: `claim`, `release`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.jit import kernel
+
+# What happens to the registers of the slot ...
+OVERWRITE = 1  # they become the packet's values
+ADD = 2  # the packet's values are added
+READ = 4  # a packet is made of them
+# ... and where a packet goes: made of the registers with READ, else the one that came.
+ALL = 8  # to every child
+SENDER = 16  # back to the child that it came from
+UP = 32  # to the parent: the next switch, or the parameter server
+FREE = 64  # the slot belongs to nobody afterwards
+COLLISION = 128  # the slot belonged to another fragment
+DUPLICATE = 256  # the slot had counted this child already
+
+SLOT_ROW = np.dtype(
+    [
+        ("seen", np.uint64),  # a bit for each child that has contributed
+        ("key", np.int64),  # whose fragment it holds, 0 for nobody's; slots without owners stay at 0
+        ("count", np.int32),  # children still to come; 0 before the first and after the last
+        ("has_result", np.bool_),  # registers hold what goes down to the children
+        ("ecn", np.bool_),  # a packet that contributed was marked
+    ],
+    align=True,
+)
+MAX_CHILDREN = 64  # bits of `seen`
+
+
+@kernel
+def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_parent: bool) -> int:
+    """Count one child's packet in a reserved slot, and say what the switch does with it.
+
+    Parameters
+    ----------
+    slots : SLOT_ROW[n]
+        State; changed in place.
+    at, shadow : int
+        The slot in the packet's version, and in the other one. Equal for a pool of one version, which cannot tell a
+        retransmission from the next round.
+    child : int
+        Who sent it, 0..63.
+    fan_in : int
+        Children that contribute to each round.
+    has_parent : bool
+        Whether the sum goes up, or is the result.
+
+    Returns
+    -------
+    int
+        Action.
+    """
+    bit = np.uint64(1) << np.uint64(child)
+    before = slots[at]["seen"]
+    if shadow != at:
+        slots[shadow]["seen"] &= ~bit
+    slots[at]["seen"] = before | bit
+    if before & bit:
+        if slots[at]["has_result"]:
+            return READ | SENDER | DUPLICATE
+        if has_parent and slots[at]["count"] == 0:
+            return READ | UP | DUPLICATE  # the sum went up and nothing came back: it, or the result, was lost
+        return DUPLICATE
+    action = OVERWRITE if before == 0 else ADD
+    left = slots[at]["count"]
+    left = fan_in - 1 if left == 0 else left - 1
+    slots[at]["count"] = left
+    slots[at]["has_result"] = left == 0 and not has_parent
+    if left == 0:
+        action |= READ | (UP if has_parent else ALL)
+    return action
+
+
+@kernel
+def take_result(slots: Any, at: int) -> int:
+    """Store what came down from the parent, and pass it to every child; the slot answers late children from now on."""
+    slots[at]["has_result"] = True
+    return OVERWRITE | READ | ALL
+
+
+@kernel
+def claim(slots: Any, at: int, key: int, children: Any, fan_in: int, resent: bool) -> int:
+    """Count a packet in a shared slot, which belongs to the first fragment that finds it free.
+
+    Parameters
+    ----------
+    slots : SLOT_ROW[n]
+        State; changed in place.
+    at : int
+        The slot that the packet's fragment hashes to.
+    key : int
+        The fragment, positive.
+    children : uint64
+        Bits of the workers whose values the packet holds.
+    fan_in : int
+        Workers that contribute to each fragment here.
+    resent : bool
+        Whether its sender repeats it; then the partial sum leaves for the parameter server, and the slot is freed.
+
+    Returns
+    -------
+    int
+        Action. A packet that goes UP without READ goes on as it came.
+    """
+    slot_key = slots[at]["key"]
+    if resent and slot_key != key:
+        return UP
+    if slot_key != key and slot_key != 0:
+        return UP | COLLISION
+    before = slots[at]["seen"] if slot_key == key else np.uint64(0)
+    if slot_key == 0:
+        slots[at]["key"], slots[at]["count"], slots[at]["ecn"] = key, fan_in, False
+    fresh = children & ~before
+    slots[at]["seen"] = before | children
+    action = DUPLICATE
+    if fresh:
+        action = OVERWRITE if before == 0 else ADD
+        slots[at]["count"] -= 1
+    if resent:
+        slots[at]["key"], slots[at]["seen"], slots[at]["count"] = 0, np.uint64(0), 0
+        return action | READ | UP | FREE
+    if slots[at]["count"] == 0:
+        return action | READ | UP
+    return action
+
+
+@kernel
+def release(slots: Any, at: int, key: int) -> int:
+    """Let go of a shared slot when its fragment's result passes on its way down to every child."""
+    if slots[at]["key"] != key:
+        return ALL
+    slots[at]["key"], slots[at]["seen"], slots[at]["count"] = 0, np.uint64(0), 0
+    return ALL | FREE

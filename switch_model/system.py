@@ -1,0 +1,125 @@
+"""A system of in-network aggregation, as the few facts in which systems differ; the pipeline is the same for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+
+ARITHMETICS = ("wrap", "saturate", "float")
+QUANTIZERS = ("block_exponent", "fixed", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """How packets look, how slots are given out, and what happens when one is lost.
+
+    Parameters
+    ----------
+    name : str
+        What it is.
+    elements : int
+        Elements per packet, k.
+    element_bytes : int
+        4 for int32 and float32, 2 for half precision.
+    packets_per_message : int
+        Packets that are sent, acknowledged and repeated together; each has a slot of its own.
+    header : int, bytes
+        Beside the payload of each packet on the wire, with frame check sequence, preamble and gap.
+    first_header, last_header : int, bytes
+        More on the first and on the last packet of a message.
+    pool_size : int
+        Slots of a switch, s: of each job when reserved, of all jobs together when shared. With two versions each
+        exists twice.
+    window : int
+        Packets that a worker may have outstanding; at most `pool_size` when slots are reserved.
+    versions : int
+        2: the slot of the round before answers those who missed its result. 1: it does not.
+    shared : bool
+        Slots belong to the fragment that finds them free (ATP); else they are reserved for a job.
+    ecn_window : bool
+        The window shrinks on marks (ATP, PANAMA); else it stays.
+    lossless : bool
+        Links lose nothing and workers never repeat (SHARP, NVLS).
+    rto : float, s
+        After which a worker repeats a message.
+    arithmetic : {"wrap", "saturate", "float"}
+        What the registers do when a sum does not fit in int32, or that they hold floats.
+    quantizer : {"block_exponent", "fixed", "none"}
+        How floats become integers.
+    server : bool
+        Sums end at a parameter server, from which results come (ATP); else at the tree's root.
+    n_trees : int
+        Aggregation trees over which a job's chunks are spread (PANAMA).
+    segment_time : float, s
+        How long a packet occupies the switch's aggregation unit.
+    switch_latency : float, s
+        From the last packet's arrival to the result's departure; occupies nothing.
+    host_latency : float, s
+        Of a worker, per operation; occupies nothing.
+    max_workers : int
+        Per job.
+    """
+
+    name: str
+    elements: int
+    element_bytes: int = 4
+    packets_per_message: int = 1
+    header: int = 0
+    first_header: int = 0
+    last_header: int = 0
+    pool_size: int = 512
+    window: int = 512
+    versions: int = 2
+    shared: bool = False
+    ecn_window: bool = False
+    lossless: bool = False
+    rto: float = 1e-3
+    arithmetic: str = "wrap"
+    quantizer: str = "block_exponent"
+    server: bool = False
+    n_trees: int = 1
+    segment_time: float = 0.0
+    switch_latency: float = 0.0
+    host_latency: float = 0.0
+    max_workers: int = 32
+
+    def __post_init__(self) -> None:
+        for field in ("elements", "element_bytes", "packets_per_message", "pool_size", "window", "n_trees"):
+            if getattr(self, field) < 1:
+                raise InputError(f"{self.name}: {field} must be at least 1, got {getattr(self, field)}")
+        if self.packets_per_message & (self.packets_per_message - 1):
+            got = self.packets_per_message
+            raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")
+        if self.versions not in (1, 2):
+            raise InputError(f"{self.name}: a slot has 1 or 2 versions, got {self.versions}")
+        if not self.shared and self.window > self.pool_size:
+            raise InputError(f"{self.name}: a window of {self.window} packets needs as many slots, got {self.pool_size}")
+        if self.window % self.packets_per_message:
+            per = self.packets_per_message
+            raise InputError(f"{self.name}: a window is whole messages of {per} packets, got {self.window} packets")
+        if not self.lossless and not self.rto > 0:
+            raise InputError(f"{self.name}: a worker that repeats needs rto > 0, got {self.rto}")
+        if self.arithmetic not in ARITHMETICS:
+            raise InputError(f"{self.name}: unknown arithmetic {self.arithmetic!r}; known: {', '.join(ARITHMETICS)}")
+        if self.quantizer not in QUANTIZERS:
+            raise InputError(f"{self.name}: unknown quantizer {self.quantizer!r}; known: {', '.join(QUANTIZERS)}")
+
+    @property
+    def payload(self) -> int:
+        """Bytes of values in a packet."""
+        return self.elements * self.element_bytes
+
+    def packet_bytes(self, position: int) -> int:
+        """Bytes on the wire of the packet at this position of its message."""
+        more = self.first_header * (position == 0) + self.last_header * (position == self.packets_per_message - 1)
+        return self.payload + self.header + more
+
+    @property
+    def message_bytes(self) -> int:
+        """Bytes on the wire of a whole message."""
+        return self.packets_per_message * (self.payload + self.header) + self.first_header + self.last_header
+
+    def line_rate(self, bandwidth: float) -> float:
+        """Elements per second that a link of `bandwidth` bytes/s carries at most: B k / L_w."""
+        return bandwidth * self.elements * self.packets_per_message / self.message_bytes

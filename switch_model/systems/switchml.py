@@ -1,0 +1,91 @@
+"""SwitchML: reserved slots in two versions, workers that clock themselves, and results by multicast."""
+
+from __future__ import annotations
+
+from switch_model.system import System
+from switch_model.systems import system
+
+# Ethernet 14, IPv4 20, UDP 8, SwitchML 8, exponents 2; then frame check sequence 4, preamble and gap 20
+UDP_HEADER = 14 + 20 + 8 + 8 + 2 + 24
+# Ethernet 14, IPv4 20, UDP 8, BTH 12, invariant CRC 4; then frame check sequence 4, preamble and gap 20
+ROCE_HEADER = 14 + 20 + 8 + 12 + 4 + 24
+RETH, IMMEDIATE = 16, 4
+
+
+@system
+def switchml_udp(
+    elements_per_packet: int = 256, pool_size: int = 512, window: int | None = None, rto: float = 1e-3
+) -> System:
+    """One packet is one message, on UDP; k = 64 or 256.
+
+    Parameters
+    ----------
+    elements_per_packet : int
+        k; the hardware takes 64 and 256.
+    pool_size : int
+        Slots.
+    window : int, optional
+        Packets outstanding; all slots unless given.
+    rto : float, s
+        After which a worker repeats.
+
+    Returns
+    -------
+    System
+
+    References
+    ----------
+    Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021.
+    """
+    return System(
+        "switchml_udp",
+        elements_per_packet,
+        header=UDP_HEADER,
+        pool_size=pool_size,
+        window=pool_size if window is None else window,
+        rto=rto,
+    )
+
+
+@system
+def switchml_rdma(
+    elements_per_packet: int = 256,
+    packets_per_message: int = 4,
+    pool_size: int = 512,
+    window: int | None = None,
+    rto: float = 1e-3,
+) -> System:
+    """Messages of several packets as RDMA writes on an unreliable connection; a lost packet repeats its message.
+
+    Parameters
+    ----------
+    elements_per_packet : int
+        k; the hardware takes 64 and 256.
+    packets_per_message : int
+        A power of two.
+    pool_size : int
+        Slots, one per packet.
+    window : int, optional
+        Packets outstanding; all slots unless given.
+    rto : float, s
+        After which a worker repeats.
+
+    Returns
+    -------
+    System
+
+    References
+    ----------
+    Sapio et al., NSDI 2021.
+    """
+    return System(
+        "switchml_rdma",
+        elements_per_packet,
+        packets_per_message=packets_per_message,
+        header=ROCE_HEADER,
+        first_header=RETH,
+        last_header=IMMEDIATE,
+        pool_size=pool_size,
+        window=pool_size if window is None else window,
+        rto=rto,
+    )
