@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import kernel
+from commsim.core.jit import uncounted
 
 # What happens to the registers of the slot ...
 OVERWRITE = 1  # they become the packet's values
@@ -43,7 +43,7 @@ SLOT_ROW = np.dtype(
 MAX_CHILDREN = 64  # bits of `seen`
 
 
-@kernel
+@uncounted
 def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_parent: bool) -> int:
     """Count one child's packet in a reserved slot, and say what the switch does with it.
 
@@ -87,15 +87,15 @@ def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_pa
     return action
 
 
-@kernel
+@uncounted
 def take_result(slots: Any, at: int) -> int:
     """Store what came down from the parent, and pass it to every child; the slot answers late children from now on."""
     slots[at]["has_result"] = True
     return OVERWRITE | READ | ALL
 
 
-@kernel
-def claim(slots: Any, at: int, key: int, children: Any, fan_in: int, resent: bool) -> int:
+@uncounted
+def claim(slots: Any, at: int, key: int, children: Any, everyone: Any, resent: bool) -> int:
     """Count a packet in a shared slot, which belongs to the first fragment that finds it free.
 
     Parameters
@@ -108,8 +108,8 @@ def claim(slots: Any, at: int, key: int, children: Any, fan_in: int, resent: boo
         The fragment, positive.
     children : uint64
         Bits of the workers whose values the packet holds.
-    fan_in : int
-        Workers that contribute to each fragment here.
+    everyone : uint64
+        Bits of the workers below this switch.
     resent : bool
         Whether its sender repeats it; then the partial sum leaves for the parameter server, and the slot is freed.
 
@@ -124,26 +124,27 @@ def claim(slots: Any, at: int, key: int, children: Any, fan_in: int, resent: boo
     if slot_key != key and slot_key != 0:
         return UP | COLLISION
     before = slots[at]["seen"] if slot_key == key else np.uint64(0)
+    known = before & children
+    if known and known != children:
+        return UP  # some of its workers are counted, some not: it can be neither added nor ignored here
     if slot_key == 0:
-        slots[at]["key"], slots[at]["count"], slots[at]["ecn"] = key, fan_in, False
-    fresh = children & ~before
+        slots[at]["key"], slots[at]["ecn"] = key, False
     slots[at]["seen"] = before | children
     action = DUPLICATE
-    if fresh:
+    if not known:
         action = OVERWRITE if before == 0 else ADD
-        slots[at]["count"] -= 1
     if resent:
-        slots[at]["key"], slots[at]["seen"], slots[at]["count"] = 0, np.uint64(0), 0
+        slots[at]["key"], slots[at]["seen"] = 0, np.uint64(0)
         return action | READ | UP | FREE
-    if slots[at]["count"] == 0:
+    if before | children == everyone:
         return action | READ | UP
     return action
 
 
-@kernel
+@uncounted
 def release(slots: Any, at: int, key: int) -> int:
     """Let go of a shared slot when its fragment's result passes on its way down to every child."""
     if slots[at]["key"] != key:
         return ALL
-    slots[at]["key"], slots[at]["seen"], slots[at]["count"] = 0, np.uint64(0), 0
+    slots[at]["key"], slots[at]["seen"] = 0, np.uint64(0)
     return ALL | FREE

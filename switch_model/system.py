@@ -37,8 +37,16 @@ class System:
         2: the slot of the round before answers those who missed its result. 1: it does not.
     shared : bool
         Slots belong to the fragment that finds them free (ATP); else they are reserved for a job.
+    sliding : bool
+        Messages go in order in a window (ATP, PANAMA); else each slot clocks itself (SwitchML).
     ecn_window : bool
-        The window shrinks on marks (ATP, PANAMA); else it stays.
+        A sliding window shrinks on marks; else it stays.
+    gain : float
+        Of the running estimate of marks by which the window shrinks, once per window; 1 halves it on any mark.
+    window_growth : float, bytes
+        What a window without marks grows by.
+    max_window : int
+        Packets that such a window grows to.
     lossless : bool
         Links lose nothing and workers never repeat (SHARP, NVLS).
     rto : float, s
@@ -72,7 +80,11 @@ class System:
     window: int = 512
     versions: int = 2
     shared: bool = False
+    sliding: bool = False
     ecn_window: bool = False
+    gain: float = 1.0
+    window_growth: float = 1500.0
+    max_window: int = 1 << 30
     lossless: bool = False
     rto: float = 1e-3
     arithmetic: str = "wrap"
@@ -91,10 +103,14 @@ class System:
         if self.packets_per_message & (self.packets_per_message - 1):
             got = self.packets_per_message
             raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")
+        if self.ecn_window and not self.sliding:
+            raise InputError(f"{self.name}: slots that clock themselves have no window that marks could shrink")
         if self.versions not in (1, 2):
             raise InputError(f"{self.name}: a slot has 1 or 2 versions, got {self.versions}")
         if not self.shared and self.window > self.pool_size:
-            raise InputError(f"{self.name}: a window of {self.window} packets needs as many slots, got {self.pool_size}")
+            raise InputError(
+                f"{self.name}: a window of {self.window} packets needs as many slots, got {self.pool_size}"
+            )
         if self.window % self.packets_per_message:
             per = self.packets_per_message
             raise InputError(f"{self.name}: a window is whole messages of {per} packets, got {self.window} packets")

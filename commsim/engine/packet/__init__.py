@@ -1,0 +1,1 @@
+"""The packet engine: packets, queues, losses and retransmissions, in int64 picoseconds."""

@@ -1,0 +1,191 @@
+"""All-reduce through aggregating switches, packet by packet: first the times, then the values.
+
+The timing pass moves packets that carry no values and writes what switches did to their registers to a log. The value
+pass replays that log on real tensors and compares what every worker received with the exact sum. So `exact` says that
+the rules, as they were played with these losses, sum every element exactly once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import PhysicsError
+from commsim.core.network import Network
+from commsim.core.result import Result
+
+from . import packet_state as s
+from .aggregation_job import AggregationJob
+from .fabric import PS, Fabric
+from .packet_plan import packet_tables
+
+LOG_MARGIN = 8  # records that one event may write at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PacketRun:
+    """What happened.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        One per job; counters say what the packets met with.
+    series : SAMPLE_ROW[n]
+        Busy slots and bytes in queues over time, when asked for.
+    taps : TAP_ROW[n]
+        Packets that left the tapped links, when asked for.
+    tables : Tables
+        All state at the end; its `log` is what the value pass replays.
+    cpu : float, s
+        Of the timing pass.
+    """
+
+    results: tuple[Result, ...]
+    series: NDArray[np.void]
+    taps: NDArray[np.void]
+    tables: s.Tables
+    cpu: float
+
+
+def simulate_aggregation(
+    network: Network,
+    jobs: Sequence[AggregationJob],
+    *,
+    fabric: Fabric | None = None,
+    seed: int = 0,
+    values: bool = True,
+    sample_every: float = 0.0,
+    tapped: Sequence[int] = (),
+) -> PacketRun:
+    """Simulate all jobs together.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    jobs : sequence of AggregationJob
+        At least one.
+    fabric : Fabric, optional
+        Queues and losses; infinite queues and the network's own losses unless given.
+    seed : int
+        Of losses, marks and the tensors' values.
+    values : bool
+        Whether real tensors are summed, and `exact` is known.
+    sample_every : float, s
+        Interval of the series; 0 for none.
+    tapped : sequence of int
+        Links whose packets are recorded.
+
+    Raises
+    ------
+    InputError
+        If a job does not fit.
+    PhysicsError
+        If the run cannot end: our bug.
+    """
+    tables = packet_tables(network, jobs, fabric or Fabric(), seed)
+    tables.link["tapped"][list(tapped)] = True
+    if sample_every:
+        tables.clock[s.SAMPLE_EVERY], tables.clock[s.NEXT_SAMPLE] = max(1, round(sample_every * PS)), 0
+    tables, cpu = play(tables, jobs)
+    exact = [_sum(tables, jobs, j, seed) if values else {} for j in range(len(jobs))]
+    results = tuple(_result(network, tables, jobs, j, cpu, exact[j]) for j in range(len(jobs)))
+    clock = tables.clock
+    return PacketRun(results, tables.sample[: clock[s.N_SAMPLES]], tables.tap[: clock[s.N_TAPPED]], tables, cpu)
+
+
+def play(tables: s.Tables, jobs: Sequence[AggregationJob]) -> tuple[s.Tables, float]:
+    """Run the timing pass to its end; tables that are full grow. Returns the tables and the CPU seconds taken."""
+    from commsim.core.jit import announce
+
+    from .run_kernel import run, start
+
+    announce(run)
+    widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
+    margin = widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
+    starts = np.concatenate([np.asarray(job.starts or np.zeros(len(job.workers))) for job in jobs])
+    tables = _grown(tables, margin)
+    began = time.process_time()
+    start(tables, np.rint(starts * PS).astype(np.int64))
+    while (why := run(tables, margin)) == s.FULL:
+        tables = _grown(tables, margin)
+    if why == s.STUCK:
+        raise PhysicsError(f"deadlock: {tables.clock[s.N_UNFINISHED]} workers never finished")
+    return tables, time.process_time() - began
+
+
+def _grown(tables: s.Tables, margin: int) -> s.Tables:
+    """Make room: double what is nearly full."""
+    clock = tables.clock
+    changes: dict[str, Any] = {}
+    if clock[s.N_FREE] < margin:
+        old = len(tables.packet)
+        new = max(2 * old, 4 * margin, 1024)
+        packet = np.zeros(new, s.PACKET_ROW)
+        packet[:old] = tables.packet
+        packet["next"][old:] = np.arange(old + 1, new + 1)
+        packet["next"][-1] = clock[s.FREE_PACKET] if clock[s.N_FREE] else -1
+        clock[s.FREE_PACKET] = old
+        clock[s.N_FREE] += new - old
+        changes["packet"] = packet
+    for name, used, room in (
+        ("log", clock[s.N_LOG], LOG_MARGIN),
+        ("tap", clock[s.N_TAPPED], 1),
+        ("sample", clock[s.N_SAMPLES], 1),
+    ):
+        table = getattr(tables, name)
+        if used + room > len(table):
+            grown = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
+            grown[:used] = table[:used]
+            changes[name] = grown
+    return tables._replace(**changes)
+
+
+def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], j: int, seed: int) -> dict[str, float]:
+    return {}  # the value pass comes with switch_model.replay
+
+
+def _result(
+    network: Network, tables: s.Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, exact: dict[str, float]
+) -> Result:
+    job, clock = jobs[j], tables.clock
+    workers = tables.worker[tables.worker["job"] == j]
+    starts = np.asarray(job.starts or [0.0])
+    end = workers["finished"].max() / PS + job.system.host_latency
+    n_elements = sum(job.n_elements)
+    link = tables.link[: network.n_links]
+    time_s = float(end - starts.min())
+    counters = {
+        "elements": n_elements,
+        "elements_per_s": n_elements / time_s,
+        "retransmissions": workers["n_resent"].sum(),
+        "duplicates": clock[s.DUPLICATES],
+        "drops": clock[s.DROPPED_LOSS] + clock[s.DROPPED_TAIL],
+        "drops_loss": clock[s.DROPPED_LOSS],
+        "drops_full": clock[s.DROPPED_TAIL],
+        "marks": clock[s.MARKED],
+        "out_of_order": clock[s.OUT_OF_ORDER],
+        "collisions": clock[s.COLLISIONS],
+        "timeouts": clock[s.N_TIMEOUTS],
+        "events": clock[s.N_EVENTS],
+        "packet_hops": clock[s.N_HOPS],
+        "peak_queue_bytes": link["peak"].max(),
+        "cpu_s": cpu,
+    }
+    return Result(
+        job.system.name,
+        "all_reduce",
+        "packet",
+        len(job.workers),
+        float(n_elements * job.system.element_bytes),
+        time_s,
+        float(end - starts.max()),
+        link["n_bytes"].astype(np.float64),
+        float(link["n_bytes"].sum()),
+        counters={k: float(v) for k, v in (counters | exact).items()},
+    )

@@ -1,0 +1,273 @@
+"""From jobs on a network to the tables that the packet kernels play."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from switch_model.operation_log import LOG_ROW
+from switch_model.slot_kernel import SLOT_ROW
+
+from . import packet_state as s
+from .aggregation_job import AggregationJob
+from .fabric import LONGEST, PS, Fabric, link_tables
+
+
+@dataclass(slots=True)
+class Draft:
+    """Rows that are being collected; numbers are places in the lists."""
+
+    route: list[int] = field(default_factory=list)
+    stream: list[tuple[int, ...]] = field(default_factory=list)
+    job: list[Any] = field(default_factory=list)
+    tensor: list[tuple[int, ...]] = field(default_factory=list)
+    worker: list[Any] = field(default_factory=list)
+    aggregator: list[Any] = field(default_factory=list)
+    server: list[Any] = field(default_factory=list)
+    entry_slots: list[Any] = field(default_factory=list)
+    units: list[tuple[int, int]] = field(default_factory=list)  # picoseconds per packet, and after it
+    pools: dict[int, int] = field(default_factory=dict)  # first slot of each switch's shared pool
+    n_entries: int = 0
+    n_slots: int = 0
+    n_order: int = 0
+    n_fragments: int = 0
+    n_registers: int = 0  # beyond those of the slots
+
+    def add_stream(self, links: Sequence[int], target: int, owner: int, child: int = 0) -> int:
+        """Add a stream of packets over these links, and return its number."""
+        self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child))
+        self.route += links
+        return len(self.stream) - 1
+
+
+def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, seed: int) -> s.Tables:
+    """Lay out all tables.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    jobs : sequence of AggregationJob
+        At least one; they share links, and the pools of switches whose slots are shared.
+    fabric : Fabric
+        Queues and losses.
+    seed : int
+        Of losses and marks.
+
+    Raises
+    ------
+    InputError
+        If there is no job or one does not fit.
+    """
+    if not jobs:
+        raise InputError("a run needs at least one job, got none")
+    link, buffer = link_tables(network, fabric)
+    reverse = _reverse(network)
+    draft = Draft()
+    for number, job in enumerate(jobs):
+        job.check(network)
+        _add_job(draft, number, job, reverse, len(link))
+    return _tables(draft, jobs, link, buffer, seed)
+
+
+def _reverse(network: Network) -> dict[int, int]:
+    """Link in the other direction of each link."""
+    ends = list(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+    first: dict[tuple[int, int], list[int]] = {}
+    for i, pair in enumerate(ends):
+        first.setdefault(pair, []).append(i)
+    return {i: other for (a, b), links in first.items() for i, other in zip(links, first.get((b, a), []), strict=False)}
+
+
+def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, int], n_links: int) -> None:
+    system, n = job.system, len(job.workers)
+    row = np.zeros((), s.JOB_ROW)
+    row["worker"], row["n_workers"], row["window"] = len(draft.worker), n, job.window
+    row["packets"], row["versions"], row["n_trees"] = system.packets_per_message, system.versions, system.n_trees
+    row["tensor"], row["n_tensors"] = len(draft.tensor), len(job.n_elements)
+    last = system.packets_per_message - 1
+    row["bytes_first"], row["bytes_last"] = system.packet_bytes(0), system.packet_bytes(last)
+    row["bytes_middle"], row["bytes_only"] = system.payload + system.header, system.packet_bytes(0)
+    row["segment"] = system.window_growth / system.packet_bytes(0)
+    row["max_window"], row["gain"] = min(system.window, system.max_window), system.gain
+    row["rto"] = 0 if system.lossless else round(system.rto * PS)
+    row["pool"], row["shared"], row["sliding"] = system.pool_size, system.shared, system.sliding
+    row["ecn"] = system.ecn_window
+    row["forgets"], row["restarts"] = "seen_check" in job.without, "continued_slots" in job.without
+    row["unclaimed"] = 1
+    draft.job.append(row)
+    _add_tensors(draft, job)
+    up = _add_trees(draft, number, job, reverse, n_links)
+    for i, node in enumerate(job.workers):
+        worker = np.zeros((), s.WORKER_ROW)
+        worker["job"], worker["node"], worker["number"], worker["up"] = number, node, i, up[i]
+        worker["entry"] = draft.n_entries + i * job.window
+        worker["tensor"], worker["head"], worker["tail"] = row["tensor"], -1, -1
+        worker["congestion_window"] = min(system.window, system.max_window)
+        worker["finished"] = -1
+        draft.worker.append(worker)
+    if system.shared:
+        draft.entry_slots.append(np.tile(job.shared_slots(number), n))
+    else:
+        draft.entry_slots.append(np.zeros(n * job.window, np.int32))
+    draft.n_entries += n * job.window
+
+
+def _add_tensors(draft: Draft, job: AggregationJob) -> None:
+    chunks, messages = job.chunks(), job.messages()
+    first_chunk = np.cumsum([0, *chunks])
+    first = np.cumsum([0, *messages])
+    if first[-1] > np.iinfo(np.int32).max:
+        raise InputError(f"{job.system.name}: {first[-1]} messages are more than 2^31 - 1; simulate a smaller tensor")
+    for i, count in enumerate(messages):
+        lead = int(count - -(-chunks[i] // job.system.packets_per_message))
+        draft.tensor.append((int(first[i]), int(first[i + 1]), lead, int(first_chunk[i]), int(first_chunk[i + 1])))
+
+
+def _add_trees(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, int], n_links: int) -> list[int]:
+    """Add aggregators, the server, and all streams between them; return each worker's first stream."""
+    system, n, base = job.system, len(job.workers), len(draft.worker)
+    tree_aggregators = [_add_aggregators(draft, number, job, i) for i in range(system.n_trees)]
+    up = [len(draft.stream) + i * system.n_trees for i in range(n)]
+    children: list[list[list[tuple[Any, int, int]]]] = [[[] for _ in tree.nodes] for tree in job.trees]
+    for i in range(n):
+        for k, tree in enumerate(job.trees):
+            leaf = tree.leaf[i]
+            child = len(children[k][leaf])
+            draft.add_stream(tree.worker_up[i], s.TO_AGGREGATOR, tree_aggregators[k] + leaf, child)
+            children[k][leaf].append((_back(tree.worker_up[i], reverse), s.TO_WORKER, base + i))
+    for k, tree in enumerate(job.trees):
+        first = tree_aggregators[k]
+        for a in range(1, len(tree.nodes)):
+            parent = tree.parent[a]
+            child = len(children[k][parent])
+            draft.aggregator[first + a]["up"] = draft.add_stream(tree.up[a], s.TO_AGGREGATOR, first + parent, child)
+            children[k][parent].append((_back(tree.up[a], reverse), s.TO_AGGREGATOR, first + a))
+        for a, below in enumerate(children[k]):
+            row = draft.aggregator[first + a]
+            row["down"], row["fan_in"] = len(draft.stream), len(below)
+            for links, target, owner in below:
+                draft.add_stream(links, target, owner)
+            row["down_end"] = len(draft.stream)
+            _add_unit(draft, row, first + a, job, n_links)
+        if system.server:
+            _add_server(draft, number, job, first, reverse)
+    return up
+
+
+def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> int:
+    tree, system = job.trees[k], job.system
+    first = len(draft.aggregator)
+    for a, node in enumerate(tree.nodes):
+        row = np.zeros((), s.AGGREGATOR_ROW)
+        row["job"], row["node"], row["up"], row["unit"] = number, node, -1, -1
+        everyone = 0
+        for i, leaf in enumerate(tree.leaf):
+            while leaf >= 0:
+                if leaf == a:
+                    everyone |= 1 << i
+                leaf = tree.parent[leaf]
+        row["everyone"] = everyone
+        if system.shared:
+            if node not in draft.pools:
+                draft.pools[node] = draft.n_slots
+                draft.n_slots += system.pool_size
+            row["slots"] = draft.pools[node]
+        else:
+            row["slots"] = draft.n_slots
+            draft.n_slots += system.versions * system.window
+            row["order"] = draft.n_order
+            draft.n_order += (tree.fan_in[a] if system.packets_per_message > 1 else 0) * job.window
+        draft.aggregator.append(row)
+    return first
+
+
+def _add_unit(draft: Draft, row: Any, number: int, job: AggregationJob, n_links: int) -> None:
+    """Give an aggregator a unit that takes its time: a link from the switch to itself."""
+    if not (job.system.segment_time or job.system.switch_latency):
+        return
+    unit = n_links + len(draft.units)
+    draft.units.append((round(job.system.segment_time * PS), round(job.system.switch_latency * PS)))
+    row["unit"] = draft.add_stream([unit], s.TO_UNIT, number)
+
+
+def _add_server(draft: Draft, number: int, job: AggregationJob, root: int, reverse: dict[int, int]) -> None:
+    row = np.zeros((), s.SERVER_ROW)
+    links = job.server_links
+    owner = len(draft.server)
+    draft.aggregator[root]["up"] = draft.add_stream(links, s.TO_SERVER, owner)
+    row["job"], row["down"] = number, draft.add_stream(_back(links, reverse), s.TO_AGGREGATOR, root)
+    row["fragments"], row["n_registers"] = draft.n_fragments, 2 * job.window
+    row["register"] = draft.n_registers
+    draft.n_fragments += int(job.messages().sum())
+    draft.n_registers += 2 * job.window
+    row["everyone"] = (1 << len(job.workers)) - 1
+    draft.server.append(row)
+
+
+def _back(links: Sequence[int], reverse: dict[int, int]) -> list[int]:
+    if any(link not in reverse for link in links):
+        raise InputError("an aggregation tree needs links in both directions")
+    return [reverse[link] for link in reversed(links)]
+
+
+def _tables(draft: Draft, jobs: Sequence[AggregationJob], link: Any, buffer: Any, seed: int) -> s.Tables:
+    unit = np.zeros(len(draft.units), s.LINK_ROW)
+    for field_ in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
+        unit[field_] = -1
+    unit["buffer"] = 1 << 61
+    for i, (busy, latency) in enumerate(draft.units):
+        unit["packet_time"][i], unit["latency"][i] = busy, latency
+    link = np.concatenate((link, unit))
+    n_links = len(link)
+    clock = np.zeros(s.CLOCK_LENGTH, np.int64)
+    clock[s.N_LINKS], clock[s.SEED], clock[s.NEXT_SAMPLE] = n_links, seed, s.NEVER
+    clock[s.N_UNFINISHED] = len(draft.worker)
+    clock[s.SHIFT] = _shift(link)
+    entry = np.zeros(draft.n_entries, s.ENTRY_ROW)
+    entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)
+    server = _rows(draft.server, s.SERVER_ROW)
+    server["register"] += draft.n_slots
+    fragment = np.zeros(max(1, draft.n_fragments), s.FRAGMENT_ROW)
+    fragment["slot"] = -1
+    n_events = 3 * n_links + len(draft.worker)
+    return s.Tables(
+        clock,
+        np.zeros(n_events, s.EVENT_ROW),
+        np.full(s.N_BUCKETS, -1, np.int32).repeat(2).view(s.BUCKET_ROW),
+        np.zeros(s.N_BUCKETS // 64, np.uint64),
+        np.zeros(n_events, np.int32),
+        link,
+        buffer,
+        np.zeros(0, s.PACKET_ROW),
+        np.array(draft.stream, np.int32).reshape(-1, 5).view(s.STREAM_ROW).ravel(),
+        np.array(draft.route, np.int32),
+        _rows(draft.job, s.JOB_ROW),
+        np.array(draft.tensor, s.TENSOR_ROW),
+        _rows(draft.worker, s.WORKER_ROW),
+        entry,
+        _rows(draft.aggregator, s.AGGREGATOR_ROW),
+        server,
+        fragment,
+        np.zeros(max(1, draft.n_slots), SLOT_ROW),
+        np.zeros(max(1, draft.n_order), np.int16),
+        np.zeros(0, LOG_ROW),
+        np.zeros(0, s.SAMPLE_ROW),
+        np.zeros(0, s.TAP_ROW),
+    )
+
+
+def _rows(rows: list[Any], dtype: np.dtype[Any]) -> Any:
+    return np.array(rows, dtype) if rows else np.zeros(0, dtype)
+
+
+def _shift(link: Any) -> int:
+    """Width of the wheel's buckets, a power of two picoseconds: the wheel spans two of the longest waits on links."""
+    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"])
+    span = min(max(2.0 * longest, 1.0), LONGEST * PS)
+    return max(0, int(np.ceil(np.log2(span / s.N_BUCKETS))))

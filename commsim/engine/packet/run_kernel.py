@@ -1,0 +1,112 @@
+"""The main loop: one event after the other, until all is done or a table is full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commsim.core.jit import uncounted
+
+from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
+from .link_kernel import arrive, leave, pause
+from .packet_state import (
+    CONTRIBUTION,
+    DONE,
+    FULL,
+    N_BUSY_SLOTS,
+    N_FREE,
+    N_LINKS,
+    N_LOG,
+    N_SAMPLES,
+    N_TAPPED,
+    N_UNFINISHED,
+    NEXT_SAMPLE,
+    NOW,
+    QUEUED,
+    SAMPLE_EVERY,
+    STUCK,
+    TO_AGGREGATOR,
+    TO_SERVER,
+    TO_UNIT,
+    TO_WORKER,
+)
+from .wheel_kernel import next_event, schedule
+from .worker_kernel import on_worker_result, on_worker_timer
+
+
+@uncounted
+def run(t: Any, margin: int) -> int:
+    """Play until everybody has finished.
+
+    Parameters
+    ----------
+    t : Tables
+        All state; a run that returned FULL goes on when a table has grown.
+    margin : int
+        Packets that one event may need at most; log records are at most 8.
+
+    Returns
+    -------
+    int
+        DONE, FULL, or STUCK when nothing is left that could happen.
+    """
+    clock = t.clock
+    n_links = clock[N_LINKS]
+    while clock[N_UNFINISHED] > 0:
+        if (
+            clock[N_FREE] < margin
+            or clock[N_LOG] + 8 > len(t.log)
+            or clock[N_TAPPED] == len(t.tap)
+            or clock[N_SAMPLES] == len(t.sample)
+        ):
+            return FULL
+        number = next_event(t)
+        if number < 0:
+            return STUCK
+        if clock[NOW] >= clock[NEXT_SAMPLE]:
+            _sample(t)
+        if number < n_links:
+            leave(t, number)
+        elif number < 2 * n_links:
+            p = arrive(t, number - n_links)
+            if p >= 0:
+                _deliver(t, p)
+        elif number < 3 * n_links:
+            pause(t, number - 2 * n_links)
+        else:
+            on_worker_timer(t, number - 3 * n_links)
+    return DONE
+
+
+@uncounted
+def start(t: Any, starts: Any) -> None:
+    """Set the time at which each worker begins, in picoseconds."""
+    for number in range(len(starts)):
+        t.worker[number]["timer_pending"] = True
+        schedule(t, 3 * t.clock[N_LINKS] + number, starts[number])
+
+
+@uncounted
+def _deliver(t: Any, p: int) -> None:
+    """Give a packet to whoever is at the end of its stream."""
+    target = t.stream[t.packet[p]["stream"]]["target"]
+    if target == TO_WORKER:
+        on_worker_result(t, p)
+    elif target == TO_AGGREGATOR:
+        if t.packet[p]["kind"] == CONTRIBUTION:
+            on_contribution(t, p)
+        else:
+            on_result(t, p)
+    elif target == TO_SERVER:
+        on_server(t, p)
+    elif target == TO_UNIT:
+        on_unit(t, p)
+
+
+@uncounted
+def _sample(t: Any) -> None:
+    row = t.sample[t.clock[N_SAMPLES]]
+    row["time"] = t.clock[NOW]
+    row["busy_slots"] = t.clock[N_BUSY_SLOTS]
+    row["queued"] = t.clock[QUEUED]
+    t.clock[N_SAMPLES] += 1
+    t.clock[NEXT_SAMPLE] = t.clock[NOW] + t.clock[SAMPLE_EVERY]

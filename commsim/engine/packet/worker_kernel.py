@@ -1,0 +1,250 @@
+"""Workers of an aggregation job: a window of messages, each repeated when its result stays away.
+
+Either each slot clocks itself (SwitchML: the result of message q on a slot lets message q + W follow), or messages
+go in order in a window that congestion may shrink (ATP, PANAMA).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.jit import uncounted
+from switch_model.operation_log import RECEIVE
+
+from .aggregator_kernel import chunk_of, note
+from .link_kernel import free_packet, send, take_packet
+from .packet_state import (
+    CONTRIBUTION,
+    DUPLICATES,
+    ECN_CAPABLE,
+    ECN_MARKED,
+    FIRST,
+    N_EVENTS,
+    N_LINKS,
+    N_TIMEOUTS,
+    N_UNFINISHED,
+    NOW,
+    OUT_OF_ORDER,
+    RESENT,
+    RETRANSMITTED,
+    VERSION,
+)
+from .wheel_kernel import schedule
+
+
+@uncounted
+def on_worker_timer(t: Any, number: int) -> None:
+    """Start a worker, or repeat the messages whose time is over."""
+    worker = t.worker[number]
+    worker["timer_pending"] = False
+    if not worker["started"]:
+        worker["started"] = True
+        t.clock[N_EVENTS] += 1
+        _begin_tensor(t, number)
+        return
+    expired = 0
+    while worker["head"] >= 0 and t.entry[worker["head"]]["deadline"] <= t.clock[NOW]:
+        entry = worker["head"]
+        _unlink(t, worker, entry)
+        _repeat(t, number, entry)
+        expired = 1
+    t.clock[N_EVENTS] += expired
+    t.clock[N_TIMEOUTS] += expired
+    _set_timer(t, number)
+
+
+@uncounted
+def on_worker_result(t: Any, p: int) -> None:
+    """Take a result: once, in order inside its message; then let the next message go."""
+    packet = t.packet[p]
+    number = t.stream[packet["stream"]]["owner"]
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    message, position, marked = packet["number"], packet["position"], packet["flags"] & ECN_MARKED != 0
+    place = worker["entry"] + _index(t, job, worker, message) % job["window"]
+    entry = t.entry[place]
+    if entry["message"] != message or entry["done"]:
+        t.clock[DUPLICATES] += 1
+        free_packet(t, p)
+        return
+    if position == 0:
+        entry["expected"] = 0
+    if position != entry["expected"]:
+        t.clock[OUT_OF_ORDER] += 1
+        entry["expected"] = -1
+        free_packet(t, p)
+        return
+    chunk = chunk_of(t, job, message, position)
+    if chunk >= 0:
+        note(t, RECEIVE, -1, number, chunk, packet["message"], -1)
+    if job["shared"] and packet["bits"]:
+        entry["slot"] = np.int32(packet["bits"] - np.uint64(1))
+    free_packet(t, p)
+    entry["expected"] += 1
+    worker["n_results"] += 1
+    worker["n_marked"] += marked
+    if entry["expected"] == job["packets"]:
+        entry["done"] = True
+        _unlink(t, worker, place)
+        worker["left"] -= 1
+        _go_on(t, number, message)
+
+
+@uncounted
+def _go_on(t: Any, number: int, message: int) -> None:
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    end = t.tensor[worker["tensor"]]["end"]
+    if worker["left"] == 0:
+        if worker["tensor"] + 1 < job["tensor"] + job["n_tensors"]:
+            worker["tensor"] += 1
+            _begin_tensor(t, number)
+        else:
+            worker["finished"] = t.clock[NOW]
+            t.clock[N_UNFINISHED] -= 1
+    elif job["sliding"]:
+        if job["ecn"] and message >= worker["limit"]:
+            _adjust_window(worker, job)
+        _slide(t, number)
+        first = worker["entry"] + _index(t, job, worker, worker["base"]) % job["window"]
+        if message > worker["base"] and not t.entry[first]["resent"] and job["rto"] > 0:
+            _unlink(t, worker, first)
+            _repeat(t, number, first)
+    elif message + job["window"] < end:
+        _send_message(t, number, message + job["window"])
+
+
+@uncounted
+def _slide(t: Any, number: int) -> None:
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    end = t.tensor[worker["tensor"]]["end"]
+    while worker["base"] < worker["next"]:
+        entry = t.entry[worker["entry"] + _index(t, job, worker, worker["base"]) % job["window"]]
+        if not entry["done"]:
+            break
+        worker["base"] += 1
+    window = min(job["window"], int(worker["congestion_window"]) // job["packets"]) if job["ecn"] else job["window"]
+    while worker["next"] < end and worker["next"] - worker["base"] < max(1, window):
+        _send_message(t, number, worker["next"])
+        worker["next"] += 1
+
+
+@uncounted
+def _adjust_window(worker: Any, job: Any) -> None:
+    """Shrink or widen the congestion window, once per window of results."""
+    share = worker["n_marked"] / worker["n_results"]
+    if job["gain"] == 1.0 and worker["n_marked"]:
+        share = 1.0
+    worker["marks"] += job["gain"] * (share - worker["marks"])
+    if worker["n_marked"]:
+        worker["congestion_window"] *= 1.0 - worker["marks"] / 2.0
+    else:
+        worker["congestion_window"] += job["segment"]
+    worker["congestion_window"] = min(max(worker["congestion_window"], 1.0), job["max_window"])
+    worker["n_marked"], worker["n_results"] = 0, 0
+    worker["limit"] = worker["next"]
+
+
+@uncounted
+def _begin_tensor(t: Any, number: int) -> None:
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    tensor = t.tensor[worker["tensor"]]
+    worker["left"] = tensor["end"] - tensor["first"]
+    worker["base"] = worker["next"] = tensor["first"]
+    if job["sliding"]:
+        worker["limit"] = max(worker["limit"], tensor["first"])
+        _slide(t, number)
+        return
+    for message in range(tensor["first"], min(tensor["end"], tensor["first"] + job["window"])):
+        _send_message(t, number, message)
+
+
+@uncounted
+def _index(t: Any, job: Any, worker: Any, message: int) -> int:
+    """Where the sequence of slots and versions stands: it goes on from tensor to tensor."""
+    return int(message - t.tensor[worker["tensor"]]["first"]) if job["restarts"] else message
+
+
+@uncounted
+def _send_message(t: Any, number: int, message: int) -> None:
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    place = worker["entry"] + _index(t, job, worker, message) % job["window"]
+    entry = t.entry[place]
+    entry["message"], entry["expected"] = message, 0
+    entry["resent"] = entry["done"] = False
+    _transmit(t, number, place, 0)
+
+
+@uncounted
+def _repeat(t: Any, number: int, place: int) -> None:
+    t.entry[place]["resent"] = True
+    t.worker[number]["n_resent"] += t.job[t.worker[number]["job"]]["packets"]
+    t.clock[RETRANSMITTED] += t.job[t.worker[number]["job"]]["packets"]
+    _transmit(t, number, place, RESENT)
+
+
+@uncounted
+def _transmit(t: Any, number: int, place: int, flags: int) -> None:
+    """Send the packets of the message in a window's entry, and set its time."""
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    entry = t.entry[place]
+    index = _index(t, job, worker, entry["message"])
+    n_packets = job["packets"]
+    slot = (index % job["window"]) * n_packets
+    version = VERSION if (index // job["window"]) & 1 else 0
+    for position in range(n_packets):
+        p = take_packet(t)
+        packet = t.packet[p]
+        packet["kind"] = CONTRIBUTION
+        packet["number"], packet["position"] = entry["message"], position
+        packet["slot"] = entry["slot"] if job["shared"] else (slot + position) | version
+        packet["message"], packet["worker"] = -1, number
+        packet["bits"] = np.uint64(1) << np.uint64(worker["number"])
+        packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
+        packet["size"] = _size(job, position)
+        send(t, p, worker["up"] + entry["message"] % job["n_trees"])
+    entry["deadline"] = t.clock[NOW] + job["rto"]
+    entry["after"], entry["before"] = -1, worker["tail"]
+    if worker["tail"] < 0:
+        worker["head"] = place
+    else:
+        t.entry[worker["tail"]]["after"] = place
+    worker["tail"] = place
+    _set_timer(t, number)
+
+
+@uncounted
+def _size(job: Any, position: int) -> int:
+    if job["packets"] == 1:
+        return int(job["bytes_only"])
+    if position == 0:
+        return int(job["bytes_first"])
+    return int(job["bytes_last"] if position == job["packets"] - 1 else job["bytes_middle"])
+
+
+@uncounted
+def _unlink(t: Any, worker: Any, place: int) -> None:
+    entry = t.entry[place]
+    if entry["before"] >= 0:
+        t.entry[entry["before"]]["after"] = entry["after"]
+    else:
+        worker["head"] = entry["after"]
+    if entry["after"] >= 0:
+        t.entry[entry["after"]]["before"] = entry["before"]
+    else:
+        worker["tail"] = entry["before"]
+
+
+@uncounted
+def _set_timer(t: Any, number: int) -> None:
+    worker = t.worker[number]
+    if worker["timer_pending"] or worker["head"] < 0 or t.job[worker["job"]]["rto"] == 0:
+        return
+    worker["timer_pending"] = True
+    schedule(t, 3 * t.clock[N_LINKS] + number, t.entry[worker["head"]]["deadline"])
