@@ -1,8 +1,9 @@
 """The log that ties timing to values: what the timing pass did to registers, in time order, one record per operation.
 
 `action` is OVERWRITE, ADD, READ of `slot_kernel` (a contribution that completes a slot has two bits: first it is
-added, then the slot is read), or RECEIVE. Values that go in are chunk `chunk` of worker `worker`, or, with `worker` -1, what an
-earlier READ made: message `in_message`. A READ makes message `out_message`, numbered from 0 in the order of the log.
+added, then the slot is read), or RECEIVE. Values that go in are chunk `chunk` of worker `worker`, or, with `worker`
+-1, what an earlier READ made: message `in_message`. A READ makes message `out_message`, numbered from 0 in the order
+of the log.
 RECEIVE: worker `worker` takes message `in_message` as the result of chunk `chunk`; the last one counts.
 """
 

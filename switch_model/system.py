@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from commsim.core.cost import Wire
 from commsim.core.errors import InputError
 
 ARITHMETICS = ("wrap", "saturate", "float")
@@ -135,6 +136,11 @@ class System:
     def message_bytes(self) -> int:
         """Bytes on the wire of a whole message."""
         return self.packets_per_message * (self.payload + self.header) + self.first_header + self.last_header
+
+    @property
+    def wire(self) -> Wire:
+        """Packets as the flow engine counts them: a message's headers are shared out among its packets."""
+        return Wire(self.payload, self.message_bytes / self.packets_per_message - self.payload)
 
     def line_rate(self, bandwidth: float) -> float:
         """Elements per second that a link of `bandwidth` bytes/s carries at most: B k / L_w."""

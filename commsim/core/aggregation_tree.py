@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,13 @@ class AggregationTree:
 
 
 def aggregation_tree(
-    network: Network, workers: tuple[int, ...], *, root: int | None = None, edges_only: bool = False, turn: int = 0
+    network: Network,
+    workers: tuple[int, ...],
+    *,
+    root: int | None = None,
+    edges_only: bool = False,
+    turn: int = 0,
+    where: NDArray[np.bool_] | None = None,
 ) -> AggregationTree:
     """Find the tree of shortest paths from a root switch to the workers; where paths join, a switch aggregates.
 
@@ -60,6 +66,8 @@ def aggregation_tree(
         Only the root and the first switch of each worker aggregate, as in ATP; else every switch where paths join.
     turn : int
         Which of several equally good roots, and of equally short paths: for several trees of one job.
+    where : bool[n_nodes], optional
+        Nodes that can aggregate; all switches unless given.
 
     Raises
     ------
@@ -68,27 +76,33 @@ def aggregation_tree(
     """
     if not workers or len(set(workers)) != len(workers):
         raise InputError(f"an aggregation tree needs at least one worker, all different, got {workers}")
+    where = network.kind == SWITCH if where is None else where
+    beside = _neighbours(network)
     if root is None:
-        root = _best_root(network, workers, turn)
+        root = _best_root(network, beside, workers, where, turn)
     elif not 0 <= root < network.n_nodes or network.kind[root] != SWITCH:
         raise InputError(f"{network.name}: the root of an aggregation tree is a switch, got node {root}")
-    above = _parents(network, root, turn)
+    above = _parents(network, beside, root, turn)
     paths = []
     for worker in workers:
         if worker not in above:
             raise InputError(f"{network.name}: no path from {network.nodes[root]} to {network.nodes[worker]}")
         paths.append(_path(above, worker, root))
-    joins = _joins(paths, root, edges_only)
+    joins = _joins(paths, root, edges_only, where)
     return _tree(network, joins, paths)
 
 
-def _best_root(network: Network, workers: tuple[int, ...], turn: int) -> int:
-    """Return a switch with the smallest sum of distances among those nearest to the farthest worker."""
-    distances = np.stack([_distances(network, w) for w in workers])
-    far = np.where(network.kind == SWITCH, distances.max(axis=0), np.inf)
+def _best_root(
+    network: Network, beside: list[list[int]], workers: tuple[int, ...], where: NDArray[np.bool_], turn: int
+) -> int:
+    """Return a node of `where` with the smallest sum of distances among those nearest to the farthest worker."""
+    alike = Counter(tuple(beside[w]) for w in workers)  # workers with the same neighbours are as far from any switch
+    first = {tuple(beside[w]): w for w in workers}
+    distances = np.stack([_distances(network, beside, first[key]) for key in alike])
+    far = np.where(where, distances.max(axis=0), np.inf)
     if not np.isfinite(far.min()):
-        raise InputError(f"{network.name}: no switch reaches all workers")
-    total = np.where(far == far.min(), distances.sum(axis=0), np.inf)
+        raise InputError(f"{network.name}: no switch that can aggregate reaches all workers")
+    total = np.where(far == far.min(), np.array(list(alike.values()), np.float64) @ distances, np.inf)
     best = np.flatnonzero(total == total.min())
     return int(best[turn % len(best)])
 
@@ -103,10 +117,10 @@ def _neighbours(network: Network) -> list[list[int]]:
     return beside
 
 
-def _distances(network: Network, start: int) -> NDArray[np.float64]:
+def _distances(network: Network, beside: list[list[int]], start: int) -> NDArray[np.float64]:
     distance = np.full(network.n_nodes, np.inf)
     distance[start] = 0
-    beside, queue = _neighbours(network), deque([start])
+    queue = deque([start])
     while queue:
         node = queue.popleft()
         if node != start and not network.forwards[node]:
@@ -118,9 +132,9 @@ def _distances(network: Network, start: int) -> NDArray[np.float64]:
     return distance
 
 
-def _parents(network: Network, root: int, turn: int) -> dict[int, int]:
+def _parents(network: Network, beside: list[list[int]], root: int, turn: int) -> dict[int, int]:
     """Next node towards the root, by breadth-first search; `turn` rotates the choice among equals."""
-    distance, beside = _distances(network, root), _neighbours(network)
+    distance = _distances(network, beside, root)
     above = {}
     for node in range(network.n_nodes):
         if node == root or distance[node] == np.inf:
@@ -137,16 +151,16 @@ def _path(above: dict[int, int], node: int, root: int) -> list[int]:
     return path
 
 
-def _joins(paths: list[list[int]], root: int, edges_only: bool) -> list[int]:
+def _joins(paths: list[list[int]], root: int, edges_only: bool, where: NDArray[np.bool_]) -> list[int]:
     """Return the aggregators, the root first and parents before children."""
     if edges_only:
-        chosen = {path[1] for path in paths}
+        chosen = {next((node for node in path[1:] if where[node]), root) for path in paths}
     else:
         below: dict[int, set[int]] = {}
         for path in paths:
             for child, node in itertools.pairwise(path):
                 below.setdefault(node, set()).add(child)
-        chosen = {node for node, children in below.items() if len(children) > 1}
+        chosen = {node for node, children in below.items() if len(children) > 1 and where[node]}
     depth = {node: len(path) - i for path in paths for i, node in enumerate(path)}
     return [root, *sorted(chosen - {root}, key=lambda n: (depth[n], n))]
 

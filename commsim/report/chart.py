@@ -1,0 +1,148 @@
+"""Line charts: a few series over one axis, made of the same shapes as the other pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .palette import FAINT, INK
+from .picture import Disc, Label, Line, Picture, Point, Rectangle, Shape, text_width
+
+# Okabe and Ito's colours in the order in which neighbours differ most
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+WIDTH, HEIGHT = 640.0, 400.0
+LEFT, RIGHT, TOP, BOTTOM = 86.0, 18.0, 40.0, 52.0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one line, in the order of x; a dashed one without marks is a bound."""
+
+    name: str
+    points: tuple[Point, ...]
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis shows, and whether equal factors take equal lengths."""
+
+    label: str
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool
+
+    def at(self, value: float) -> float:
+        low, high, value = (
+            (math.log10(v) for v in (self.low, self.high, value)) if self.logarithmic else (self.low, self.high, value)
+        )
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        if self.logarithmic:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            decades = [10.0**e for e in range(first, last + 1)]
+            fine = [d * f for d in decades for f in (1, 2, 5)] if last - first < 3 else decades
+            return [t for t in fine if self.low * 0.999 <= t <= self.high * 1.001]
+        step = 10.0 ** math.floor(math.log10((self.high - self.low) / 4))
+        step *= next(f for f in (1, 2, 5, 10) if (self.high - self.low) / (step * f) <= 6)
+        first = math.ceil(self.low / step - 1e-9)
+        return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Picture:
+    """Draw lines with marks, a grid, and a legend.
+
+    Parameters
+    ----------
+    title : str
+        Above the chart.
+    x, y : Axis
+        A logarithmic axis leaves out points that are not positive; a linear one of y begins at 0.
+    series : sequence of Series
+        At least one with a point.
+
+    Raises
+    ------
+    ValueError
+        If there is no point to draw.
+    """
+    shown = [Series(s.name, tuple(p for p in s.points if _drawable(p, x, y)), s.dashed) for s in series]
+    xs = [p[0] for s in shown for p in s.points]
+    ys = [p[1] for s in shown for p in s.points]
+    if not xs:
+        raise ValueError("a chart needs at least one point")
+    across = _scale(xs, LEFT, WIDTH - RIGHT, x.logarithmic, False)
+    upwards = _scale(ys, HEIGHT - BOTTOM, TOP, y.logarithmic, True)
+    shapes: list[Shape] = [Rectangle(0, 0, WIDTH, HEIGHT, "#ffffff")]
+    shapes += _frame(title, x, y, across, upwards)
+    for i, one in enumerate(shown):
+        shapes += _line(one, COLOURS[i % len(COLOURS)], across, upwards)
+    return Picture(WIDTH, HEIGHT, title, (*shapes, *_legend(shown)))
+
+
+def _drawable(point: Point, x: Axis, y: Axis) -> bool:
+    positive = (not x.logarithmic or point[0] > 0) and (not y.logarithmic or point[1] > 0)
+    return positive and all(math.isfinite(v) for v in point)
+
+
+def _scale(values: list[float], start: float, end: float, logarithmic: bool, from_zero: bool) -> _Scale:
+    low, high = min(values), max(values)
+    if logarithmic:
+        low, high = (low / 1.1, high * 1.1) if low == high else (low, high)
+    else:
+        low = min(low, 0.0) if from_zero else low
+        high = high if high > low else low + (abs(low) or 1.0)
+        high += 0.05 * (high - low) * from_zero
+    return _Scale(low, high, start, end, logarithmic)
+
+
+def _frame(title: str, x: Axis, y: Axis, across: _Scale, upwards: _Scale) -> list[Shape]:
+    shapes: list[Shape] = [Label(WIDTH / 2, 20, title, 13.0, bold=True)]
+    for value in across.ticks():
+        at = across.at(value)
+        shapes.append(Line(((at, TOP), (at, HEIGHT - BOTTOM)), "#e6e6e6", 1.0))
+        shapes.append(Label(at, HEIGHT - BOTTOM + 14, f"{value:g}", 10.0, FAINT))
+    for value in upwards.ticks():
+        at = upwards.at(value)
+        shapes.append(Line(((LEFT, at), (WIDTH - RIGHT, at)), "#e6e6e6", 1.0))
+        shapes.append(Label(LEFT - 6, at, f"{value:g}", 10.0, FAINT, "end"))
+    corner = ((LEFT, TOP), (LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM))
+    shapes.append(Line(corner, INK, 1.0))
+    shapes.append(Label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, x.label))
+    return [*shapes, Label(8, TOP - 12, y.label, anchor="start")]
+
+
+def _line(series: Series, colour: str, across: _Scale, upwards: _Scale) -> list[Shape]:
+    points = [(across.at(px), upwards.at(py)) for px, py in series.points]
+    shapes: list[Shape] = []
+    if len(points) > 1:
+        shapes.append(Line(tuple(points), colour, 1.6, series.dashed, series.name))
+    if not series.dashed and len(points) <= 200:
+        for (px, py), at in zip(series.points, points, strict=True):
+            shapes.append(Disc(*at, 3.0, colour, colour, f"{series.name}: {px:g}, {py:g}"))
+    return shapes
+
+
+def _legend(series: Sequence[Series]) -> list[Shape]:
+    shapes: list[Shape] = []
+    named = [s for s in series if s.name and s.points]
+    if len(named) < 2:
+        return []
+    width = 34 + max(text_width(s.name, 10.0) for s in named)
+    left, top = WIDTH - RIGHT - width - 4, HEIGHT - BOTTOM - 16 * len(named) - 8
+    shapes.append(Rectangle(left, top, width, 16.0 * len(named) + 6, "#ffffff", "#d0d0d0"))
+    for i, one in enumerate(series):
+        if one in named:
+            y = top + 11 + 16 * named.index(one)
+            shapes.append(Line(((left + 6, y), (left + 24, y)), COLOURS[i % len(COLOURS)], 1.8, one.dashed))
+            shapes.append(Label(left + 28, y, one.name, 10.0, INK, "start"))
+    return shapes

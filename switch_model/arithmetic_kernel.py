@@ -1,0 +1,108 @@
+"""What registers do with values: integers that wrap around or saturate, and floats.
+
+Compiled, integers wrap silently. Uncompiled, NumPy warns when they do; callers say that they mean it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.jit import uncounted
+
+INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
+
+
+@uncounted
+def overwrite(register: Any, values: Any) -> None:
+    """Let a register hold a packet's values; what a short packet lacks becomes zero.
+
+    Parameters
+    ----------
+    register : int32[k] or float32[k]
+        Changed in place.
+    values : same type, [at most k]
+    """
+    n = len(values)
+    for i in range(n):
+        register[i] = values[i]
+    for i in range(n, len(register)):
+        register[i] = 0
+
+
+@uncounted
+def add(register: Any, values: Any) -> None:
+    """Add values: int32 wraps around as a switch's adder does, float32 rounds each sum.
+
+    Parameters
+    ----------
+    register : int32[k] or float32[k]
+        Changed in place.
+    values : same type, [at most k]
+    """
+    for i in range(len(values)):
+        register[i] += values[i]
+
+
+@uncounted
+def add_saturating(register: Any, values: Any) -> None:
+    """Add values; a sum that does not fit becomes the nearest int32, as in ATP's registers.
+
+    Parameters
+    ----------
+    register : int32[k]
+        Changed in place.
+    values : int32[at most k]
+    """
+    for i in range(len(values)):
+        total = np.int64(register[i]) + np.int64(values[i])
+        register[i] = min(max(total, INT32_MIN), INT32_MAX)
+
+
+@uncounted
+def round_to_bfloat16(bits: Any) -> None:
+    """Round float32 to the nearest bfloat16, ties to even, which keeps the upper half of the bits.
+
+    Parameters
+    ----------
+    bits : uint32[k]
+        The float32 values' bits; changed in place. NaN stays NaN.
+    """
+    for i in range(len(bits)):
+        word = bits[i]
+        if word & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000):
+            bits[i] = (word | np.uint32(0x00400000)) & np.uint32(0xFFFF0000)
+        else:
+            odd = (word >> np.uint32(16)) & np.uint32(1)
+            bits[i] = (word + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
+
+
+@uncounted
+def add_blocks(total: Any, values: Any, starts: Any, length: int) -> None:
+    """Add one block of every worker to `total`, four workers at a time, in the order of the workers.
+
+    Parameters
+    ----------
+    total : int32[k], int64[k] or float64[k]
+        Changed in place; its type decides how exact the sum is.
+    values : int32[n] or float32[n]
+        Where the blocks are.
+    starts : int64[n_workers]
+        First element of each worker's block.
+    length : int
+        Elements of the block.
+    """
+    w = 0
+    while w + 4 <= len(starts):
+        a, b = values[starts[w] : starts[w] + length], values[starts[w + 1] : starts[w + 1] + length]
+        c, d = values[starts[w + 2] : starts[w + 2] + length], values[starts[w + 3] : starts[w + 3] + length]
+        for i in range(length):
+            total[i] = total[i] + a[i] + b[i] + c[i] + d[i]
+        w += 4
+    while w < len(starts):
+        a = values[starts[w] : starts[w] + length]
+        for i in range(length):
+            total[i] += a[i]
+        w += 1

@@ -1,0 +1,229 @@
+"""Carry out a log of operations on registers, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.jit import kernel, uncounted
+from switch_model.arithmetic_kernel import add, add_blocks, add_saturating, overwrite, round_to_bfloat16
+from switch_model.operation_log import RECEIVE
+from switch_model.replay import ACTION, CHUNK, REGISTER, REMADE, SOURCE, UNMADE
+from switch_model.slot_kernel import ADD, OVERWRITE, READ
+
+TAKE = OVERWRITE | ADD
+
+
+@kernel
+def scan_log(log: Any, workers: Any, n_registers: int, n_messages: int, readers: Any) -> tuple[int, int, int, int]:
+    """Check every row, and count who reads each message.
+
+    Parameters
+    ----------
+    log : LOG_ROW[n]
+        What happened.
+    workers : WORKER_ROW[n_workers]
+        Who has which chunks.
+    n_registers, n_messages : int
+        Of the whole run.
+    readers : int32[n_messages]
+        Receives how often each message is added or received; zeros before.
+
+    Returns
+    -------
+    row, reason : int
+        The first row that makes no sense and why, or -1 and 0.
+    held : int
+        Messages that wait for a reader at once, at most.
+    depth : int
+        Messages on the longest way from a worker's values to a message.
+    """
+    made = np.zeros(n_messages, np.bool_)
+    for i in range(len(log)):
+        reason = _fault(log[i], workers, n_registers, n_messages, made)
+        if reason:
+            return i, reason, 0, 0
+        if log[i]["action"] & READ:
+            made[log[i]["out_message"]] = True
+        if log[i]["in_message"] >= 0:
+            readers[log[i]["in_message"]] += 1
+    left = readers.copy()
+    depth_of, depth_in = np.zeros(n_messages, np.int32), np.zeros(n_registers, np.int32)
+    held, peak, depth = 0, 0, 0
+    for i in range(len(log)):
+        row = log[i]
+        source, at = row["in_message"], row["register"]
+        if row["action"] & TAKE:
+            below = depth_of[source] if source >= 0 else 0
+            depth_in[at] = below if row["action"] & OVERWRITE else max(depth_in[at], below)
+        if source >= 0:
+            left[source] -= 1
+            held -= left[source] == 0
+        if row["action"] & READ:
+            depth_of[row["out_message"]] = depth_in[at] + 1
+            depth = max(depth, depth_in[at] + 1)
+            held += left[row["out_message"]] > 0
+            peak = max(peak, held)
+    return -1, 0, peak, depth
+
+
+@uncounted
+def replay_log(
+    log: Any, values: Any, workers: Any, bounds: Any, saturating: bool, half: bool, slack: float, registers: Any,
+    buffers: Any, bits: Any, place: Any, readers: Any, compared: Any, expected: Any, starts: Any, receipts: Any,
+    free: Any,
+) -> int:  # fmt: skip
+    """Carry out a log that :func:`scan_log` found sound.
+
+    Parameters
+    ----------
+    log : LOG_ROW[n]
+        What happened.
+    values : int32[m] or float32[m]
+        The workers' tensors.
+    workers : WORKER_ROW[n_workers]
+        Where they are.
+    bounds : int64[...]
+        Bounds of the chunks of all jobs, one after the other.
+    saturating, half : bool
+        Whether sums saturate; whether messages are rounded to bfloat16.
+    slack : float
+        Largest error of an element over the sum of magnitudes.
+    registers : int32[n_registers, k] or float32[n_registers, k]
+        Changed in place.
+    buffers, bits : same type[held, k], uint32[held, k]
+        Messages that wait for a reader, and the same memory as bits.
+    place : int32[n_messages]
+        Buffer of each message.
+    readers : int32[n_messages]
+        Counted down.
+    compared : int64[held, 2]
+        The chunk's place in `bounds` that the buffer was last compared with, and how many elements differed.
+    expected : int32[k], int64[k] or float64[k]
+        Work space, of the type of exact sums.
+    starts : int64[n_workers]
+        Work space.
+    receipts : int16[sum of n_chunks over workers]
+        Receives how many elements were wrong, for each chunk that a worker received.
+    free : int64[held]
+        Numbers of the free buffers: all of them at first, in any order.
+
+    Returns
+    -------
+    int
+        Elements contributed.
+    """
+    n_free = len(free)
+    added = 0
+    for i in range(len(log)):
+        row = log[i]
+        action, source = row["action"], row["in_message"]
+        if action & TAKE:
+            register = registers[row["register"]]
+            if source >= 0:
+                block = buffers[place[source]]
+            else:
+                worker = workers[row["worker"]]
+                at = worker["bounds"] + row["chunk"]
+                begin = worker["base"] + (worker["offset"] + bounds[at]) % worker["span"]
+                block = values[begin : begin + bounds[at + 1] - bounds[at]]
+            if action & OVERWRITE:
+                overwrite(register, block)
+            elif saturating:
+                add_saturating(register, block)
+            else:
+                add(register, block)
+            added += len(block)
+        elif action & RECEIVE:
+            worker, buffer = workers[row["worker"]], place[source]
+            at = worker["bounds"] + row["chunk"]
+            if compared[buffer, 0] != at:
+                compared[buffer, 0] = at
+                compared[buffer, 1] = _compare(
+                    buffers[buffer],
+                    values,
+                    workers,
+                    bounds,
+                    worker["first"],
+                    worker["end"],
+                    at,
+                    expected,
+                    starts[: worker["end"] - worker["first"]],
+                    slack,
+                )
+            receipts[worker["receipts"] + row["chunk"]] = compared[buffer, 1]
+        if source >= 0:
+            readers[source] -= 1
+            if readers[source] == 0:
+                free[n_free] = place[source]
+                n_free += 1
+        if action & READ and readers[row["out_message"]] > 0:
+            n_free -= 1
+            buffer = free[n_free]
+            place[row["out_message"]] = buffer
+            compared[buffer, 0] = -1
+            overwrite(buffers[buffer], registers[row["register"]])
+            if half:
+                round_to_bfloat16(bits[buffer])
+    return added
+
+
+@uncounted
+def _compare(
+    message: Any,
+    values: Any,
+    workers: Any,
+    bounds: Any,
+    first: int,
+    end: int,
+    at: int,
+    expected: Any,
+    starts: Any,
+    slack: float,
+) -> int:
+    """Count elements of a message that differ from the sum of a chunk over workers first..end-1."""
+    length = bounds[at + 1] - bounds[at]
+    for w in range(end - first):
+        worker = workers[first + w]
+        starts[w] = worker["base"] + (worker["offset"] + bounds[at]) % worker["span"]
+    expected[:length] = 0
+    add_blocks(expected, values, starts, length)
+    wrong = 0
+    if slack == 0:
+        for i in range(length):
+            wrong += message[i] != expected[i]
+        return wrong
+    for i in range(length):
+        magnitude = 0.0
+        for w in range(end - first):
+            magnitude += abs(values[starts[w] + i])
+        wrong += not abs(message[i] - expected[i]) <= slack * magnitude  # a NaN is wrong too
+    return wrong
+
+
+@kernel
+def _fault(row: Any, workers: Any, n_registers: int, n_messages: int, made: Any) -> int:
+    """Say why a row makes no sense, or 0."""
+    action, source, worker, chunk = row["action"], row["in_message"], row["worker"], row["chunk"]
+    takes = action & TAKE
+    if action != RECEIVE and (action <= 0 or action > (TAKE | READ) or takes == TAKE):
+        return ACTION
+    if action != RECEIVE and not 0 <= row["register"] < n_registers:
+        return REGISTER
+    if (takes and (worker >= 0) == (source >= 0)) or (action == RECEIVE and (worker < 0 or source < 0)):
+        return SOURCE
+    if action == READ and source >= 0:
+        return SOURCE
+    if worker >= 0 and action != READ:
+        if worker >= len(workers):
+            return CHUNK
+        if not 0 <= chunk < workers[worker]["n_chunks"]:
+            return CHUNK
+    if source >= 0 and (source >= n_messages or not made[source]):
+        return UNMADE
+    if action != RECEIVE and action & READ:
+        out = row["out_message"]
+        if not 0 <= out < n_messages or made[out]:
+            return REMADE
+    return 0

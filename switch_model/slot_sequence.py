@@ -1,0 +1,72 @@
+"""Which slot, and which of its versions, a chunk uses: one sequence that never restarts.
+
+References
+----------
+p4lang/p4app-switchML, the DPDK worker: slots continue where the tensor before stopped. A sequence that restarts meets
+`seen` bits of the tensor before, and fresh packets look like repeated ones.
+"""
+
+from __future__ import annotations
+
+from commsim.core.errors import InputError
+
+
+def slot_and_version(chunk: int, shift: int, n_slots: int) -> tuple[int, int]:
+    """Slot and version of a chunk.
+
+    Parameters
+    ----------
+    chunk : int
+        Of the tensor, from 0; of a worker's thread, if its slots are divided among threads. Packets that carry
+        exponents only count as chunks.
+    shift : int
+        Where the sequence stands at the tensor's first chunk.
+    n_slots : int
+        Slots of the sequence, s: a chunk follows, on its slot, the one s before it.
+
+    Returns
+    -------
+    slot, version : int
+        0..s-1, and 0 or 1.
+    """
+    place = (chunk + shift) % (2 * n_slots)
+    return place % n_slots, place // n_slots
+
+
+def next_shift(shift: int, n_packets: int, n_slots: int) -> int:
+    """Where the sequence stands after a tensor of `n_packets` packets."""
+    return (shift + n_packets) % (2 * n_slots)
+
+
+def packets_needed(n_elements: int, elements: int, window: int, floats: bool) -> int:
+    """Packets that a worker sends for one tensor, if none is lost.
+
+    Floats need one window more: each packet carries the exponent of the block one window later, so the first window
+    carries exponents only.
+
+    Parameters
+    ----------
+    n_elements : int
+        Of the tensor, at least 1.
+    elements : int
+        Per packet, k.
+    window : int
+        Packets outstanding, s.
+    floats : bool
+        Whether blocks need exponents.
+
+    Returns
+    -------
+    int
+        P = ceil(n / k), or P + min(s, P).
+
+    Raises
+    ------
+    InputError
+        If a number is less than 1.
+    """
+    if min(n_elements, elements, window) < 1:
+        raise InputError(f"a tensor, a packet and a window have at least 1 element each, "
+                         f"got {n_elements}, {elements} and {window}")  # fmt: skip
+    packets = -(-n_elements // elements)
+    return packets + min(window, packets) if floats else packets

@@ -1,0 +1,58 @@
+"""ATP: slots that all jobs share, a parameter server for what found none, and a window that shrinks on marks."""
+
+from __future__ import annotations
+
+from switch_model.system import System
+from switch_model.systems import system
+
+# Frame of 308: Ethernet 14, IPv4 20, bitmap 4, workers 1, flags 1, job 2, sequence 2, two slots 4, 62 values 248,
+# key 8, tensor length 4. Then frame check sequence 4, preamble and gap 20.
+HEADER = 308 - 4 * 62 + 24
+
+
+@system
+def atp(elements_per_packet: int = 62, pool_size: int = 20_000, window: int = 100, rto: float = 200e-6) -> System:
+    """Fragments claim hashed slots first come, first served; whoever finds one taken is summed at the server.
+
+    Registers saturate, and floats become integers by a fixed factor of a million. A packet takes a pair of slots, half
+    of its values each, so slots are counted in pairs.
+
+    Parameters
+    ----------
+    elements_per_packet : int
+        k; the hardware takes 62.
+    pool_size : int
+        Pairs of slots of a switch, for all jobs together.
+    window : int
+        Packets that a worker may have outstanding at first, and at most; marks halve the window, and every window
+        without them adds 1500 bytes, up to 100 packets.
+    rto : float, s
+        Silence after which a worker repeats.
+
+    Returns
+    -------
+    System
+
+    References
+    ----------
+    Lao et al., "ATP: in-network aggregation for multi-tenant learning", NSDI 2021; sizes, pool and times from its
+    public code (in-ATP/ATP).
+    """
+    return System(
+        "atp",
+        elements_per_packet,
+        header=HEADER,
+        pool_size=pool_size,
+        window=window,
+        versions=1,
+        shared=True,
+        sliding=True,
+        ecn_window=True,
+        gain=1.0,
+        window_growth=1500.0,
+        max_window=100,
+        rto=rto,
+        arithmetic="saturate",
+        quantizer="fixed",
+        server=True,
+    )

@@ -1,0 +1,112 @@
+"""The systems' facts against published numbers, and what is refused."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from commsim.core.errors import InputError
+from switch_model.system import System
+from switch_model.systems import SYSTEMS
+from switch_model.systems.sharp import MODES
+
+pytestmark = pytest.mark.nojit
+GBPS = 1e9 / 8
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_every_system_can_be_built_and_says_what_it_is(name: str) -> None:
+    entry = SYSTEMS[name]
+    system = entry.build()
+    assert isinstance(system, System)
+    assert system.name.startswith(name)
+    document = inspect.getdoc(entry.build) or ""
+    assert all(section in document for section in ("Parameters", "Returns", "References"))
+    assert all(f"{parameter} :" in document for parameter in entry.parameters)
+    assert system.max_workers >= 2
+
+
+@pytest.mark.parametrize(
+    ("system", "bandwidth", "million"),
+    [
+        (("switchml_udp", {"elements_per_packet": 64}), 10, 241.0),
+        (("switchml_udp", {"elements_per_packet": 64}), 100, 2409.6),
+        (("switchml_udp", {}), 10, 290.9),
+        (("switchml_udp", {}), 100, 2909.1),
+        (("switchml_rdma", {"packets_per_message": 1}), 100, 2841.9),
+        (("switchml_rdma", {}), 100, 2880.3),
+        (("switchml_rdma", {"packets_per_message": 16}), 100, 2890.0),
+        (("switchml_rdma", {"elements_per_packet": 64}), 100, 2332.4),
+        (("atp", {}), 100, 2334.3),
+        (("atp", {}), 10, 233.4),
+    ],
+)
+def test_line_rates_are_those_of_the_reference(
+    system: tuple[str, dict[str, int]], bandwidth: int, million: float
+) -> None:
+    name, parameters = system
+    rate = SYSTEMS[name].build(**parameters).line_rate(bandwidth * GBPS)
+    assert rate / 1e6 == pytest.approx(million, abs=0.05)
+
+
+def test_a_packet_of_atp_is_308_bytes_and_24_between_frames() -> None:
+    atp = SYSTEMS["atp"].build()
+    assert (atp.elements, atp.packet_bytes(0) - 24) == (62, 308)
+    assert (atp.shared, atp.server, atp.ecn_window, atp.pool_size) == (True, True, True, 20_000)
+    assert (atp.arithmetic, atp.quantizer) == ("saturate", "fixed")
+
+
+def sharp_time(n_bytes: int, bandwidth: float = 100 * GBPS, link_latency: float = 0.1e-6) -> float:
+    """On two levels of switches: the first segment passes every unit, the others queue behind it at one."""
+    system = SYSTEMS["sharp"].build()
+    n_segments = -(-n_bytes // system.payload)
+    links = 4 * (link_latency + (min(n_bytes, system.payload) + system.header) / bandwidth)
+    return system.host_latency + links + 2 * system.segment_time + (n_segments - 1) * system.segment_time
+
+
+@pytest.mark.parametrize(("n_bytes", "microseconds"), [(8, 2.83), (4096, 14.48)])
+def test_the_constants_of_sharp_give_the_two_points_that_they_were_fitted_to(n_bytes: int, microseconds: float) -> None:
+    assert sharp_time(n_bytes) * 1e6 == pytest.approx(microseconds, rel=0.01)
+
+
+def test_sharp_streams_at_the_published_share_of_the_links_and_has_no_other_mode() -> None:
+    stream, small = (SYSTEMS["sharp"].build(mode=mode) for mode in reversed(MODES))
+    assert stream.line_rate(1.0) * stream.element_bytes == pytest.approx(0.95, abs=0.001)
+    assert (stream.segment_time, small.payload) == (0.0, 256)
+    with pytest.raises(InputError, match="low_latency and streaming, got 'fast'"):
+        SYSTEMS["sharp"].build(mode="fast")
+
+
+@pytest.mark.parametrize("name", ["sharp", "nvls"])
+def test_lossless_systems_add_floats_of_four_or_two_bytes(name: str) -> None:
+    four, two = SYSTEMS[name].build(), SYSTEMS[name].build(element_bytes=2)
+    assert four.lossless
+    assert four.arithmetic == "float"
+    assert (two.elements, two.payload) == (2 * four.elements, four.payload)
+    with pytest.raises(InputError, match="2 or 4 bytes, got 8"):
+        SYSTEMS[name].build(element_bytes=8)
+
+
+def test_panama_spreads_a_job_over_several_trees_and_heeds_marks() -> None:
+    panama = SYSTEMS["panama"].build()
+    assert panama.n_trees > 1
+    assert (panama.ecn_window, panama.shared, panama.server, panama.arithmetic) == (True, False, False, "float")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"elements": 0}, "elements must be at least 1"),
+        ({"packets_per_message": 3}, "power of two"),
+        ({"versions": 3}, "1 or 2 versions"),
+        ({"window": 9, "pool_size": 8}, "needs as many slots"),
+        ({"window": 6, "pool_size": 8, "packets_per_message": 4}, "whole messages"),
+        ({"rto": 0.0}, "rto > 0"),
+        ({"arithmetic": "decimal"}, "unknown arithmetic"),
+        ({"quantizer": "some"}, "unknown quantizer"),
+    ],
+)
+def test_facts_that_contradict_each_other_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        System(**({"name": "odd", "elements": 4, "pool_size": 8, "window": 8} | change))  # type: ignore[arg-type]
