@@ -51,4 +51,5 @@ def _error(name: str, n_ranks: int) -> float:
 
 
 def _network(n_ranks: int) -> Network:
-    return with_costs(star(max(2, n_ranks)), overhead=1.5e-6, gamma=2e-11)
+    """Star with a host more than ranks, which a server may take."""
+    return with_costs(star(n_ranks + 1), overhead=1.5e-6, gamma=2e-11)

@@ -79,8 +79,7 @@ def collective_rows() -> list[list[str]]:
         parameters = [key for key in entry.parameters if key != "n_ranks"]
         given = f"<br>{', '.join(parameters)}" if parameters else ""
         time = "equal to 1e-9" if entry.facts["cost"] else "between bounds" if entry.facts["bounds"] else "-"
-        real = "-" if entry.build(4).n_helpers else "MPI"
-        rows.append([_operation(name), f"`{name}`{given}", what, f"`{cost}`" if cost else "-", "exact", time, real])
+        rows.append([_operation(name), f"`{name}`{given}", what, f"`{cost}`" if cost else "-", "exact", time, "MPI"])
     return rows
 
 

@@ -14,7 +14,9 @@ from typing import Any, ParamSpec
 from commsim.core.errors import InputError
 from commsim.core.registry import Registry
 from commsim.core.schedule import Schedule
+from commsim.core.sparse.form import SparseForm
 from commsim.core.spec import check_arguments
+from commsim.core.switch_seats import SwitchTree
 
 P = ParamSpec("P")
 COLLECTIVES: Registry[Schedule] = Registry("collective", __name__)
@@ -27,6 +29,8 @@ def collective(
     *,
     cost: Callable[..., float] | None = None,
     bounds: Callable[..., tuple[float, float]] | None = None,
+    helpers: SwitchTree | None = None,
+    sparse: SparseForm | None = None,
 ) -> Callable[[Callable[P, Schedule]], Callable[P, Schedule]]:
     """Register a collective under its own name.
 
@@ -38,6 +42,10 @@ def collective(
         ``cost(n_ranks, size, link, **parameters)``: the docstring's closed form, in seconds, alone on a star.
     bounds : callable, optional
         The same for a lower and an upper bound, where there is no closed form.
+    helpers : SwitchTree, optional
+        Where its helpers want to sit, when it has some; on the network's next free hosts unless given.
+    sparse : SparseForm, optional
+        What its messages take when the data is sparse.
     """
 
     def decorate(build: Callable[P, Schedule]) -> Callable[P, Schedule]:
@@ -53,7 +61,7 @@ def collective(
                 raise InputError(f"{build.__name__} must return a Schedule, got {type(schedule).__name__}")
             return dataclasses.replace(schedule, name=build.__name__, operation=operation, root=root)
 
-        COLLECTIVES.add(named, operation=operation, cost=cost, bounds=bounds)
+        COLLECTIVES.add(named, operation=operation, cost=cost, bounds=bounds, helpers=helpers, sparse=sparse)
         return named
 
     return decorate

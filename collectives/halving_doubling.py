@@ -93,8 +93,15 @@ def recursive_doubling_all_gather(n_ranks: int) -> Schedule:
     ----------
     Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, 4.1.
     """
-    k, r = fold(n_ranks)
     p = Program(n_ranks, n_chunks=n_ranks)
+    gather_by_doubling(p)
+    return p.build()
+
+
+def gather_by_doubling(p: Program) -> None:
+    """Write the hops of an all-gather by recursive doubling, in which rank r starts with chunk r of as many chunks."""
+    n_ranks = p.n_ranks
+    k, r = fold(n_ranks)
     virtual, rank = np.arange(2**k), real_ranks(n_ranks)
     behind = 2 * np.arange(r)
     first = np.concatenate((virtual + np.minimum(virtual, r), [n_ranks]))  # chunk that each virtual rank starts with
@@ -105,4 +112,3 @@ def recursive_doubling_all_gather(n_ranks: int) -> Schedule:
         p.copy(first[begin], src=rank, dst=rank[virtual ^ distance], count=first[begin + distance] - first[begin])
     p.fence()
     p.copy(0, src=behind + 1, dst=behind, count=n_ranks)
-    return p.build()

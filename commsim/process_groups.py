@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .core.cost import Wire
 from .core.errors import InputError
 from .core.network import Network
@@ -14,7 +16,7 @@ from .core.placement import Placement
 from .core.result import Result
 from .engine.alpha_beta import simulate_alpha_beta
 from .engine.flow import simulate_flows
-from .engine.flow_plan import FlowPlan, Job, plan_flows
+from .engine.flow_plan import FlowPlan, plan_flows
 from .inputs import load_network, load_placement
 from .run import Prepared, prepare
 
@@ -92,7 +94,9 @@ def prepare_groups(
         if not group or len(set(group)) != len(group) or not all(0 <= rank < n_ranks for rank in group):
             raise InputError(f"a group must be different ranks 0..{n_ranks - 1}, got {list(group)}")
     ready = [_prepare(collective, network, placement, group, routing, seed) for group in groups]
-    jobs = [Job(group.schedule, group.placement) for group in ready]
+    jobs = [group.plan.jobs[0] for group in ready]
+    can = np.logical_or.reduce([group.network.aggregates for group in ready])  # switches that some group put helpers on
+    network = dataclasses.replace(network, aggregates=can)
     return PreparedGroups(tuple(ready), plan_flows(network, jobs, routing=routing, seed=seed))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ class Ranking:
 
 
 def algorithms_for(operation: str) -> list[str]:
-    """Names of the registered collectives that implement an operation.
+    """Names of the registered collectives that implement an operation on dense data.
 
     Raises
     ------
@@ -66,7 +66,8 @@ def algorithms_for(operation: str) -> list[str]:
         If there is no such operation, or nothing implements it.
     """
     known_operation(operation)
-    found = [name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == operation]
+    facts = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
+    found = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
     if not found:
         raise InputError(f"no collective implements {operation}")
     return found
@@ -92,6 +93,7 @@ def prepare_all(
     *,
     n_ranks: int | None = None,
     probe: Callable[[Prepared], object] = lambda _: None,
+    named: Collection[str] | None = None,
     **options: Any,
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
     """Prepare every algorithm that can run on the network, all with the same number of ranks.
@@ -106,6 +108,8 @@ def prepare_all(
         Default: one on every endpoint. Algorithms that need helpers on endpoints beside these are left out.
     probe : callable
         Called with each algorithm; one for which it raises ``InputError`` is left out too.
+    named : collection of str, optional
+        Those that were asked for by name, all unless given. For the others no switch is assumed to be programmable.
     **options
         The other parameters of :func:`commsim.run.prepare`.
 
@@ -124,7 +128,8 @@ def prepare_all(
     left_out: dict[str, str] = {}
     for spec in specs:
         try:
-            prepared = prepare(spec, network, n_ranks=n_ranks, **options)
+            assume = named is None or spec in named
+            prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
             probe(prepared)
             ready[spec] = prepared
         except InputError as error:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collectives import COLLECTIVES
 
+from .aggregators import seat_aggregators
 from .core.cost import Wire
 from .core.errors import InputError
 from .core.locality import rank_levels
-from .core.network import Network
-from .core.node_kind import PLURALS
-from .core.placement import Placement, helper_nodes
+from .core.network import SWITCH, Network
+from .core.placement import Placement
+from .core.registry import Entry
 from .core.result import Result
 from .core.schedule import Schedule
 from .core.spec import read_arguments
@@ -26,10 +28,16 @@ from .core.units import parse_size
 from .engine.alpha_beta import closed_form, simulate_alpha_beta
 from .engine.flow import simulate_flows
 from .engine.flow_plan import FlowPlan, Job, plan_flows
+from .helper_seats import helpers_sit_beside, machines_of, on_memories, require_seats, usual_ranks
 from .inputs import collective_entry, load_network, load_placement
+from .sparse_data import SparseData, split_data
 
-ENGINES = ("flow", "alpha-beta", "closed-form")
-GIVEN = ("n_ranks", "groups")  # parameters that the network and the placement decide
+if TYPE_CHECKING:
+    from .engine.packet.fabric import Fabric
+    from .engine.packet.transport import Transport
+
+ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
+GIVEN = ("n_ranks", "groups", "tree", "machines")  # parameters that the network and the placement decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +51,15 @@ class Prepared:
     parameters : mapping of str to value
         With which its builder was called.
     network : Network
-        Where.
+        Where; switches on which aggregators were put can aggregate.
     placement : Placement
         Who sits where.
     plan : FlowPlan
         All of a simulation that does not depend on the size.
     notes : tuple of str
         What was derived, and should be printed.
+    data : SparseData, optional
+        Which blocks are not zero, where that was said.
     """
 
     schedule: Schedule
@@ -58,6 +68,7 @@ class Prepared:
     placement: Placement
     plan: FlowPlan
     notes: tuple[str, ...]
+    data: SparseData | None = None
 
     def predict(
         self,
@@ -69,6 +80,8 @@ class Prepared:
         seed: int = 0,
         wire: Wire | None = None,
         trace: bool = False,
+        transport: Transport | None = None,
+        fabric: Fabric | None = None,
     ) -> Result:
         """Predict one size.
 
@@ -76,39 +89,58 @@ class Prepared:
         ----------
         size : float, bytes
             Size of the operation, as nccl-tests counts it.
-        engine : {"flow", "alpha-beta", "closed-form"}
+        engine : {"flow", "packet", "alpha-beta", "closed-form"}
             How.
         start_jitter : float, s
             Ranks enter between 0 and this, uniformly.
         iterations : int
             With jitter, how many draws; the result has the median time.
         seed : int
-            Of the jitter.
+            Of the jitter, and of losses and marks.
         wire : Wire, optional
             How messages are cut into packets.
         trace : bool
             Whether the result keeps the times of every transfer.
+        transport, fabric : Transport, Fabric, optional
+            Of the packet engine: how packets are sent, and what they meet.
 
         Raises
         ------
         InputError
-            If the engine is unknown, has no closed form for this, or the size is not positive.
+            If the engine is unknown or has no transports, has no closed form for this, or the size is not positive.
         """
         if engine not in ENGINES:
             raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
         if engine == "closed-form":
             return self._closed_form(size, start_jitter, wire)
-        simulate = simulate_flows if engine == "flow" else simulate_alpha_beta
+        if self.data is not None:
+            self.data.messages(size)  # a size that the data cannot have is refused before anything runs
+        simulate = self._simulator(engine, seed, transport, fabric)
         runs = [
             simulate(self.plan, size, starts=starts, wire=wire, trace=trace)[0]
             for starts in self._starts(start_jitter, iterations, seed)
         ]
         middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
+        if self.data is not None:
+            middle = dataclasses.replace(middle, counters={**middle.counters, **self.data.counters(size)})
         return middle if len(runs) == 1 else dataclasses.replace(middle, samples=np.array([r.time for r in runs]))
+
+    def _simulator(
+        self, engine: str, seed: int, transport: Transport | None, fabric: Fabric | None
+    ) -> Callable[..., tuple[Result, ...]]:
+        if engine == "packet":
+            from .engine.packet.messages import simulate_packets
+
+            return functools.partial(simulate_packets, transport=transport, fabric=fabric, seed=seed)
+        if transport is not None or fabric is not None:
+            raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
+        return simulate_flows if engine == "flow" else simulate_alpha_beta
 
     def _closed_form(self, size: float, start_jitter: float, wire: Wire | None) -> Result:
         if start_jitter or wire is not None:
             raise InputError("the closed form knows neither late starters nor packet headers; use --engine flow")
+        if self.data is not None:
+            raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use --engine flow")
         if self.schedule.name not in COLLECTIVES:
             raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
         return closed_form(COLLECTIVES[self.schedule.name], self.plan, size, dict(self.parameters))
@@ -129,6 +161,7 @@ def prepare(
     placement: str | Placement = "packed",
     routing: str | None = None,
     seed: int = 0,
+    assume_programmable: bool = True,
 ) -> Prepared:
     """Build and place a collective, and lay out its simulation.
 
@@ -146,6 +179,8 @@ def prepare(
         Instead of the network's own.
     seed : int
         Of random placement and of ECMP's hash.
+    assume_programmable : bool
+        Whether aggregators may sit on switches of a network that says of none that it can aggregate.
 
     Raises
     ------
@@ -155,14 +190,34 @@ def prepare(
     network = load_network(network) if isinstance(network, str) else network
     notes: list[str] = []
     if isinstance(collective, Schedule):
-        schedule, parameters = collective, dict[str, Any]()
+        schedule, parameters, data = collective, dict[str, Any](), None
         where = _placement(placement, network, schedule, seed)
     else:
-        schedule, parameters, where = _build(collective, network, n_ranks, placement, seed, notes)
+        entry, raw = collective_entry(collective)
+        raw, given = split_data(entry, raw)
+        parameters = read_arguments(entry.build, raw, given=GIVEN)
+        if entry.facts.get("helpers") is None:
+            schedule, where = _build(entry, raw, parameters, network, n_ranks, placement, seed, notes)
+        else:
+            seated = seat_aggregators(
+                entry.name,
+                entry.facts["helpers"],
+                network,
+                n_ranks=n_ranks,
+                placement=placement,
+                seed=seed,
+                assume_programmable=assume_programmable,
+            )
+            network, where = seated.network, seated.placement
+            notes += seated.notes
+            parameters["tree"] = seated.tree
+            schedule = entry.build(seated.n_ranks, **parameters)
+        data = _data(entry, schedule, parameters, given, notes)
     if n_ranks is not None and n_ranks != schedule.n_ranks:
         raise InputError(f"the schedule has {schedule.n_ranks} ranks, got n_ranks={n_ranks}")
-    plan = plan_flows(network, [Job(schedule, where)], routing=routing, seed=seed)
-    return Prepared(schedule, parameters, network, where, plan, tuple(notes))
+    job = Job(schedule, where, messages=None if data is None else data.messages)
+    plan = plan_flows(network, [job], routing=routing, seed=seed)
+    return Prepared(schedule, parameters, network, where, plan, tuple(notes), data)
 
 
 def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:
@@ -197,9 +252,15 @@ def with_costs(
     recv_overhead: float | None = None,
     gamma: float | None = None,
 ) -> Network:
-    """Return the network with other costs of messages at every node; None leaves one as it is."""
-    given = {"overhead": overhead, "recv_overhead": recv_overhead, "gamma": gamma}
+    """Return the network with other costs of messages at every node; None leaves one as it is.
+
+    Gamma is left as it is at switches: one that aggregates adds as fast as its links bring, unless the network says
+    otherwise.
+    """
+    given = {"overhead": overhead, "recv_overhead": recv_overhead}
     changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    if gamma is not None:
+        changes["gamma"] = np.where(network.kind == SWITCH, network.gamma, gamma)
     return dataclasses.replace(network, **changes) if changes else network
 
 
@@ -235,38 +296,66 @@ def rank_grid(network: Network, placement: Placement, n_ranks: int) -> tuple[int
 
 
 def _build(
-    spec: str,
+    entry: Entry[Schedule],
+    raw: Mapping[str, str],
+    parameters: dict[str, Any],
     network: Network,
     n_ranks: int | None,
     placement: str | Placement,
     seed: int,
     notes: list[str],
-) -> tuple[Schedule, dict[str, Any], Placement]:
-    entry, raw = collective_entry(spec)
+) -> tuple[Schedule, Placement]:
+    """Build and place a collective without aggregators; adds to `parameters` and `notes` what locality decides."""
     name = entry.name
-    parameters = read_arguments(entry.build, raw, given=GIVEN)
     if n_ranks is None:
-        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
-        n_helpers = entry.build(n_ranks, **parameters).n_helpers
-        if n_helpers and not (isinstance(placement, str) and len(helper_nodes(network))):
-            n_ranks -= n_helpers
-            seats = PLURALS[network.seat_kind]
-            notes.append(f"{name}: {n_ranks} ranks, since {n_helpers} of the {seats} are needed by helpers")
+        n_ranks = usual_ranks(entry, parameters, network, placement, seed, notes)
+    parameters |= machines_of(entry, network, placement, n_ranks, seed)
+    if "machines" in parameters:
+        machines = parameters["machines"]
+        notes.append(f"{name}: {len(machines)} machines of {_sizes(machines)} ranks each")
     schedule = _build_checked(entry.build, n_ranks, parameters)
+    require_seats(schedule, network, placement)
     where = _placement(placement, network, schedule, seed)
+    if parameters.get("n_switches") and isinstance(placement, str):
+        where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
+    if schedule.n_helpers and helpers_sit_beside(network, placement):
+        names = [network.nodes[node] for node in where.nodes[n_ranks:]]
+        notes.append(f"{name}: helpers on {', '.join(names[:4])}{' and so on' if len(names) > 4 else ''}")
     if "groups" in entry.parameters:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups
             schedule = _build_checked(entry.build, n_ranks, parameters)
-            sizes = sorted({len(g) for g in groups})
-            notes.append(f"{name}: groups are the {len(groups)} {level}s, of {' or '.join(map(str, sizes))} ranks each")
+            notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
     if "dims" in entry.parameters and entry.facts["operation"] == "all_reduce" and "dims" not in raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
-    return schedule, parameters, where
+    return schedule, where
+
+
+def _data(
+    entry: Entry[Schedule],
+    schedule: Schedule,
+    parameters: Mapping[str, Any],
+    given: Mapping[str, Any] | None,
+    notes: list[str],
+) -> SparseData | None:
+    """Bind a sparse collective to its data; adds to `notes` what that is."""
+    form = entry.facts.get("sparse")
+    if form is None:
+        return None
+    if given is None:
+        notes.append(f"{entry.name}: without density=... or gradients=FILE all data is dense, and sent without indices")
+        return None
+    data = SparseData(form, schedule, parameters, given)
+    notes.append(f"{entry.name}: {data.note}")
+    return data
+
+
+def _sizes(groups: tuple[tuple[int, ...], ...]) -> str:
+    return " or ".join(map(str, sorted({len(group) for group in groups})))
 
 
 def _build_checked(build: Callable[..., Schedule], n_ranks: int, parameters: Mapping[str, Any]) -> Schedule:

@@ -1,9 +1,11 @@
+import dataclasses
 import itertools
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.inputs import load_network
@@ -74,15 +76,26 @@ def test_times_that_differ_by_rounding_are_equal_and_the_name_decides():
 
 def test_on_a_star_the_ranking_is_that_of_the_closed_forms():
     network = load_network("star:n_hosts=16")
-    names = [name for name in algorithms_for("all_reduce") if name != "double_tree_all_reduce"]
-    ready, left_out = prepare_all(names, network)
-    assert left_out == {}
+    known = [name for name in algorithms_for("all_reduce") if COLLECTIVES[name].facts["cost"] is not None]
+    names = ["switchml", "sharp", *(name for name in known if not COLLECTIVES[name].build(16).n_helpers)]
+    ready, left_out = prepare_all([*names, "atp"], network)
+    assert left_out == {"atp": "atp needs a host beside its 16 ranks, for its server"}
 
     def order(engine):
         found = rank_algorithms(names, [2**10, 2**20, 2**28], lambda n, size: ready[n].predict(size, engine=engine))
         return [[name for name, _ in by_size] for by_size in found.by_size.values()], found.crossovers
 
     assert order("flow") == order("closed-form")
+
+
+def test_switches_are_assumed_to_be_programmable_only_for_what_is_named():
+    network = load_network("star:n_hosts=4")
+    names = ["ring_all_reduce", "switchml", "sharp"]
+    ready, left_out = prepare_all(names, network, named=["sharp"])
+    assert list(ready) == ["ring_all_reduce", "sharp"]
+    assert "switchml needs switches that aggregate, and star:n_hosts=4" in left_out["switchml"]
+    able = dataclasses.replace(network, aggregates=True)
+    assert list(prepare_all(names, able, named=[])[0]) == names
 
 
 @pytest.mark.nojit

@@ -42,3 +42,13 @@ def test_a_schedule_of_other_ranks_is_refused():
     schedule = cs.COLLECTIVES["ring_all_reduce"].build(4)
     with pytest.raises(cs.InputError, match="the schedule has 4 ranks, got n_ranks=3"):
         prepare(schedule, "star:n_hosts=8", n_ranks=3)
+
+
+@pytest.mark.parametrize(
+    "network", ["star:n_hosts=8", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4", "fat_tree:k=4"]
+)
+def test_all_engines_agree_on_switches_that_add_whatever_the_tree(network):
+    ready, engines = prepare("switchml:pool=3,n_chunks=10", network), ("flow", "alpha-beta", "closed-form")
+    flow, critical, closed = (ready.predict(1e6, engine=engine).time for engine in engines)
+    np.testing.assert_allclose(flow, closed, rtol=1e-9)
+    np.testing.assert_allclose(critical, closed, rtol=1e-9)

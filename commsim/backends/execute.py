@@ -11,6 +11,7 @@ posted whatever still reads that place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class Execution:
     Parameters
     ----------
     transport : Transport
-        Must have as many ranks as the schedule.
+        Must have as many processes as the schedule has participants: those behind its ranks are its helpers.
     schedule : Schedule
         What to execute.
     n_elements : int
@@ -42,11 +43,11 @@ class Execution:
     BackendError
         If the number of ranks differs.
     InputError
-        If the schedule has helpers, or copies chunks of different sizes onto each other.
+        If the schedule copies chunks of different sizes onto each other.
     """
 
     def __init__(self, transport: Transport, schedule: Schedule, n_elements: int, dtype: str = "float32") -> None:
-        require_ranks(transport, schedule.n_ranks)
+        require_ranks(transport, schedule.n_participants)
         self.transport, self.schedule, self.n_elements = transport, schedule, n_elements
         self.steps = plan_rank(schedule, transport.rank, n_elements)
         bounds = buffer_bounds(schedule, n_elements)
@@ -62,7 +63,10 @@ class Execution:
         self._free: list[Array] = []
 
     def load(self, values: NDArray[Any]) -> None:
-        """Set the input buffer; what else there is of memory starts as zeros."""
+        """Set the input buffer; what else there is of memory starts as zeros. A helper has no input of its own."""
+        if self.transport.rank >= self.schedule.n_ranks:
+            self.memory[:] = -0.0  # to which any number may be added without changing it, -0.0 too
+            return
         self.transport.load(self.input, values)
         self.memory[self.n_elements :] = 0
 
@@ -176,6 +180,22 @@ def require_ranks(transport: Transport, n_ranks: int) -> None:
         )
 
 
+def for_processes(build: Callable[[int], Schedule], n_processes: int) -> Schedule | None:
+    """Build for as many ranks as leave just enough of `n_processes` to the helpers; None where these leave none.
+
+    Parameters
+    ----------
+    build : callable
+        From a number of ranks to the schedule.
+    n_processes : int
+        Ranks and helpers.
+    """
+    schedule = build(n_processes)
+    if schedule.n_helpers and n_processes > schedule.n_helpers:
+        schedule = build(n_processes - schedule.n_helpers)
+    return schedule if schedule.n_participants == n_processes else None
+
+
 def run_once(transport: Transport, schedule: Schedule, values: NDArray[Any]) -> NDArray[Any]:
     """Execute a schedule on this rank's input and return its output buffer.
 
@@ -186,7 +206,7 @@ def run_once(transport: Transport, schedule: Schedule, values: NDArray[Any]) -> 
     schedule : Schedule
         What to execute.
     values : array[n_elements]
-        Input of this rank.
+        Input of this rank; of a helper only its length counts.
     """
     execution = Execution(transport, schedule, len(values), str(np.asarray(values).dtype))
     execution.load(values)

@@ -81,7 +81,7 @@ def measure_schedule(
     Parameters
     ----------
     transport : Transport
-        All of its ranks call this.
+        All of its ranks call this; those behind the schedule's ranks are its helpers.
     schedule : Schedule
         What is run.
     n_bytes : float, bytes
@@ -101,7 +101,9 @@ def measure_schedule(
     values = fill(transport.rank, 0, n_elements, dtype)
     samples = timed(transport, execution.run, lambda: execution.load(values), warmup, iterations)
     counters = {}
-    if schedule.operation != "custom":
+    if schedule.operation != "custom" and transport.rank >= schedule.n_ranks:
+        counters["wrong"] = _most_wrong(transport, values[:0], values[:0])  # nothing is promised to a helper
+    elif schedule.operation != "custom":
         part, promised = expected(
             schedule.operation,
             schedule.n_ranks,
@@ -113,7 +115,7 @@ def measure_schedule(
         )
         counters["wrong"] = _most_wrong(transport, execution.result()[part], promised)
     n_bytes = n_elements * np.dtype(dtype).itemsize
-    return _result(transport, schedule.name, schedule.operation, n_bytes, samples, counters)
+    return _result(transport, schedule.name, schedule.operation, n_bytes, samples, counters, schedule.n_ranks)
 
 
 def measure_native(
@@ -150,7 +152,7 @@ def measure_native(
     got = transport.values(native.result)
     wrong = _most_wrong(transport, got[part] if len(got) == n_elements else got[: len(promised)], promised)
     n_bytes = n_elements * np.dtype(dtype).itemsize
-    return _result(transport, "native", operation, n_bytes, samples, {"wrong": wrong})
+    return _result(transport, "native", operation, n_bytes, samples, {"wrong": wrong}, transport.size)
 
 
 def _most_wrong(transport: Transport, got: Array, promised: NDArray[Any]) -> float:
@@ -159,10 +161,16 @@ def _most_wrong(transport: Transport, got: Array, promised: NDArray[Any]) -> flo
 
 
 def _result(
-    transport: Transport, name: str, operation: str, n_bytes: float, samples: NDArray[np.float64], counters: Any
+    transport: Transport,
+    name: str,
+    operation: str,
+    n_bytes: float,
+    samples: NDArray[np.float64],
+    counters: Any,
+    n_ranks: int,
 ) -> Result:
     middle = float(np.median(samples))
     return Result(
-        name, operation, transport.name, transport.size, float(n_bytes), middle, middle,
+        name, operation, transport.name, n_ranks, float(n_bytes), middle, middle,
         samples=samples, counters=counters,
     )  # fmt: skip

@@ -114,6 +114,14 @@ class MPITransport:
         """Return when complete."""
         handle.Wait()
 
+    def receive_any_size(self, peer: int, tag: int) -> NDArray[np.uint8]:
+        """Receive the next message of a peer and tag, however long it is: its size travels with it."""
+        status = self._mpi.Status()
+        message = self._comm.Mprobe(peer, tag, status)
+        buffer = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+        message.Recv(buffer)
+        return buffer
+
     def synchronize(self) -> None:
         """Nothing is left running after `wait`."""
 

@@ -79,13 +79,13 @@ def buffer_bounds(schedule: Schedule, n_elements: int) -> NDArray[np.int64]:
 def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[Step]:
     """Find the steps of one rank in program order; messages of no elements are left out on both sides.
 
+    Helpers are processes like ranks, numbered after them.
+
     Raises
     ------
     InputError
-        If the schedule has helpers, or copies chunks of different sizes onto each other.
+        If the schedule copies chunks of different sizes onto each other.
     """
-    if schedule.n_helpers:
-        raise InputError(f"{schedule.name} needs {schedule.n_helpers} helpers; real backends run ranks only")
     transfers = schedule.expand()
     bounds = buffer_bounds(schedule, n_elements)
     read, write = schedule.src_address(transfers), schedule.dst_address(transfers)

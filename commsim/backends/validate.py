@@ -94,14 +94,14 @@ def measure_rows(
     transport : Transport
         All of its ranks call this.
     schedules : iterable of Schedule
-        With as many ranks as the transport.
+        With as many participants as the transport has ranks.
     sizes : sequence of int, bytes
         As nccl-tests counts them.
     predict : callable
         ``predict(schedule, n_bytes)`` in seconds; called on rank 0 only, when all has been measured, because a
         simulation would take the cores from the ranks.
     native : bool
-        Whether to run the library's own collective too.
+        Whether to run the library's own collective too; not beside a schedule with helpers, which has fewer ranks.
     warmup, iterations : int
         As in :func:`commsim.backends.measure.timed`.
     """
@@ -149,7 +149,7 @@ def _measure_both(
     transport: Transport, schedule: Schedule, size: int, native: bool, warmup: int, iterations: int
 ) -> tuple[Result, Result | None]:
     ours = measure_schedule(transport, schedule, size, warmup=warmup, iterations=iterations)
-    if not native:
+    if not native or schedule.n_helpers:
         return ours, None
     try:
         return ours, measure_native(

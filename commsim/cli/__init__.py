@@ -14,6 +14,7 @@ VERBS = {
     "topo": "list, show, check and save topologies",
     "presets": "list and show machines and networks that exist",
     "schedule": "list, show, check and save schedules",
+    "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
     "calibrate": "measure this machine under mpirun, and write it down as a network",
     "validate": "run schedules for real under mpirun, beside the prediction",
     "doctor": "say what this machine can do",

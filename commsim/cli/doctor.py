@@ -89,7 +89,26 @@ def _kernel() -> list[tuple[str, str, str]]:
         ("root", "yes" if root else "no", "network namespaces"),
         ("ip", shutil.which("ip") or "no (package iproute2)", "network namespaces"),
         ("tc netem", _netem(root), "emulated delay and loss"),
+        *_programmable(),
     ]
+
+
+def _programmable() -> list[tuple[str, str, str]]:
+    """Look for what the switch in the kernel needs; the last line really compiles and loads its program."""
+    from switch_model.bpf import requirements
+
+    purpose = "a switch in the kernel"
+    return [
+        ("clang", shutil.which("clang") or "no (package clang)", purpose),
+        ("bpftool", shutil.which("bpftool") or "no (package bpftool)", purpose),
+        ("namespaces", _said(requirements.lacking_namespaces()), "hosts with links between them on this machine"),
+        ("tc clsact", _said(requirements.lacking_hook()), purpose),
+        ("bpf", _said(requirements.lacking_program()), "commsim switch serve --dataplane bpf"),
+    ]
+
+
+def _said(lacking: str) -> str:
+    return f"no: {lacking}" if lacking else "yes"
 
 
 def _netem(root: bool) -> str:

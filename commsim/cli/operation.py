@@ -65,7 +65,7 @@ def _prepare(
     for spec in (*given, *own):
         require_operation(spec, args.operation)
     specs = list(dict.fromkeys((*(given or every), *own)))
-    ready, left_out = prepare_all(specs, network, n_ranks=args.ranks, probe=probe, **placing)
+    ready, left_out = prepare_all(specs, network, n_ranks=args.ranks, probe=probe, named=(*given, *own), **placing)
     for spec in (*given, *own):  # what was asked for by name must run
         if spec in left_out:
             raise InputError(left_out[spec])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from commsim.core.operations import OPERATIONS
 
 from .table import print_table, progress
@@ -20,6 +22,9 @@ def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str
     if promise is not None and promise.signals:
         print(f"# -b, -e, -f: no effect, a {ready.schedule.operation} carries no bytes")
         sizes = [0]
+    if ready.data is not None and ready.data.size is not None and sizes != [ready.data.size]:
+        print("# -b, -e, -f: no effect, the gradients have the size that they have")
+        sizes = [ready.data.size]
     found = [ready.predict(size, **options) for size in progress(sizes, spec)]
     for note in ready.notes:
         print(f"# {note}")
@@ -27,7 +32,7 @@ def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str
     print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in found], title)
     rates = [r.busbw for r in found if r.time > 0]
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
-    for line in _remarks(found):
+    for line in (*_remarks(found), *_sparse_remarks(found), *_in_network_remarks(ready, found, options["wire"])):
         print(f"# {line}")
     return found
 
@@ -62,3 +67,50 @@ def _remarks(results: list[Any]) -> list[str]:
     worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
     factor = worst.counters["link_bound_s"] / worst.time
     return [f"contention is not modelled: the busiest link alone needs {factor:.2f} times as long; use --engine flow"]
+
+
+def _sparse_remarks(results: list[Any]) -> list[str]:
+    """Say how sparse the data is, and how much denser the sum."""
+    return [
+        f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the union {r.counters['union_density']:.4g}, "
+        f"densification {r.counters['densification']:.4g}"
+        for r in results
+        if "union_density" in r.counters
+    ]
+
+
+def _in_network_remarks(ready: Any, results: list[Any], wire: Any) -> list[str]:
+    """Say what the numbers of a collective that switches add up mean."""
+    from collectives import COLLECTIVES
+
+    name = ready.schedule.name
+    wanted = COLLECTIVES[name].facts.get("helpers") if name in COLLECTIVES else None
+    if wanted is None or not ready.schedule.n_helpers:
+        return []
+    lines = [f"{name}: {line}" for line in _above_line_rate(ready, results)]
+    if wire is None and wanted.systems:
+        lines.append(f"{name}: headers are not counted; with them {' or '.join(map(_packets, wanted.systems))}")
+    return lines
+
+
+def _above_line_rate(ready: Any, results: list[Any]) -> list[str]:
+    """Say why busbw is larger than what the busiest link carries, where it is."""
+    network = ready.network
+    for r in results:
+        rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
+        if r.time > 0 and r.busbw > rate:
+            return [
+                f"busbw is above the {rate / 1e9:.4g} GB/s of the busiest link: its factor is that of point-to-point "
+                "algorithms, and to a switch that adds each byte is sent only once"
+            ]
+    return []
+
+
+def _packets(spec: str) -> str:
+    from commsim.core.spec import read_arguments, split_spec
+    from switch_model.systems import SYSTEMS
+
+    name, raw = split_spec(spec)
+    build = SYSTEMS[name].build
+    wire = build(**read_arguments(build, raw)).wire
+    return f"--payload {wire.payload:.0f}B --header {wire.header:.0f}B ({spec})"

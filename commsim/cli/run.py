@@ -14,6 +14,7 @@ from .damage import add_damage_arguments, damaged, draws_damage
 from .draw import check_drawable, draw_loads
 from .group import add_group_arguments, run_groups
 from .operation import add_operation_arguments, run_operation
+from .packets import add_packet_arguments, packet_notes, packet_options
 from .predicted import predict_and_print
 from .sizes import add_size_arguments, read_sizes
 from .table import write_results
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_group_arguments(parser)
     add("--topology", required=True, metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=8")
     add("--ranks", type=int, metavar="N", help="ranks (all hosts)")
-    add("--engine", default="flow", help="flow, alpha-beta or closed-form (flow)")
+    add("--engine", default="flow", help="flow, packet, alpha-beta or closed-form (flow)")
     add("--placement", default="packed", help="packed, spread, random or a file (packed)")
     add("--routing", choices=ROUTINGS, help="instead of the network's own")
     add_damage_arguments(parser)
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--reduce-rate", metavar="RATE", help="1/gamma: how fast a rank reduces, such as 10GB/s")
     add("--payload", metavar="SIZE", help="payload of a packet, such as 4096B (with --header)")
     add("--header", metavar="SIZE", help="bytes beside the payload of each packet")
+    add_packet_arguments(parser)
     add("--draw", metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
     add("--json", metavar="FILE", help="also write the results as JSON")
 
@@ -56,6 +58,7 @@ def main(args: argparse.Namespace) -> int:
         raise InputError(f"unknown engine {args.engine!r}; known: {', '.join(ENGINES)}")
     network, notes = damaged(load_network(args.topology), args)
     network = with_costs(network, **_costs(args))
+    options |= packet_options(args, network)
     for line in notes + _without_effect(args, args.routing or network.routing):
         print(f"# {line}")
     placing = {"placement": args.placement, "routing": args.routing, "seed": args.seed or 0}
@@ -111,7 +114,8 @@ def _without_effect(args: argparse.Namespace, routing: str) -> list[str]:
         lines.append(f"{flags}: no effect, a simulation without jitter gives the same time every time")
         if args.start_jitter:
             lines[-1] = "-w: no effect, a simulation needs no warm-up"
-    drawn = args.placement == "random" or routing in HASHED or args.start_jitter or draws_damage(args)
+    lines += packet_notes(args)
+    drawn = args.engine == "packet" or args.placement == "random" or routing in HASHED or args.start_jitter or draws_damage(args)
     if args.seed is not None and not drawn:
         lines.append("--seed: no effect, nothing here is drawn at random")
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -71,28 +72,30 @@ def _validate(args: argparse.Namespace) -> int:
     return 1 if any(row.n_wrong for row in rows) else 0
 
 
-def build_schedules(specs: Sequence[str] | None, n_ranks: int) -> list[Schedule]:
-    """Build ``name:key=value,...`` for `n_ranks`; ``all`` is every registered collective that needs no helpers.
+def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Schedule]:
+    """Build ``name:key=value,...`` for `n_processes`, the last of which are helpers where it needs some.
+
+    ``all`` is every registered collective that this leaves a rank.
 
     Raises
     ------
     InputError
-        If a name or a parameter is wrong, or a collective needs helpers.
+        If a name or a parameter is wrong, or helpers leave no process to a rank.
     """
     from collectives import COLLECTIVES
+    from commsim.backends.execute import for_processes
     from commsim.core.spec import read_arguments
     from commsim.inputs import collective_entry
 
-    if specs == ["all"]:
-        every = (COLLECTIVES[name].build(n_ranks) for name in COLLECTIVES)
-        return [schedule for schedule in every if not schedule.n_helpers]
     schedules = []
-    for spec in specs or USUAL:
+    for spec in COLLECTIVES if specs == ["all"] else specs or USUAL:
         entry, raw = collective_entry(spec)
-        schedule = entry.build(n_ranks, **read_arguments(entry.build, raw, given=("n_ranks", "groups")))
-        if schedule.n_helpers:
-            raise InputError(f"{entry.name} needs {schedule.n_helpers} helpers; real backends run ranks only")
-        schedules.append(schedule)
+        parameters = read_arguments(entry.build, raw, given=("n_ranks", "groups", "tree"))
+        schedule = for_processes(functools.partial(entry.build, **parameters), n_processes)
+        if schedule is not None:
+            schedules.append(schedule)
+        elif specs != ["all"]:
+            raise InputError(f"{entry.name} on {n_processes} processes: its helpers leave none to a rank")
     return schedules
 
 

@@ -50,8 +50,8 @@ class Program:
         dst_chunk: ArrayLike | None = None,
         count: ArrayLike = 1,
         channel: ArrayLike = 0,
-        src_buffer: int = INPUT,
-        dst_buffer: int = INPUT,
+        src_buffer: ArrayLike = INPUT,
+        dst_buffer: ArrayLike = INPUT,
     ) -> None:
         """Write a hop that overwrites at the destination. Arguments broadcast.
 
@@ -65,8 +65,8 @@ class Program:
             Contiguous chunks that travel as one message.
         channel : int16[n] or int
             Messages of one channel between two participants keep their order; channels run at once.
-        src_buffer, dst_buffer : {INPUT, OUTPUT, SCRATCH}
-            Buffers at the two ends.
+        src_buffer, dst_buffer : uint8[n] or int
+            INPUT, OUTPUT or SCRATCH: buffers at the two ends.
         """
         self._hop(COPY, chunk, src, dst, src_chunk, dst_chunk, count, channel, src_buffer, dst_buffer)
 
@@ -80,8 +80,8 @@ class Program:
         dst_chunk: ArrayLike | None = None,
         count: ArrayLike = 1,
         channel: ArrayLike = 0,
-        src_buffer: int = INPUT,
-        dst_buffer: int = INPUT,
+        src_buffer: ArrayLike = INPUT,
+        dst_buffer: ArrayLike = INPUT,
     ) -> None:
         """Write a hop that adds to what the destination holds. Arguments as in :meth:`copy`."""
         self._hop(REDUCE, chunk, src, dst, src_chunk, dst_chunk, count, channel, src_buffer, dst_buffer)
@@ -158,8 +158,8 @@ class Program:
         dst_chunk: ArrayLike | None,
         count: ArrayLike,
         channel: ArrayLike,
-        src_buffer: int,
-        dst_buffer: int,
+        src_buffer: ArrayLike,
+        dst_buffer: ArrayLike,
     ) -> None:
         src_chunk, dst_chunk = (chunk if c is None else c for c in (src_chunk, dst_chunk))
         if src_chunk is None or dst_chunk is None:

@@ -102,6 +102,9 @@ def check_arguments(build: Callable[..., Any], arguments: Mapping[str, Any]) -> 
         hint, optional = _required(hints[key])
         if value is None and optional:
             continue
+        if typing.get_origin(hint) is typing.Literal and value not in typing.get_args(hint):
+            known = ", ".join(typing.get_args(hint))
+            raise InputError(f"{build.__name__}: {key} must be one of {known}, got {value!r}")
         if hint is int and not _is_whole(value):
             raise InputError(f"{build.__name__}: {key} must be a whole number, got {value!r}")
         if hint == tuple[int, ...] and not (isinstance(value, tuple) and all(map(_is_whole, value))):

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import LogGP, Wire
 from commsim.core.errors import InputError
+from commsim.core.network import SWITCH
 from commsim.core.registry import Entry
 from commsim.core.result import Result
+from commsim.core.schedule import REDUCE
 
 from .flow import job_results, not_negative, payload
 from .flow_plan import FlowPlan
@@ -51,13 +53,30 @@ def simulate_alpha_beta(
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     wires = plan.wire.copy()
     wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
-    critical_path(transfer, wires, plan.queue, plan.successors, plan.ends, wire_costs(plan), plan.n_participants)
+    ports = _ports(plan)
+    critical_path(transfer, wires, plan.queue, plan.successors, ports, wire_costs(plan), int(ports.max(initial=0)) + 1)
     times = FlowTimes(
         transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], len(transfer)
     )
     results = job_results(plan, times, sizes, starts, trace, engine="alpha-beta")
     bound = sum(r.link_bytes for r in results) / plan.network.bandwidth
     return tuple(_with_counter(r, "link_bound_s", float(bound.max(initial=0.0))) for r in results)
+
+
+def _ports(plan: FlowPlan) -> NDArray[np.int32]:
+    """Ports that send, receive and reduce on each wire: one per participant, but on a switch one per link.
+
+    Returns
+    -------
+    int32[n_wires, 3]
+    """
+    ports = np.concatenate((plan.ends, plan.ends[:, 1:]), axis=1)
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    crosses = np.diff(plan.routes.first) > 0
+    for end, nearest in ((0, plan.routes.first[:-1]), (1, plan.routes.first[1:] - 1)):
+        many = crosses & (plan.network.kind[nodes[:, end]] == SWITCH)
+        ports[many, end] = plan.n_participants + plan.routes.link[nearest[many]]
+    return ports
 
 
 def wire_costs(plan: FlowPlan) -> NDArray[np.float64]:
@@ -87,10 +106,16 @@ def wire_costs(plan: FlowPlan) -> NDArray[np.float64]:
 
 
 def slowest_link(plan: FlowPlan) -> LogGP:
-    """Return the worst of each of L, o, B and gamma over the plan's wires: what a closed form is evaluated with."""
+    """Return the worst of each of L, o, B and gamma over the plan's wires: what a closed form is evaluated with.
+
+    Gamma is that of wires that reduce: a switch may add at the rate of its links where a rank, which only takes copies,
+    would not.
+    """
     if not len(plan.wire):
         return LogGP()
-    overhead, beta, latency, receive, gamma = wire_costs(plan).max(axis=0)
+    costs = wire_costs(plan)
+    costs[:, 4] *= np.bincount(plan.wire_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
+    overhead, beta, latency, receive, gamma = costs.max(axis=0)
     return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
 
 

@@ -21,14 +21,14 @@ def critical_path(
     wire: Table,
     queue: NDArray[np.int32],
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
-    ends: NDArray[np.int32],
+    ports: NDArray[np.int32],
     costs: NDArray[np.float64],
-    n_participants: int,
+    n_ports: int,
 ) -> int:
     """Play all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
 
-    A participant sends one message at a time, receives one at a time and reduces one at a time, in the order in
-    which messages become ready (ties: program order). The network itself is never full.
+    A port sends one message at a time, receives one at a time and reduces one at a time, in the order in which
+    messages become ready (ties: program order). The network itself is never full.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def critical_path(
         Transfers by wire, in program order.
     successors : (int64[n_transfers + 1], int32[m])
         Rows of 2 * successor + (1 when it waits for completion).
-    ends : int32[n_wires, 2]
-        Participants.
+    ports : int32[n_wires, 3]
+        Ports that send, receive and reduce the messages of each wire.
     costs : float64[n_wires, 5]
         Overhead, seconds per byte, latency, receive overhead and gamma of each wire; a wire inside one node is free.
-    n_participants : int
+    n_ports : int
         How many ports there are.
 
     Returns
@@ -55,7 +55,7 @@ def critical_path(
     ready_at = np.zeros(n)
     position = np.empty(n_wires, np.int64)
     wire_free = np.empty(n_wires)
-    port_free = np.full((n_participants, 3), -np.inf)  # sending, receiving, reducing
+    port_free = np.full((n_ports, 3), -np.inf)  # sending, receiving, reducing
     time = np.empty(n + n_wires + 1)
     what = np.empty(n + n_wires + 1, np.int64)
     n_waiting = n_done = 0
@@ -68,7 +68,7 @@ def critical_path(
         ready, i = time[0], what[0]
         n_waiting = pop_event(time, what, n_waiting)
         w = transfer[i]["wire"]
-        src, dst = ends[w]
+        src, dst, adder = ports[w]
         overhead, beta, latency, receive, gamma = costs[w]
         start = ready
         busy = overhead + transfer[i]["bytes"] * beta
@@ -78,8 +78,8 @@ def critical_path(
             port_free[dst, 1] = start + busy + latency + receive
         done = start + busy + latency + receive
         if transfer[i]["op"] == REDUCE:
-            done = max(done, port_free[dst, 2]) + gamma * transfer[i]["bytes"]
-            port_free[dst, 2] = done
+            done = max(done, port_free[adder, 2]) + gamma * transfer[i]["bytes"]
+            port_free[adder, 2] = done
         transfer[i]["start"], transfer[i]["sent"], transfer[i]["done"] = start, start + busy, done
         n_done += 1
         wire_free[w] = start + busy

@@ -111,7 +111,7 @@ def not_negative(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
-    """Bytes of each transfer when every job's data is cut into equal chunks.
+    """Bytes of each transfer: every job's data is cut into equal chunks, unless the job knows better.
 
     Returns
     -------
@@ -131,7 +131,8 @@ def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
         raise InputError(f"size must be positive and finite, got {sizes[~good][0]}")
     n_bytes = np.empty(len(plan.count))
     for job, mine, size in zip(plan.jobs, plan.transfers_of, sizes, strict=True):
-        n_bytes[mine] = plan.count[mine] * (size / job.schedule.n_chunks)
+        dense = job.messages is None
+        n_bytes[mine] = plan.count[mine] * (size / job.schedule.n_chunks) if dense else job.messages(float(size))
     return n_bytes
 
 

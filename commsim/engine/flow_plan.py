@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ class Job:
         0 goes first: a class gets what the classes before it leave over.
     rate_cap : float, bytes/s
         Most that one message may get.
+    messages : callable, optional
+        From the size to the payload of each transfer, float64[n_transfers]; equal chunks unless given.
     """
 
     schedule: Schedule
@@ -44,6 +46,7 @@ class Job:
     weight: float = 1.0
     priority: int = 0
     rate_cap: float = float("inf")
+    messages: Callable[[float], NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf") or not self.rate_cap > 0:
@@ -76,6 +79,8 @@ class FlowPlan:
         Which job each wire belongs to.
     ends : int32[n_wires, 2]
         Participants at the two ends, numbered through all jobs.
+    channel, routing, seed : int64[n_wires], str, int
+        With which the routes were found.
     """
 
     network: Network
@@ -94,6 +99,9 @@ class FlowPlan:
     transfers_of: tuple[slice, ...]
     job_of_wire: NDArray[np.intp]
     ends: NDArray[np.int32]
+    channel: NDArray[np.int64]
+    routing: str
+    seed: int
 
     @property
     def n_participants(self) -> int:
@@ -155,6 +163,9 @@ def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = N
         tuple(slice(o, o + len(p.wire)) for o, p in zip(n_transfers, parts, strict=True)),
         job_of_wire,
         ends,
+        channel,
+        routing or network.routing,
+        seed,
     )
 
 

@@ -40,7 +40,7 @@ def check_physics(plan: FlowPlan, times: FlowTimes) -> None:
         worst = int(busy.argmax())
         raise PhysicsError(f"link {plan.network.link_name(worst)} carried {busy[worst]} s of bytes in {span} s")
     _check_alone(plan, times, slack)
-    _check_order(plan, times, slack)
+    check_order(plan, times, slack)
 
 
 def _check_alone(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
@@ -68,8 +68,11 @@ def _require(took: Times, least: Times, slack: float, what: str) -> None:
         raise PhysicsError(f"transfer {i} was {what} after {took[i]} s, which alone takes {least[i]} s")
 
 
-def _check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
-    """Check causality in pieces, so that a plan of millions of transfers needs little more memory than it is."""
+def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
+    """Raise if a transfer did not wait for what it had to.
+
+    In pieces, so that a plan of millions of transfers needs little more memory than it is.
+    """
     first, code = plan.successors
     for low in range(0, len(times.done), PIECE):
         high = min(low + PIECE, len(times.done))

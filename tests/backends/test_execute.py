@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
-from commsim.backends.execute import Execution, run_once
+from commsim.backends.execute import Execution, for_processes, run_once
 from commsim.backends.plan import plan_rank
 from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError, InputError, ScheduleError
@@ -19,7 +19,8 @@ def inputs_for(schedule: Schedule, n_elements: int, seed: int = 0) -> list[np.nd
 
 
 def executed(schedule: Schedule, inputs: list[np.ndarray], **world: object) -> list[np.ndarray]:
-    return World(schedule.n_ranks, **world).run(lambda t: run_once(t, schedule, inputs[t.rank]))
+    world_of_all = World(schedule.n_participants, **world)
+    return world_of_all.run(lambda t: run_once(t, schedule, inputs[t.rank % schedule.n_ranks]))[: schedule.n_ranks]
 
 
 def assert_equals_reference(schedule: Schedule, n_elements: int, **world: object) -> None:
@@ -32,8 +33,6 @@ def assert_equals_reference(schedule: Schedule, n_elements: int, **world: object
 @pytest.mark.parametrize("name", list(COLLECTIVES))
 def test_every_collective_gives_the_bits_of_the_reference(name: str, n_ranks: int) -> None:
     schedule = COLLECTIVES[name].build(n_ranks)
-    if schedule.n_helpers:
-        pytest.skip("helpers are not run for real")
     assert_equals_reference(schedule, schedule.n_chunks * 5)
 
 
@@ -112,11 +111,20 @@ def test_after_a_fence_nothing_starts_before_all_of_the_earlier_stage_is_complet
     assert order.index("1 waited") < order.index("1 sends")
 
 
-def test_a_schedule_with_helpers_is_refused() -> None:
+def test_a_helper_is_a_process_behind_the_ranks_and_starts_empty() -> None:
     p = Program(2, n_chunks=1, n_helpers=1)
-    p.reduce(0, src=[0, 1], dst=[2, 2])
-    with pytest.raises(InputError, match="1 helpers; real backends run ranks only"):
-        plan_rank(p.build(), 0, 4)
+    p.reduce(0, src=[0, 1], dst=2)
+    p.copy(0, src=2, dst=[0, 1])
+    schedule, inputs = p.build(), [np.array([-0.0, 1.0], np.float32), np.array([-0.0, 2.0], np.float32)]
+    for got in executed(schedule, inputs):
+        assert got[1] == 3.0
+        assert np.signbit(got[0])  # adding to 0.0 would have made it 0.0
+
+
+def test_processes_are_shared_out_between_ranks_and_helpers() -> None:
+    build = COLLECTIVES["switchml"].build
+    assert [getattr(for_processes(build, n), "n_ranks", None) for n in (1, 2, 3, 8)] == [1, None, 2, 7]
+    assert for_processes(COLLECTIVES["ring_all_reduce"].build, 4).n_ranks == 4
 
 
 def test_chunks_of_different_sizes_are_not_copied_onto_each_other() -> None:

@@ -4,3 +4,19 @@ def test_doctor_says_what_is_there_and_what_for(commsim):
     assert found["numba"][0].isdigit()
     assert found["root"] in ("yes", "no")
     assert found["tc netem"].split()[0] in ("yes", "no", "unknown")
+
+
+def test_doctor_says_what_the_switch_in_the_kernel_needs(commsim):
+    found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
+    for what in ("namespaces", "tc clsact", "bpf"):
+        assert found[what] == "yes" or (found[what].startswith("no: ") and len(found[what]) > 10)
+    if found["bpf"] == "yes":
+        assert found["clang"].startswith("/")
+        assert found["bpftool"].startswith("/")
+
+
+def test_doctor_finds_that_there_is_no_compiler(commsim, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
+    assert found["clang"].startswith("no")
+    assert found["bpf"].startswith("no: ")

@@ -182,3 +182,22 @@ def test_a_damaged_npz_is_refused(commsim, tmp_path):
     commsim("topo", "save", STAR, "-o", path)
     path.write_bytes(path.read_bytes()[:-30])
     assert "net.npz" in commsim.refuses("run", "--topology", path)
+
+
+def test_in_network_aggregation_just_runs_and_says_where(commsim):
+    (row,) = commsim.results("run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M")["results"]
+    assert row["max_link_bytes"] == 2**26
+    assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
+    assert "# switchml: busbw is above the" in commsim.out
+    assert "--payload 1024B --header 76B (switchml_udp)" in commsim.out
+    with_headers = ("--payload", "1024B", "--header", "76B")
+    (more,) = commsim.results(
+        "run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M", *with_headers
+    )["results"]
+    assert more["max_link_bytes"] == 2**26 * 1100 / 1024
+    assert "headers are not counted" not in commsim.out
+
+
+def test_a_busbw_below_the_rate_of_the_links_needs_no_remark(commsim):
+    commsim("run", "--collective", "switchml", "--topology", STAR, "-b", "1K", "-e", "1K")
+    assert "busbw is above" not in commsim.out

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.nojit
 
 
 def few_chunks(name: str, n_chunks: int = 3) -> dict[str, int]:
-    return {"n_chunks": n_chunks} if "n_chunks" in COLLECTIVES[name].parameters else {}
+    return {key: n_chunks for key in ("n_chunks", "n_partitions") if key in COLLECTIVES[name].parameters}
 
 
 @pytest.mark.parametrize("n_ranks", range(1, 34))

@@ -20,7 +20,9 @@ from commsim.core.program import Program
 from commsim.engine.flow import payload, play
 from commsim.engine.flow_plan import Job, plan_flows
 
-WITH_COST = [name for name in COLLECTIVES if COLLECTIVES[name].facts["cost"] is not None]
+FACTS = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
+# What wants helpers on switches meets its closed form in test_in_network.py.
+WITH_COST = [name for name in FACTS if FACTS[name]["cost"] is not None and FACTS[name]["helpers"] is None]
 MUST_BE_EXACT = {
     "ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "halving_doubling_all_reduce", "chain_broadcast",
     "binomial_broadcast", "pairwise_all_to_all", "direct_all_to_all",
@@ -60,9 +62,15 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
         elif key == "counts":
             n = n_ranks ** (2 if COLLECTIVES[name].facts["operation"] == "all_to_all_v" else 1)
             drawn[key] = tuple(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
+        elif key == "n_servers":
+            drawn[key] = draw(st.integers(1, 9))
+        elif key == "colocated" and draw(st.booleans()):  # which has a closed form with a server at every rank only
+            drawn |= {"colocated": True, "n_servers": n_ranks, "n_partitions": 1}
+        elif key == "n_partitions":
+            drawn.setdefault(key, draw(st.integers(1, 4)))
         elif key == "dims":
             drawn[key] = draw(grids(n_ranks))
-        elif key != "n_ranks":
+        elif key not in ("n_ranks", "colocated"):
             raise NotImplementedError(f"{name}: this test does not know how to draw {key}")
     return drawn
 

@@ -29,7 +29,9 @@ def star_of(n_hosts: int, link: LogGP) -> Network:
 def on_star(schedule: Schedule, size: float, link: LogGP, **kwargs: Any) -> Result:
     """Run a schedule alone on its star."""
     network = star_of(schedule.n_participants, link)
-    return simulate_flows(plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))]), size, **kwargs)[0]
+    return simulate_flows(
+        plan_flows(network, [Job(schedule, place(network, schedule.n_participants))]), size, **kwargs
+    )[0]
 
 
 def cabled(cables: Mapping[str, float], latency: float = 0.0) -> Network:

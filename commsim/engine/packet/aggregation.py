@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import PhysicsError
+from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
 
@@ -23,6 +23,10 @@ from . import packet_state as s
 from .aggregation_job import AggregationJob
 from .fabric import PS, Fabric
 from .packet_plan import packet_tables
+
+if TYPE_CHECKING:
+    from switch_model.payload import Payload
+    from switch_model.replay import Replay
 
 LOG_MARGIN = 8  # records that one event may write at most
 
@@ -59,6 +63,7 @@ def simulate_aggregation(
     fabric: Fabric | None = None,
     seed: int = 0,
     values: bool = True,
+    payload: Payload | None = None,
     sample_every: float = 0.0,
     tapped: Sequence[int] = (),
 ) -> PacketRun:
@@ -76,6 +81,8 @@ def simulate_aggregation(
         Of losses, marks and the tensors' values.
     values : bool
         Whether real tensors are summed, and `exact` is known.
+    payload : Payload, optional
+        The tensors; random integers unless given.
     sample_every : float, s
         Interval of the series; 0 for none.
     tapped : sequence of int
@@ -93,8 +100,8 @@ def simulate_aggregation(
     if sample_every:
         tables.clock[s.SAMPLE_EVERY], tables.clock[s.NEXT_SAMPLE] = max(1, round(sample_every * PS)), 0
     tables, cpu = play(tables, jobs)
-    exact = [_sum(tables, jobs, j, seed) if values else {} for j in range(len(jobs))]
-    results = tuple(_result(network, tables, jobs, j, cpu, exact[j]) for j in range(len(jobs)))
+    sums = _sum(tables, jobs, payload, seed) if values else None
+    results = tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
     clock = tables.clock
     return PacketRun(results, tables.sample[: clock[s.N_SAMPLES]], tables.tap[: clock[s.N_TAPPED]], tables, cpu)
 
@@ -108,10 +115,13 @@ def play(tables: s.Tables, jobs: Sequence[AggregationJob]) -> tuple[s.Tables, fl
     announce(run)
     widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
     margin = widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
-    starts = np.concatenate([np.asarray(job.starts or np.zeros(len(job.workers))) for job in jobs])
+    starts = np.concatenate([job.starts_ps() for job in jobs])
     tables = _grown(tables, margin)
+    unfinished, tables.clock[s.N_UNFINISHED] = int(tables.clock[s.N_UNFINISHED]), 0
+    run(tables, margin)  # compiles, or loads, before the clock starts
+    tables.clock[s.N_UNFINISHED] = unfinished
     began = time.process_time()
-    start(tables, np.rint(starts * PS).astype(np.int64))
+    start(tables, starts)
     while (why := run(tables, margin)) == s.FULL:
         tables = _grown(tables, margin)
     if why == s.STUCK:
@@ -146,20 +156,44 @@ def _grown(tables: s.Tables, margin: int) -> s.Tables:
     return tables._replace(**changes)
 
 
-def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], j: int, seed: int) -> dict[str, float]:
-    return {}  # the value pass comes with switch_model.replay
+def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> Replay:
+    """Replay the log on the jobs' tensors."""
+    from switch_model.payload import drawn_payload
+    from switch_model.replay import replay
+
+    system = jobs[0].system
+    if any((j.system.elements, j.system.arithmetic) != (system.elements, system.arithmetic) for j in jobs):
+        raise InputError("jobs whose packets or sums differ cannot be summed in one run; ask for no values")
+    if payload is None:
+        payload = drawn_payload([(len(j.workers), j.n_elements) for j in jobs], system, seed)
+    n_registers = len(tables.slot) + int(tables.server["n_registers"].sum())
+    clock = tables.clock
+    return replay(tables.log[: clock[s.N_LOG]], payload, system, n_registers, int(clock[s.N_MESSAGES]))
+
+
+def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:
+    """Counters of one job's values; none when none were summed."""
+    if sums is None:
+        return {}
+    wrong, missing = sums.wrong_of_worker[workers].sum(), sums.missing_of_worker[workers].sum()
+    return {
+        "exact": not wrong and not missing,
+        "wrong_elements": wrong,
+        "missing_elements": missing,
+        "elements_added": sums.elements_added,
+        "values_cpu_s": sums.cpu_s,
+    }
 
 
 def _result(
-    network: Network, tables: s.Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, exact: dict[str, float]
+    network: Network, tables: s.Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, sums: Replay | None
 ) -> Result:
-    job, clock = jobs[j], tables.clock
-    workers = tables.worker[tables.worker["job"] == j]
-    starts = np.asarray(job.starts or [0.0])
-    end = workers["finished"].max() / PS + job.system.host_latency
+    job, clock, row = jobs[j], tables.clock, tables.job[j]
+    mine = slice(row["worker"], row["worker"] + row["n_workers"])
+    workers = tables.worker[mine]
+    time_s, from_last = job.elapsed(workers["finished"])
     n_elements = sum(job.n_elements)
     link = tables.link[: network.n_links]
-    time_s = float(end - starts.min())
     counters = {
         "elements": n_elements,
         "elements_per_s": n_elements / time_s,
@@ -184,8 +218,8 @@ def _result(
         len(job.workers),
         float(n_elements * job.system.element_bytes),
         time_s,
-        float(end - starts.max()),
+        from_last,
         link["n_bytes"].astype(np.float64),
         float(link["n_bytes"].sum()),
-        counters={k: float(v) for k, v in (counters | exact).items()},
+        counters={k: float(v) for k, v in (counters | _counted(sums, mine)).items()},
     )

@@ -14,6 +14,8 @@ from commsim.core.network import Network
 from switch_model.slot_kernel import MAX_CHILDREN
 from switch_model.system import System
 
+from .fabric import PS
+
 RULES = ("seen_check", "continued_slots")
 
 
@@ -74,6 +76,22 @@ class AggregationJob:
     def window(self) -> int:
         """Messages that a worker may have outstanding."""
         return self.system.window // self.system.packets_per_message
+
+    def starts_ps(self) -> NDArray[np.int64]:
+        """When each worker begins, ps."""
+        return np.rint(np.asarray(self.starts or np.zeros(len(self.workers))) * PS).astype(np.int64)
+
+    def elapsed(self, finished: NDArray[np.int64]) -> tuple[float, float]:
+        """Seconds from the first start, and from the last one, until all workers have finished.
+
+        Parameters
+        ----------
+        finished : int64[n_workers], ps
+            When each worker had its last result.
+        """
+        starts, end = self.starts_ps(), int(finished.max())
+        host = self.system.host_latency
+        return (end - int(starts.min())) / PS + host, (end - int(starts.max())) / PS + host
 
     def chunks(self) -> NDArray[np.int64]:
         """Packets of values of each tensor, the last ones of a message's worth may be absent."""

@@ -134,8 +134,13 @@ def on_result(t: Any, p: int) -> None:
         _to_children(t, p, number)
         return
     at = slot_row(row, job, packet["slot"])
-    t.slot[at]["ecn"] = bool(packet["flags"] & ECN_MARKED)
-    _carry_out(t, p, number, at, take_result(t.slot, at))
+    action = take_result(t.slot, at)
+    chunk = chunk_of(t, job, packet["number"], packet["position"])
+    out = new_message(t)
+    if chunk >= 0:
+        note(t, action & (OVERWRITE | READ), at, -1, chunk, packet["message"], out)
+    packet["message"] = out
+    _to_children(t, p, number)
 
 
 @uncounted
@@ -221,8 +226,10 @@ def _carry_out(t: Any, p: int, number: int, at: int, action: int) -> None:
     out = -1
     if action & READ:
         out = new_message(t)
-    if chunk >= 0 and action & (OVERWRITE | ADD | READ):
+    if chunk >= 0 and action & (OVERWRITE | ADD):
         note(t, action & (OVERWRITE | ADD | READ), at, packet["worker"], chunk, packet["message"], out)
+    elif chunk >= 0 and action & READ:
+        note(t, READ, at, -1, chunk, -1, out)
     if not action & READ:
         free_packet(t, p)
         return

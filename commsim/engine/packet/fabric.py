@@ -14,6 +14,7 @@ from commsim.core.node_kind import SWITCH
 from .packet_state import BUFFER_ROW, LINK_ROW
 
 PS = 1e12  # picoseconds per second
+ENDLESS = 1 << 61  # bytes
 LONGEST = 1e6  # seconds; far inside the range of an int64 of picoseconds
 
 
@@ -23,12 +24,14 @@ class Fabric:
 
     Parameters
     ----------
+    buffer : float, bytes, optional
+        Of each queue of a switch; the network's own unless given.
     shared_buffer : float, bytes
-        What the queues of a switch have together; infinite by default. The network's own buffers still hold.
+        What the queues of a switch have together; infinite by default.
     alpha : float
         A queue may fill `alpha` times what is free of the shared buffer (dynamic threshold).
     ecn_min, ecn_max : float, bytes
-        Queue from which packets are marked at random, and from which all are; 0 for never.
+        Queue of a switch from which packets are marked at random, and from which all are; 0 for never.
     ecn_probability : float
         Chance of a mark just below `ecn_max`.
     pause_at, resume_at : float, bytes
@@ -41,6 +44,7 @@ class Fabric:
         lost); 1 for independent losses.
     """
 
+    buffer: float | None = None
     shared_buffer: float = float("inf")
     alpha: float = 1.0
     ecn_min: float = 0.0
@@ -58,6 +62,8 @@ class Fabric:
             raise InputError(f"ecn_probability is in [0, 1], got {self.ecn_probability}")
         if self.pause_at and not 0 <= self.resume_at < self.pause_at:
             raise InputError(f"pausing needs 0 <= resume_at < pause_at, got {self.resume_at} and {self.pause_at}")
+        if self.buffer is not None and not self.buffer > 0:
+            raise InputError(f"a queue needs a buffer > 0, got {self.buffer}")
         if not self.shared_buffer > 0 or not self.alpha > 0:
             raise InputError(f"a shared buffer needs size and alpha > 0, got {self.shared_buffer} and {self.alpha}")
         if not self.loss_burst >= 1:
@@ -84,10 +90,11 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[NDArray[np.void], NDA
     link["first_time"] = np.rint(network.overhead[network.src] * PS)
     for field in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
         link[field] = -1
-    link["buffer"] = _bytes(network.buffer)
-    link["ecn_min"], link["ecn_max"] = fabric.ecn_min, fabric.ecn_max
-    link["ecn_probability"] = fabric.ecn_probability
     at_switch = network.kind[network.src] == SWITCH
+    own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
+    link["buffer"] = _bytes(own)
+    link["ecn_min"], link["ecn_max"] = np.where(at_switch, [[fabric.ecn_min], [fabric.ecn_max]], 0)
+    link["ecn_probability"] = fabric.ecn_probability
     link["xoff"] = np.where(network.kind[network.dst] == SWITCH, fabric.pause_at, 0)
     link["xon"] = fabric.resume_at
     _losses(network, fabric, link)
@@ -116,4 +123,4 @@ def _losses(network: Network, fabric: Fabric, link: NDArray[np.void]) -> None:
 
 
 def _bytes(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.minimum(values, 2.0**61).astype(np.int64)
+    return np.minimum(values, ENDLESS).astype(np.int64)

@@ -9,6 +9,8 @@ import numpy as np
 from commsim.core.jit import uncounted
 
 from .packet_state import (
+    ACK,
+    DATA,
     DROPPED_LOSS,
     DROPPED_TAIL,
     ECN_CAPABLE,
@@ -24,6 +26,8 @@ from .packet_state import (
     NOW,
     QUEUED,
     SEED,
+    SENT_HEAD,
+    SENT_TAIL,
 )
 from .wheel_kernel import schedule
 
@@ -62,21 +66,45 @@ def free_packet(t: Any, p: int) -> None:
 
 @uncounted
 def send(t: Any, p: int, stream: int) -> None:
-    """Put a packet into the first queue of a stream."""
-    t.packet[p]["stream"] = stream
-    t.packet[p]["hop"] = t.stream[stream]["begin"]
-    t.packet[p]["came_over"] = -1
-    enqueue(t, p)
+    """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over."""
+    packet = t.packet[p]
+    packet["stream"] = stream
+    packet["hop"] = t.stream[stream]["begin"]
+    packet["came_over"] = -1
+    _post(t, p)
 
 
 @uncounted
-def enqueue(t: Any, p: int) -> None:
-    """Queue a packet at the link of its present hop, or drop it when the buffer is full."""
+def queue_sent(t: Any) -> None:
+    """Queue the packets that this event has sent or passed on, in the order in which it did."""
+    clock = t.clock
+    while clock[SENT_HEAD] >= 0:
+        p = clock[SENT_HEAD]
+        clock[SENT_HEAD] = t.packet[p]["next"]
+        _enqueue(t, p)
+
+
+@uncounted
+def _post(t: Any, p: int) -> None:
+    t.packet[p]["next"] = -1
+    if t.clock[SENT_HEAD] < 0:
+        t.clock[SENT_HEAD] = p
+    else:
+        t.packet[t.clock[SENT_TAIL]]["next"] = p
+    t.clock[SENT_TAIL] = p
+
+
+@uncounted
+def _enqueue(t: Any, p: int) -> None:
+    """Queue a packet at the link of its present hop, or drop it when the buffer is full.
+
+    A transport's own packets are never dropped where they are made: a host waits for its own queue.
+    """
     packet = t.packet[p]
-    number = t.route[packet["hop"]]
+    number = t.route[packet["hop"]]["link"]
     link = t.link[number]
     size = packet["size"]
-    if not _fits(t, link, size):
+    if (packet["came_over"] >= 0 or packet["kind"] > ACK) and not _fits(t, link, size):
         link["n_dropped"] += 1
         t.clock[DROPPED_TAIL] += 1
         free_packet(t, p)
@@ -103,8 +131,14 @@ def enqueue(t: Any, p: int) -> None:
 
 
 @uncounted
-def leave(t: Any, number: int) -> None:
-    """Let the packet that a link has sent leave the queue, and start with the next one."""
+def leave(t: Any, number: int) -> int:
+    """Let the packet that a link has sent leave the queue, and start with the next one.
+
+    Returns
+    -------
+    int
+        The packet when it is data that has left its sender, or -1.
+    """
     link = t.link[number]
     p = link["head"]
     packet = t.packet[p]
@@ -113,6 +147,7 @@ def leave(t: Any, number: int) -> None:
     link["queued"] -= size
     link["n_packets"] += 1
     link["n_bytes"] += size
+    t.route[packet["hop"]]["n_bytes"] += size
     t.clock[QUEUED] -= size
     t.clock[N_EVENTS] += 1
     if link["shared"] >= 0:
@@ -133,6 +168,7 @@ def leave(t: Any, number: int) -> None:
     link["busy"] = False
     if link["head"] >= 0 and not link["paused"]:
         _start(t, number)
+    return int(p) if came_over < 0 and packet["kind"] == DATA else -1
 
 
 @uncounted
@@ -158,11 +194,11 @@ def arrive(t: Any, number: int) -> int:
         t.clock[DROPPED_LOSS] += 1
         free_packet(t, p)
         return -1
-    packet["hop"] += 1
-    if packet["hop"] == t.stream[packet["stream"]]["end"]:
+    if t.route[packet["hop"]]["last"]:
         return int(p)
+    packet["hop"] += 1
     packet["came_over"] = number
-    enqueue(t, p)
+    _post(t, p)
     return -1
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from switch_model.operation_log import LOG_ROW
 from switch_model.slot_kernel import SLOT_ROW
 
 from . import packet_state as s
 from .aggregation_job import AggregationJob
-from .fabric import LONGEST, PS, Fabric, link_tables
+from .fabric import PS, Fabric, link_tables
+from .lay_out import lay_out
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     if not jobs:
         raise InputError("a run needs at least one job, got none")
     link, buffer = link_tables(network, fabric)
-    reverse = _reverse(network)
+    reverse = reverse_links(network)
     draft = Draft()
     for number, job in enumerate(jobs):
         job.check(network)
@@ -75,7 +75,7 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     return _tables(draft, jobs, link, buffer, seed)
 
 
-def _reverse(network: Network) -> dict[int, int]:
+def reverse_links(network: Network) -> dict[int, int]:
     """Link in the other direction of each link."""
     ends = list(zip(network.src.tolist(), network.dst.tolist(), strict=True))
     first: dict[tuple[int, int], list[int]] = {}
@@ -172,7 +172,7 @@ def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> 
                 if leaf == a:
                     everyone |= 1 << i
                 leaf = tree.parent[leaf]
-        row["everyone"] = everyone
+        row["everyone"] = everyone if system.shared else 0  # only shared slots ask whose values a packet holds
         if system.shared:
             if node not in draft.pools:
                 draft.pools[node] = draft.n_slots
@@ -224,50 +224,33 @@ def _tables(draft: Draft, jobs: Sequence[AggregationJob], link: Any, buffer: Any
     for i, (busy, latency) in enumerate(draft.units):
         unit["packet_time"][i], unit["latency"][i] = busy, latency
     link = np.concatenate((link, unit))
-    n_links = len(link)
-    clock = np.zeros(s.CLOCK_LENGTH, np.int64)
-    clock[s.N_LINKS], clock[s.SEED], clock[s.NEXT_SAMPLE] = n_links, seed, s.NEVER
-    clock[s.N_UNFINISHED] = len(draft.worker)
-    clock[s.SHIFT] = _shift(link)
     entry = np.zeros(draft.n_entries, s.ENTRY_ROW)
     entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)
     server = _rows(draft.server, s.SERVER_ROW)
     server["register"] += draft.n_slots
     fragment = np.zeros(max(1, draft.n_fragments), s.FRAGMENT_ROW)
     fragment["slot"] = -1
-    n_events = 3 * n_links + len(draft.worker)
-    return s.Tables(
-        clock,
-        np.zeros(n_events, s.EVENT_ROW),
-        np.full(s.N_BUCKETS, -1, np.int32).repeat(2).view(s.BUCKET_ROW),
-        np.zeros(s.N_BUCKETS // 64, np.uint64),
-        np.zeros(n_events, np.int32),
-        link,
-        buffer,
-        np.zeros(0, s.PACKET_ROW),
-        np.array(draft.stream, np.int32).reshape(-1, 5).view(s.STREAM_ROW).ravel(),
-        np.array(draft.route, np.int32),
-        _rows(draft.job, s.JOB_ROW),
-        np.array(draft.tensor, s.TENSOR_ROW),
-        _rows(draft.worker, s.WORKER_ROW),
-        entry,
-        _rows(draft.aggregator, s.AGGREGATOR_ROW),
-        server,
-        fragment,
-        np.zeros(max(1, draft.n_slots), SLOT_ROW),
-        np.zeros(max(1, draft.n_order), np.int16),
-        np.zeros(0, LOG_ROW),
-        np.zeros(0, s.SAMPLE_ROW),
-        np.zeros(0, s.TAP_ROW),
+    route = np.zeros(len(draft.route), s.ROUTE_ROW)
+    route["link"] = draft.route
+    return lay_out(
+        len(draft.worker),
+        len(draft.worker),
+        seed,
+        link=link,
+        buffer=buffer,
+        stream=np.array(draft.stream, np.int32).reshape(-1, 5).view(s.STREAM_ROW).ravel(),
+        route=route,
+        job=_rows(draft.job, s.JOB_ROW),
+        tensor=np.array(draft.tensor, s.TENSOR_ROW),
+        worker=_rows(draft.worker, s.WORKER_ROW),
+        entry=entry,
+        aggregator=_rows(draft.aggregator, s.AGGREGATOR_ROW),
+        server=server,
+        fragment=fragment,
+        slot=np.zeros(max(1, draft.n_slots), SLOT_ROW),
+        order=np.zeros(max(1, draft.n_order), np.int16),
     )
 
 
 def _rows(rows: list[Any], dtype: np.dtype[Any]) -> Any:
     return np.array(rows, dtype) if rows else np.zeros(0, dtype)
-
-
-def _shift(link: Any) -> int:
-    """Width of the wheel's buckets, a power of two picoseconds: the wheel spans two of the longest waits on links."""
-    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"])
-    span = min(max(2.0 * longest, 1.0), LONGEST * PS)
-    return max(0, int(np.ceil(np.log2(span / s.N_BUCKETS))))

@@ -13,15 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-N_BUCKETS = 1 << 15  # of the timing wheel
+N_BUCKETS = 1 << 15  # of the timing wheel,
+N_HALVES = 1 << 12  # and of the wheel of halves of its span
 NEVER = np.iinfo(np.int64).max
 
 # what a row of the clock holds
-NOW, CURSOR, N_NEAR, N_FAR, SHIFT, FREE_PACKET, N_FREE, N_EVENTS, N_HOPS = range(9)
+NOW, OPEN, N_NEAR, N_FAR, SHIFT, FREE_PACKET, N_FREE, N_EVENTS, N_HOPS = range(9)
 N_LOG, N_MESSAGES, N_BUSY_SLOTS, NEXT_SAMPLE, N_SAMPLES, N_TAPPED, N_UNFINISHED, SEED = range(9, 17)
 DROPPED_LOSS, DROPPED_TAIL, MARKED, RETRANSMITTED, DUPLICATES, STALE, OUT_OF_ORDER, COLLISIONS = range(17, 25)
-QUEUED, N_TIMEOUTS, SAMPLE_EVERY, N_ADDED, N_LINKS = range(25, 30)
-CLOCK_LENGTH = 32
+QUEUED, N_TIMEOUTS, SAMPLE_EVERY, N_ADDED, N_LINKS, HALF, N_MIDDLE = range(25, 32)
+OPEN_HEAD, OPEN_TAIL, ASKED, SENT_HEAD, SENT_TAIL = range(32, 37)
+CLOCK_LENGTH = 40
 
 # why the kernel returns
 DONE, FULL, STUCK = 0, 1, 2
@@ -33,12 +35,11 @@ DATA, ACK, CONTRIBUTION, RESULT = range(4)
 TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
 
 # flags of a packet
-ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY = 1, 2, 4, 8, 16, 32
+ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP = 1, 2, 4, 8, 16, 32, 64
 
 VERSION = 1 << 30  # of a slot: which of its two versions
 
 EVENT_ROW = np.dtype([("when", np.int64), ("after", np.int32), ("before", np.int32)], align=True)
-BUCKET_ROW = np.dtype([("head", np.int32), ("tail", np.int32)], align=True)
 
 LINK_ROW = np.dtype(
     [
@@ -94,13 +95,16 @@ PACKET_ROW = np.dtype(
         ("came_over", np.int32),  # link, or -1
         ("slot", np.int32),
         ("message", np.int32),  # of the value pass; -1 for a worker's own values
-        ("worker", np.int32),  # whose own values it holds, or -1
+        ("worker", np.int32),  # whose own values it holds, or -1; the flow of a transport's packets
         ("position", np.int16),  # in its message
         ("kind", np.uint8),
         ("flags", np.uint8),
     ],
     align=True,
 )
+
+ROUTE_ROW = np.dtype([("link", np.int32), ("last", np.bool_), ("n_bytes", np.int64)], align=True)
+# whether it is the last link of its stream, and the bytes of this stream that have left it
 
 STREAM_ROW = np.dtype(
     [
@@ -242,6 +246,7 @@ class Tables(NamedTuple):
     event: Any
     bucket: Any
     bits: Any
+    middle: Any
     heap: Any
     link: Any
     buffer: Any
@@ -260,3 +265,11 @@ class Tables(NamedTuple):
     log: Any
     sample: Any
     tap: Any
+    transport: Any
+    flow: Any
+    receiver: Any
+    message: Any
+    queue: Any
+    first: Any
+    successor: Any
+    early: Any

@@ -7,9 +7,12 @@ from typing import Any
 from commsim.core.jit import uncounted
 
 from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
-from .link_kernel import arrive, leave, pause
+from .link_kernel import arrive, leave, pause, queue_sent
+from .message_state import GO
 from .packet_state import (
+    ACK,
     CONTRIBUTION,
+    DATA,
     DONE,
     FULL,
     N_BUSY_SLOTS,
@@ -29,6 +32,8 @@ from .packet_state import (
     TO_UNIT,
     TO_WORKER,
 )
+from .receiver_kernel import on_data
+from .sender_kernel import arm, go_on, on_ack, on_flow_timer, on_left
 from .wheel_kernel import next_event, schedule
 from .worker_kernel import on_worker_result, on_worker_timer
 
@@ -51,6 +56,7 @@ def run(t: Any, margin: int) -> int:
     """
     clock = t.clock
     n_links = clock[N_LINKS]
+    first_flow_timer = 3 * n_links + len(t.worker)
     while clock[N_UNFINISHED] > 0:
         if (
             clock[N_FREE] < margin
@@ -64,17 +70,38 @@ def run(t: Any, margin: int) -> int:
             return STUCK
         if clock[NOW] >= clock[NEXT_SAMPLE]:
             _sample(t)
+        flow = -1
         if number < n_links:
-            leave(t, number)
+            p = leave(t, number)
+            if p >= 0:
+                flow = on_left(t, p)
         elif number < 2 * n_links:
             p = arrive(t, number - n_links)
             if p >= 0:
-                _deliver(t, p)
+                kind = t.packet[p]["kind"]
+                if kind == DATA:
+                    on_data(t, p)
+                elif kind == ACK:
+                    flow = on_ack(t, p)
+                else:
+                    _deliver(t, p)
         elif number < 3 * n_links:
             pause(t, number - 2 * n_links)
-        else:
+        elif number < first_flow_timer:
             on_worker_timer(t, number - 3 * n_links)
+        else:
+            flow = on_flow_timer(t, number - first_flow_timer)
+        if flow >= 0:
+            go_on(t, flow)
+        queue_sent(t)
     return DONE
+
+
+@uncounted
+def start_flows(t: Any) -> None:
+    """Let every flow look, when both its ends have entered the collective, whether a message may start."""
+    for f in range(len(t.flow)):
+        arm(t, f, GO, t.flow[f]["ready"])
 
 
 @uncounted

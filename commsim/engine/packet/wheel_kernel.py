@@ -1,7 +1,8 @@
-"""The queue of events: a timing wheel for what is near, a binary heap for what is far.
+"""The queue of events: a timing wheel for what is near, a coarse one for what comes later, a binary heap for the rest.
 
-Each event is pending at most once. A bucket of the wheel keeps its events in the order of (time, number), so the wheel
-is exact whatever the width of a bucket. Inserting looks from the bucket's end, where an event nearly always belongs.
+Each event is pending at most once. A bucket of the fine wheel is sorted by (time, number) when it is opened, so the
+wheel is exact whatever the width of a bucket, and what enters a bucket before costs the same in any order. The coarse
+wheel's buckets are halves of the fine one's span: the fine wheel always holds all of the present half and of the next.
 """
 
 from __future__ import annotations
@@ -12,74 +13,217 @@ import numpy as np
 
 from commsim.core.jit import uncounted
 
-from .packet_state import CURSOR, N_BUCKETS, N_FAR, N_NEAR, NOW, SHIFT
+from .packet_state import (
+    ASKED,
+    HALF,
+    N_BUCKETS,
+    N_FAR,
+    N_HALVES,
+    N_MIDDLE,
+    N_NEAR,
+    NOW,
+    OPEN,
+    OPEN_HEAD,
+    OPEN_TAIL,
+    SHIFT,
+)
 
 LAST = N_BUCKETS - 1
+LAST_HALF = N_HALVES - 1
+HALF_BITS = N_BUCKETS.bit_length() - 2
 N_WORDS = N_BUCKETS // 64
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-PLACE = np.zeros(64, np.int64)
-for _i in range(64):
-    PLACE[((1 << _i) * int(DE_BRUIJN) & (2**64 - 1)) >> 58] = _i
+# of the numbers 0..63, those with bit i set
+WITH_BIT = tuple(np.uint64(sum(1 << n for n in range(64) if n >> i & 1)) for i in range(6))
 
 
 @uncounted
 def schedule(t: Any, number: int, when: int) -> None:
-    """Let event `number` happen at time `when`, not before now; it must not be pending."""
-    t.event[number]["when"] = when
-    place = when >> t.clock[SHIFT]
-    if place - t.clock[CURSOR] < N_BUCKETS:
-        _insert(t, number, when, place & LAST)
-    else:
-        _push(t, number)
+    """Let event `number` happen at time `when`, not before now; it must not be pending.
+
+    It only joins a list, which `next_event` sees to: a short function is inlined wherever something is scheduled, and
+    the long one once.
+    """
+    event = t.event[number]
+    event["when"], event["after"] = when, t.clock[ASKED]
+    t.clock[ASKED] = number
 
 
 @uncounted
 def next_event(t: Any) -> int:
     """Take the earliest event, move the clock to it and return its number; -1 when nothing is pending."""
     clock = t.clock
-    if clock[N_NEAR] == 0:
-        if clock[N_FAR] == 0:
-            return -1
-        clock[CURSOR] = t.event[t.heap[0]]["when"] >> clock[SHIFT]
-    while clock[N_FAR] and (t.event[t.heap[0]]["when"] >> clock[SHIFT]) - clock[CURSOR] < N_BUCKETS:
-        number = _pop(t)
-        when = t.event[number]["when"]
-        _insert(t, number, when, (when >> clock[SHIFT]) & LAST)
-    place = _first_bucket(t.bits, clock[CURSOR] & LAST)
-    number = t.bucket[place]["head"]
+    number = clock[ASKED]
+    while number >= 0:
+        after = t.event[number]["after"]
+        _place(t, number)
+        number = after
+    clock[ASKED] = -1
+    if clock[OPEN_HEAD] < 0 and not _open_next(t):
+        return -1
+    number = clock[OPEN_HEAD]
     after = t.event[number]["after"]
-    t.bucket[place]["head"] = after
-    if after < 0:
-        t.bucket[place]["tail"] = -1
-        t.bits[place >> 6] ^= np.uint64(1) << np.uint64(place & 63)
-    else:
+    clock[OPEN_HEAD] = after
+    if after >= 0:
         t.event[after]["before"] = -1
-    clock[N_NEAR] -= 1
     clock[NOW] = t.event[number]["when"]
-    clock[CURSOR] = clock[NOW] >> clock[SHIFT]
     return int(number)
 
 
 @uncounted
-def _insert(t: Any, number: int, when: int, place: int) -> None:
-    event = t.event
-    before = t.bucket[place]["tail"]
-    after = -1
-    while before >= 0 and (event[before]["when"] > when or (event[before]["when"] == when and before > number)):
+def _place(t: Any, number: int) -> None:
+    """Put an event where its time says."""
+    clock = t.clock
+    place = t.event[number]["when"] >> clock[SHIFT]
+    half = place >> HALF_BITS
+    if place == clock[OPEN]:
+        _insert(t, number)
+    elif half - clock[HALF] < 2:
+        _put(t, number, place & LAST)
+    elif half - clock[HALF] < N_HALVES:
+        _put_by(t, number, half)
+    else:
+        _push(t, number)
+
+
+@uncounted
+def _open_next(t: Any) -> bool:
+    """Sort the next bucket that is not empty; return whether there is one."""
+    clock = t.clock
+    if clock[N_NEAR] == 0:
+        half = clock[HALF] + 2
+        if clock[N_MIDDLE] > 0:
+            while t.middle[half & LAST_HALF] < 0:
+                half += 1
+        elif clock[N_FAR] > 0:
+            half = t.event[t.heap[0]]["when"] >> clock[SHIFT] >> HALF_BITS
+        else:
+            return False
+        clock[OPEN] = (half << HALF_BITS) - 1
+        _enter(t, half)
+    start = (clock[OPEN] + 1) & LAST
+    found = _first_bucket(t.bits, start)
+    clock[OPEN] += 1 + ((found - start) & LAST)
+    number = t.bucket[found]
+    t.bucket[found] = -1
+    t.bits[found >> 6] ^= np.uint64(1) << np.uint64(found & 63)
+    clock[N_NEAR] -= _sort(t, number)
+    if clock[OPEN] >> HALF_BITS > clock[HALF]:
+        _enter(t, clock[OPEN] >> HALF_BITS)
+    return True
+
+
+@uncounted
+def _enter(t: Any, half: int) -> None:
+    """Move on to a half of the wheel's span: bring in what happens in it and in the next one."""
+    clock = t.clock
+    begin = max(clock[HALF] + 2, half)
+    clock[HALF] = half
+    while clock[N_FAR] > 0:
+        place = t.event[t.heap[0]]["when"] >> clock[SHIFT]
+        if (place >> HALF_BITS) - half >= N_HALVES:
+            break
+        number = _pop(t)
+        if (place >> HALF_BITS) - half < 2:
+            _put(t, number, place & LAST)
+        else:
+            _put_by(t, number, place >> HALF_BITS)
+    for entered in range(begin, half + 2):
+        number = t.middle[entered & LAST_HALF]
+        t.middle[entered & LAST_HALF] = -1
+        while number >= 0:
+            after = t.event[number]["after"]
+            clock[N_MIDDLE] -= 1
+            _put(t, number, (t.event[number]["when"] >> clock[SHIFT]) & LAST)
+            number = after
+
+
+@uncounted
+def _put(t: Any, number: int, place: int) -> None:
+    """Put an event into a bucket, in no order."""
+    t.event[number]["after"] = t.bucket[place]
+    t.bucket[place] = number
+    t.bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+    t.clock[N_NEAR] += 1
+
+
+@uncounted
+def _put_by(t: Any, number: int, half: int) -> None:
+    """Keep an event, in no order, with those of its half of the wheel's span."""
+    t.event[number]["after"] = t.middle[half & LAST_HALF]
+    t.middle[half & LAST_HALF] = number
+    t.clock[N_MIDDLE] += 1
+
+
+@uncounted
+def _insert(t: Any, number: int) -> None:
+    """Put an event into the bucket that is open, where it belongs; mostly that is its end."""
+    event, clock = t.event, t.clock
+    before, after = clock[OPEN_TAIL] if clock[OPEN_HEAD] >= 0 else -1, -1
+    while before >= 0 and _earlier(event, number, before):
         after = before
         before = event[before]["before"]
     event[number]["before"] = before
     event[number]["after"] = after
     if before < 0:
-        t.bucket[place]["head"] = number
+        clock[OPEN_HEAD] = number
     else:
         event[before]["after"] = number
     if after < 0:
-        t.bucket[place]["tail"] = number
+        clock[OPEN_TAIL] = number
     else:
         event[after]["before"] = number
-    t.bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
-    t.clock[N_NEAR] += 1
+
+
+@uncounted
+def _sort(t: Any, number: int) -> int:
+    """Open a bucket's list, which is the wrong way round, as events came; return how many they are."""
+    event = t.event
+    head, count, ascends = -1, 0, True
+    while number >= 0:
+        after = event[number]["after"]
+        event[number]["after"] = head
+        ascends &= head < 0 or _earlier(event, number, head)
+        head, number = number, after
+        count += 1
+    if not ascends:
+        head = _merge_runs(event, head)
+    t.clock[OPEN_HEAD] = head
+    before = -1
+    while head >= 0:
+        event[head]["before"] = before
+        before, head = head, event[head]["after"]
+    t.clock[OPEN_TAIL] = before
+    return count
+
+
+@uncounted
+def _merge_runs(event: Any, head: int) -> int:
+    """Sort a list: merge its runs of 1, of 2, of 4 and so on; return its new head."""
+    size, n_merges = 1, 2
+    while n_merges > 1:
+        left, head, tail, n_merges = head, -1, -1, 0
+        while left >= 0:
+            n_merges += 1
+            right, n_left, n_right = left, 0, size
+            while n_left < size and right >= 0:
+                n_left += 1
+                right = event[right]["after"]
+            while n_left > 0 or (n_right > 0 and right >= 0):
+                if n_left > 0 and (n_right == 0 or right < 0 or _earlier(event, left, right)):
+                    chosen, left = left, event[left]["after"]
+                    n_left -= 1
+                else:
+                    chosen, right = right, event[right]["after"]
+                    n_right -= 1
+                if tail < 0:
+                    head = chosen
+                else:
+                    event[tail]["after"] = chosen
+                tail = chosen
+            left = right
+        event[tail]["after"] = -1
+        size *= 2
+    return int(head)
 
 
 @uncounted
@@ -91,7 +235,10 @@ def _first_bucket(bits: Any, start: int) -> int:
         word = (word + 1) & (N_WORDS - 1)
         found = bits[word]
     lowest = found & (~found + np.uint64(1))
-    return int((word << 6) + PLACE[(lowest * DE_BRUIJN) >> np.uint64(58)])
+    place = word << 6
+    for i in range(6):
+        place += (lowest & WITH_BIT[i] != 0) << i
+    return int(place)
 
 
 @uncounted

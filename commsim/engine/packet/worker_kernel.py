@@ -205,7 +205,7 @@ def _transmit(t: Any, number: int, place: int, flags: int) -> None:
         packet["number"], packet["position"] = entry["message"], position
         packet["slot"] = entry["slot"] if job["shared"] else (slot + position) | version
         packet["message"], packet["worker"] = -1, number
-        packet["bits"] = np.uint64(1) << np.uint64(worker["number"])
+        packet["bits"] = np.uint64(1) << np.uint64(worker["number"] & 63)
         packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
         packet["size"] = _size(job, position)
         send(t, p, worker["up"] + entry["message"] % job["n_trees"])

@@ -1,0 +1,149 @@
+"""Place a collective whose helpers are aggregators: ranks as asked for, aggregators on switches above them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .core.errors import InputError
+from .core.formats.store import SUFFIXES, read_placement
+from .core.network import SWITCH, Network
+from .core.node_kind import KINDS, PLURALS
+from .core.placement import Placement, helper_nodes
+from .core.switch_seats import SwitchTree, able_switches, seat_on_switches
+from .inputs import load_placement
+
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """Where everybody sits.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks.
+    tree : tuple of int or None
+        What the collective takes as `tree`; None for a single rank, which needs nobody.
+    placement : Placement
+        Ranks, then helpers.
+    network : Network
+        On which the switches with aggregators can aggregate.
+    notes : tuple of str
+        What was chosen or assumed, and should be printed.
+    """
+
+    n_ranks: int
+    tree: tuple[int, ...] | None
+    placement: Placement
+    network: Network
+    notes: tuple[str, ...]
+
+
+def seat_aggregators(
+    name: str,
+    wanted: SwitchTree,
+    network: Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement = "packed",
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> Seated:
+    """Place ranks, aggregators and, where one is wanted, a parameter server.
+
+    Parameters
+    ----------
+    name, wanted : str, SwitchTree
+        The collective, and what it declares.
+    network : Network
+        Where.
+    n_ranks : int, optional
+        Default: as many as the placement has, or all seats less the one of a server.
+    placement : str or Placement
+        A strategy, a file or a placement: of the ranks alone, or of the ranks, the aggregators (the root first) and
+        the server. Aggregators that it does not place go to the switches where the ranks' paths to a root join.
+    seed : int
+        Of random placement.
+    assume_programmable : bool
+        Whether switches may aggregate where the network says so of none.
+
+    Raises
+    ------
+    InputError
+        If there is no place for somebody, or no switch may aggregate.
+    """
+    able, assumed = able_switches(network)
+    if assumed and not assume_programmable:
+        raise InputError(
+            f"{name} needs switches that aggregate, and {network.name} says of none that it can; "
+            "asked for by name it assumes it"
+        )
+    ranks, given, server, notes = _who_sits_where(name, wanted, network, n_ranks, placement, seed)
+    if len(ranks) == 1:
+        return Seated(1, None, Placement(ranks), network, tuple(notes))
+    if len(given):
+        able = np.isin(np.arange(network.n_nodes), given)
+    helpers, tree = seat_on_switches(network, ranks, wanted, able, server=server, given=given)
+    switches = helpers if server is None else helpers[:-1]
+    if assumed:
+        can = network.aggregates.copy()
+        can[list(switches)] = True
+        network = dataclasses.replace(network, aggregates=can)
+    where = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
+    notes.append(where + (", assumed to be programmable" if assumed else ""))
+    if server is not None:
+        notes.append(f"{name}: parameter server on {network.nodes[server]}")
+    return Seated(len(ranks), tree, Placement([*ranks, *helpers]), network, tuple(notes))
+
+
+def _who_sits_where(
+    name: str, wanted: SwitchTree, network: Network, n_ranks: int | None, placement: str | Placement, seed: int
+) -> tuple[Sequence[int], Sequence[int], int | None, list[str]]:
+    """Nodes of the ranks, of aggregators that are placed already, and of the server; and what should be said."""
+    notes: list[str] = []
+    if isinstance(placement, str) and Path(placement).suffix in SUFFIXES:
+        placement = read_placement(placement, network)
+    if isinstance(placement, Placement):
+        nodes = placement.nodes.tolist()
+        on_switches = np.flatnonzero(network.kind[placement.nodes] == SWITCH)
+        first_helper = int(on_switches[0]) if on_switches.size else len(nodes)
+        n_ranks = first_helper if n_ranks is None else n_ranks
+        ranks, rest = nodes[:n_ranks], nodes[n_ranks:]
+        if len(ranks) < max(1, n_ranks):
+            raise InputError(f"{name}: the placement has {len(ranks)} ranks, got n_ranks={n_ranks}")
+        if not wanted.server:
+            return ranks, rest, None, notes
+        return ranks, rest[:-1], rest[-1] if rest else _free_seat(name, network, ranks), notes
+    if n_ranks is None:
+        n_ranks = len(network.endpoints)
+        if wanted.server and not len(helper_nodes(network)):
+            n_ranks -= 1
+            notes.append(f"{name}: {n_ranks} ranks, since one of the {PLURALS[network.seat_kind]} is its server")
+    if n_ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+    n_servers = int(wanted.server and n_ranks > 1)
+    if n_servers and n_ranks == len(network.endpoints) and not len(helper_nodes(network)):
+        raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {n_ranks} ranks, for its server")
+    nodes = load_placement(placement, network, n_ranks + n_servers, seed, n_helpers=n_servers).nodes.tolist()
+    return nodes[:n_ranks], (), nodes[n_ranks] if n_servers else None, notes
+
+
+def _free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
+    beside = helper_nodes(network)
+    free = beside if beside.size else network.endpoints[~np.isin(network.endpoints, ranks)]
+    if not free.size:
+        raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {len(ranks)} ranks, for its server")
+    return int(free[0])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Write ``a, b and c``; of many the first few and the last."""
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED} more", names[-1]]
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

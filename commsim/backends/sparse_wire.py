@@ -1,0 +1,202 @@
+"""Sparse messages as bytes: what each encoding of :mod:`commsim.core.sparse.encodings` puts on the wire.
+
+A message is one array of bytes, whose length tells how many elements are in it. Both ends know from the schedule which
+chunks it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import BackendError, InputError
+from commsim.core.sparse import encodings
+from commsim.core.sparse.encodings import INDEX_BYTES, Encoding
+from commsim.core.sparse.partition import Partition
+
+Elements: TypeAlias = tuple[NDArray[np.int64], NDArray[Any]]
+"""Rising indices, and a value each."""
+Bytes: TypeAlias = NDArray[np.uint8]
+MAX_ELEMENTS = 2 ** (8 * INDEX_BYTES)
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where the chunks of a vector lie, and what its elements are.
+
+    Parameters
+    ----------
+    partition : Partition
+        How the vector is cut into chunks.
+    dtype : dtype
+        Of a value.
+
+    Raises
+    ------
+    InputError
+        If an index of 4 bytes does not reach the last element.
+    """
+
+    partition: Partition
+    dtype: np.dtype[Any]
+    _order: NDArray[np.int64] | None = None
+    _chunk_of: NDArray[np.int32] | None = None
+    _bounds: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = self.partition.n_elements
+        if n > MAX_ELEMENTS:
+            raise InputError(f"indices of {INDEX_BYTES} bytes reach {MAX_ELEMENTS} elements, got {n}")
+        if self.partition.hashed:
+            self._chunk_of = self.partition.chunk_of_blocks()
+            self._order = np.argsort(self._chunk_of, kind="stable")
+        self._bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.partition.sizes())))
+
+    def blocks(self, chunks: Sequence[int]) -> NDArray[np.int64]:
+        """Return the blocks of some chunks, chunk by chunk and rising in each."""
+        ranges = [np.arange(self._bounds[chunk], self._bounds[chunk + 1]) for chunk in chunks]
+        places = np.concatenate(ranges)
+        return places if self._order is None else self._order[places]
+
+    def elements(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the elements of some blocks, in their order."""
+        if self.partition.block == 1:
+            return blocks
+        within = blocks[:, np.newaxis] * self.partition.block + np.arange(self.partition.block)
+        return within[within < self.partition.n_elements]
+
+    def split(self, elements: Elements, chunks: Sequence[int]) -> list[Elements]:
+        """Split elements by chunk."""
+        if len(chunks) == 1:
+            return [elements]
+        index, value = elements
+        block = index // self.partition.block
+        if self._chunk_of is None:
+            chunk = np.searchsorted(self._bounds, block, side="right") - 1
+        else:
+            chunk = self._chunk_of[block].astype(np.int64)
+        order = np.argsort(chunk, kind="stable")
+        ends = np.searchsorted(chunk[order], np.asarray(chunks)[:, np.newaxis] + np.arange(2))
+        return [(index[order[a:b]], value[order[a:b]]) for a, b in ends.tolist()]
+
+
+Writer: TypeAlias = Callable[[Layout, Sequence[int], Elements], Bytes]
+Reader: TypeAlias = Callable[[Layout, Sequence[int], Bytes], Elements]
+
+
+def _octets(*arrays: NDArray[Any]) -> Bytes:
+    return np.concatenate([np.ascontiguousarray(array).view(np.uint8) for array in arrays])
+
+
+def _write_coo(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001
+    index, value = elements
+    return _octets(index.astype(np.uint32), value)
+
+
+def _read_coo(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:  # noqa: ARG001
+    n = _whole(len(message), INDEX_BYTES + layout.dtype.itemsize)
+    return message[: n * INDEX_BYTES].view(np.uint32).astype(np.int64), _values(message, n * INDEX_BYTES, layout)
+
+
+def _write_dense(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
+    every = layout.elements(layout.blocks(chunks))
+    out = np.zeros(len(every), layout.dtype)
+    out[_places(every, elements[0])] = elements[1]
+    return _octets(out)
+
+
+def _read_dense(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
+    every = layout.elements(layout.blocks(chunks))
+    if len(message) != len(every) * layout.dtype.itemsize:
+        raise BackendError(f"a dense message of {len(every)} elements came with {len(message)} bytes")
+    return every, message.view(layout.dtype)
+
+
+def _write_blocks(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001
+    block = elements[0] // layout.partition.block
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    return _octets(block[first].astype(np.uint32), elements[1])
+
+
+def _read_blocks(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:  # noqa: ARG001
+    n = -(-len(message) // (INDEX_BYTES + layout.partition.block * layout.dtype.itemsize))  # the last may be short
+    offsets = message[: n * INDEX_BYTES].view(np.uint32).astype(np.int64)
+    return layout.elements(offsets), _values(message, n * INDEX_BYTES, layout)
+
+
+def _write_bits(word: int) -> Writer:
+    def write(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
+        every = layout.blocks(chunks)
+        bits = np.zeros(-(-len(every) // (8 * word)) * 8 * word, np.bool_)
+        bits[_places(every, np.unique(elements[0] // layout.partition.block))] = True
+        return _octets(np.packbits(bits, bitorder="little"), elements[1])
+
+    return write
+
+
+def _read_bits(word: int) -> Reader:
+    def read(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
+        every = layout.blocks(chunks)
+        n_octets = -(-len(every) // (8 * word)) * word
+        bits = np.unpackbits(message[:n_octets], bitorder="little", count=len(every)).view(np.bool_)
+        return layout.elements(every[bits]), _values(message, n_octets, layout)
+
+    return read
+
+
+def _write_switching(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
+    listed = len(elements[0]) * (INDEX_BYTES + layout.dtype.itemsize)
+    return (_write_coo if listed < _dense_size(layout, chunks) else _write_dense)(layout, chunks, elements)
+
+
+def _read_switching(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
+    # a list is sent only when it is shorter than the dense message, so that the length tells which it is
+    return (_read_coo if len(message) < _dense_size(layout, chunks) else _read_dense)(layout, chunks, message)
+
+
+CODECS: dict[Encoding, tuple[Writer, Reader]] = {
+    encodings.coo: (_write_coo, _read_coo),
+    encodings.dense: (_write_dense, _read_dense),
+    encodings.blocks: (_write_blocks, _read_blocks),
+    encodings.bitmap: (_write_bits(1), _read_bits(1)),
+    encodings.hash_bitmap: (_write_bits(4), _read_bits(4)),
+    encodings.ENCODINGS["switching"]: (_write_switching, _read_switching),
+}
+
+
+def codec(encoding: Encoding) -> tuple[Writer, Reader]:
+    """Return how an encoding is written and read.
+
+    Raises
+    ------
+    BackendError
+        If it only counts bytes.
+    """
+    if encoding not in CODECS:
+        raise BackendError(f"the encoding {getattr(encoding, '__name__', encoding)} counts bytes, and cannot be sent")
+    return CODECS[encoding]
+
+
+def _dense_size(layout: Layout, chunks: Sequence[int]) -> int:
+    return len(layout.elements(layout.blocks(chunks))) * layout.dtype.itemsize
+
+
+def _places(every: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where the wanted numbers stand in `every`, which has them all but need not rise from chunk to chunk."""
+    order = np.argsort(every, kind="stable")
+    return order[np.searchsorted(every[order], wanted)]
+
+
+def _values(message: Bytes, begin: int, layout: Layout) -> NDArray[Any]:
+    _whole(len(message) - begin, layout.dtype.itemsize)
+    return np.frombuffer(message[begin:].tobytes(), layout.dtype)
+
+
+def _whole(n_bytes: int, each: int) -> int:
+    if n_bytes % each:
+        raise BackendError(f"a message of {n_bytes} bytes is no whole number of elements of {each}")
+    return n_bytes // each

@@ -1,0 +1,1 @@
+"""Which parts of a tensor are not zero, what they cost on the wire, and what becomes of them in a schedule."""

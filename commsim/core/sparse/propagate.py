@@ -1,0 +1,143 @@
+"""Bytes of every message of a schedule, by playing it on sets of blocks in place of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InputError, ScheduleError
+from ..schedule import REDUCE, Schedule, Transfers
+from .encodings import Contents, Encoding
+from .limits import limits_of
+from .occupancy import Occupancy
+from .partition import Partition
+
+
+def transfer_bytes(
+    schedule: Schedule,
+    occupancy: Occupancy,
+    encoding: Encoding,
+    *,
+    value_bytes: int = 4,
+    keep: ArrayLike | None = None,
+    hashed: bool = False,
+    bounds: tuple[int, ...] | None = None,
+) -> NDArray[np.float64]:
+    """Return the payload of each transfer, in program order: what the flow engine's ``play`` takes.
+
+    Parameters
+    ----------
+    schedule, occupancy, value_bytes, keep, hashed, bounds
+        As in :func:`transfer_contents`.
+    encoding : Encoding
+        From contents to bytes; one of :mod:`commsim.core.sparse.encodings` or a function of the caller's.
+
+    Returns
+    -------
+    float64[n_transfers], bytes
+        0 for a message with nothing in it, unless the encoding says otherwise.
+
+    Raises
+    ------
+    InputError
+        As :func:`transfer_contents`.
+    """
+    return encoding(
+        transfer_contents(schedule, occupancy, value_bytes=value_bytes, keep=keep, hashed=hashed, bounds=bounds)
+    )
+
+
+def transfer_contents(
+    schedule: Schedule,
+    occupancy: Occupancy,
+    *,
+    value_bytes: int = 4,
+    keep: ArrayLike | None = None,
+    hashed: bool = False,
+    bounds: tuple[int, ...] | None = None,
+) -> Contents:
+    """Play a schedule on sets of blocks.
+
+    Every address holds a set of blocks of one chunk. All reads of a hop come before its writes; a reduction unites, a
+    copy replaces. Sums that cancel to zero keep their block, as they do on the wire.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Any that runs on equal chunks; ranks start with their own blocks in every chunk of the input.
+    occupancy : Occupancy
+        Of as many ranks as the schedule has.
+    value_bytes : int
+        Bytes of one element's value.
+    keep : int or int64[n_transfers], optional
+        Truncation: after the hop, the chunk that a transfer has written is cut to this many blocks, the largest;
+        :data:`commsim.core.sparse.limits.UNLIMITED` cuts nothing. Only counts are known here, so limits must not rise
+        along a chunk's way.
+    hashed, bounds : bool, tuple of int
+        Chunks are classes of a hash, or ranges between these bounds, in place of equal ranges; see
+        :class:`commsim.core.sparse.partition.Partition`.
+
+    Returns
+    -------
+    Contents
+        One row per transfer, in program order. Where truncation bites, blocks count as whole ones.
+
+    Raises
+    ------
+    InputError
+        If the occupancy is that of another number of ranks, or `keep` is below 1, has another shape, or rises so that
+        the size of a message would depend on the values.
+    ScheduleError
+        If a transfer reads what nobody has written, or adds two different chunks.
+    """
+    from ..jit import announce
+    from .propagate_kernel import play_sets
+    from .rows import first_rows
+
+    if occupancy.n_ranks != schedule.n_ranks:
+        raise InputError(
+            f"{schedule.name} has {schedule.n_ranks} ranks, the occupancy is that of {occupancy.n_ranks} ranks"
+        )
+    if value_bytes < 1:
+        raise InputError(f"a value takes at least 1 byte, got value_bytes={value_bytes}")
+    transfers = schedule.expand()
+    partition = Partition(occupancy.n_elements, occupancy.block, schedule.n_chunks, hashed, bounds)
+    limits = limits_of(keep, len(transfers))
+    rows = first_rows(schedule, occupancy, partition)
+    announce(play_sets)
+    blocks, covers, has_last, fault, where = play_sets(
+        transfers,
+        schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses,
+        schedule.dst_address(transfers) + transfers["dst"].astype(np.int64) * schedule.n_addresses,
+        limits,
+        rows.sizes,
+        rows.words,
+        (rows.row_of, rows.chunk_of),
+        partition.chunk_of_last(),
+    )
+    if fault:
+        _refuse(schedule, transfers, int(fault), int(where))
+    short = occupancy.n_blocks * occupancy.block - occupancy.n_elements
+    return Contents(
+        blocks,
+        blocks * occupancy.block - short * has_last[:, 0],
+        covers,
+        covers * occupancy.block - short * has_last[:, 1],
+        transfers["op"] == REDUCE,
+        value_bytes,
+    )
+
+
+def _refuse(schedule: Schedule, transfers: Transfers, fault: int, where: int) -> None:
+    from .propagate_kernel import AMBIGUOUS, UNWRITTEN
+
+    t = transfers[where]
+    place = f"{schedule.name}: in hop {t['hop']} participant"
+    if fault == AMBIGUOUS:
+        raise InputError(
+            f"{place} {t['dst']} merges truncated chunks and keeps more than they were cut to, so that its size "
+            "depends on the values; keep must not rise"
+        )
+    if fault == UNWRITTEN:
+        raise ScheduleError(f"{place} {t['src']} sends chunk {t['src_chunk']}, which nobody has written")
+    raise ScheduleError(f"{place} {t['dst']} adds different chunks to each other, into chunk {t['dst_chunk']}")

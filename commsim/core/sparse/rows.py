@@ -1,0 +1,75 @@
+"""The sets of blocks that ranks start with, one row of words per rank and chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..schedule import Schedule
+from .bitmap import WORD
+from .occupancy import Occupancy
+from .partition import Partition
+
+MAX_BYTES = 16 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Sets of blocks, and which address holds which.
+
+    Parameters
+    ----------
+    words : uint64[n_rows, n_words]
+        One set each: bit i is the i-th block of its chunk.
+    sizes : int64[n_chunks]
+        Blocks of each chunk.
+    chunk_of : int32[n_rows]
+        Chunk that a set is a part of.
+    row_of : int32[n_participants * n_addresses]
+        Row that each address holds, -1 for nothing.
+    """
+
+    words: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+    chunk_of: NDArray[np.int32]
+    row_of: NDArray[np.int32]
+
+
+def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition) -> Rows:
+    """Return what is held before the first hop: each rank's own blocks in every chunk of its input.
+
+    Raises
+    ------
+    InputError
+        If the sets would take more memory than :data:`MAX_BYTES`.
+    """
+    from ..jit import announce
+    from .rows_kernel import pack_classes, pack_ranges
+
+    n_chunks, n_ranks = schedule.n_chunks, schedule.n_ranks
+    chunk_of = partition.chunk_of_blocks() if partition.hashed else None
+    sizes = partition.sizes() if chunk_of is None else np.bincount(chunk_of, minlength=n_chunks)
+    n_words = max(1, -(-int(sizes.max()) // WORD))
+    _check_memory(schedule, occupancy, n_words)
+    words = np.zeros((n_ranks * n_chunks, n_words), np.uint64)
+    if chunk_of is not None:
+        announce(pack_classes)
+        pack_classes(occupancy.words, chunk_of, n_chunks, words)
+    else:
+        announce(pack_ranges)
+        pack_ranges(occupancy.words, partition.ranges(), words)
+    row_of = np.full((schedule.n_participants, schedule.n_addresses), -1, np.int32)
+    row_of[:n_ranks, :n_chunks] = np.arange(n_ranks * n_chunks).reshape(n_ranks, n_chunks)
+    return Rows(words, sizes, np.tile(np.arange(n_chunks, dtype=np.int32), n_ranks), row_of.ravel())
+
+
+def _check_memory(schedule: Schedule, occupancy: Occupancy, n_words: int) -> None:
+    n_bytes = 16 * schedule.n_ranks * schedule.n_chunks * n_words + 12 * schedule.n_participants * schedule.n_addresses
+    if n_bytes > MAX_BYTES:
+        raise InputError(
+            f"{schedule.name}: {schedule.n_chunks} chunks of {occupancy.n_blocks} blocks at {schedule.n_ranks} ranks "
+            f"would take {n_bytes / 2**30:.0f} GiB, more than {MAX_BYTES >> 30}; fewer chunks take less"
+        )

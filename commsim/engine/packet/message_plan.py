@@ -1,0 +1,183 @@
+"""From a plan of flows to the tables that the packet kernels play."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.errors import InputError
+from commsim.core.routes.routing import Routes, find_routes
+from commsim.engine.flow_plan import FlowPlan
+
+from . import message_state as m
+from . import packet_state as s
+from .fabric import ENDLESS, LONGEST, PS, Fabric, link_tables
+from .lay_out import lay_out
+from .transport import Transport, Window
+
+Floats = NDArray[np.float64]
+
+
+def message_tables(
+    plan: FlowPlan, n_bytes: Floats, starts: Floats, wire: Wire, transport: Transport, fabric: Fabric, seed: int
+) -> s.Tables:
+    """Lay out all tables.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where; over one path per wire.
+    n_bytes : float64[n_transfers], bytes
+        Payload of each transfer; rounded up to whole bytes.
+    starts : float64[n_participants], s
+        When each participant enters.
+    wire : Wire
+        Packets: whole numbers of bytes.
+    transport, fabric : Transport, Fabric
+        How packets are sent, and what they meet.
+    seed : int
+        Of losses and marks.
+
+    Raises
+    ------
+    InputError
+        If the plan needs what this engine does not have, or packets do not fit.
+    """
+    payload, header = _packet(wire)
+    link, buffer = link_tables(plan.network, fabric)
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
+    _check(plan, nodes, transport, fabric, link, payload + header)
+    back = _routes_back(plan, nodes)
+    way = transport.row()
+    way["packet_size"] = payload + header
+    bdp = _path_packets(plan, back, payload + header, int(way["ack_size"][0]))
+    window, way["max_window"] = transport.windows(bdp, payload)
+    way["n_words"] = int(way["max_window"][0]) // 64 + 2 if way["keeps"][0] else 0
+    message = _messages(plan, n_bytes, payload, header)
+    flow, receiver = _flows(plan, message, starts, window, way)
+    n_flows = len(flow)
+    return lay_out(
+        n_flows * m.N_TIMERS[way["kind"][0]],
+        len(message),
+        seed,
+        link=link,
+        buffer=buffer,
+        stream=_streams(plan.routes, back),
+        route=_hops(plan.routes, back),
+        transport=way,
+        flow=flow,
+        receiver=receiver,
+        message=message,
+        queue=plan.queue,
+        first=plan.successors[0],
+        successor=plan.successors[1],
+        early=np.zeros(max(1, n_flows * int(way["n_words"][0])), np.uint64),
+    )
+
+
+def _packet(wire: Wire) -> tuple[int, int]:
+    if not (1 <= wire.payload <= 2**20 and wire.header <= 2**20 and wire.payload % 1 == wire.header % 1 == 0):
+        raise InputError(
+            "the packet engine needs packets of whole bytes, at most 1 MiB of payload and of header, "
+            f"got {wire.payload} and {wire.header}"
+        )
+    return int(wire.payload), int(wire.header)
+
+
+def _check(
+    plan: FlowPlan, nodes: NDArray[np.int32], transport: Transport, fabric: Fabric, link: NDArray[np.void], size: int
+) -> None:
+    network = plan.network
+    if (plan.routes.share != 1).any():
+        raise InputError(
+            f"the packet engine sends each flow over one path, and {plan.routing} uses several; any other routing does"
+        )
+    for name in ("recv_overhead", "gamma"):
+        if (getattr(network, name)[nodes[:, 1]] > 0).any():
+            raise InputError(f"the packet engine has no {name}; use the flow engine, or leave it at 0")
+    for job in plan.jobs:
+        if job.weight != 1 or job.priority or np.isfinite(job.rate_cap):
+            raise InputError("the packet engine knows neither weights, priorities nor rate caps of jobs")
+    if (link["buffer"] < size).any() or fabric.shared_buffer < size:
+        smallest = min(link["buffer"].min(), fabric.shared_buffer)
+        raise InputError(f"every buffer must hold a packet of {size} bytes, got {smallest}")
+    if isinstance(transport, Window):
+        if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():
+            raise InputError("the transport `window` never repeats a packet and needs links without loss; try dctcp")
+        finite = (link["buffer"] < ENDLESS).any() or np.isfinite(fabric.shared_buffer)
+        if finite and not fabric.pause_at:
+            raise InputError("the transport `window` needs infinite buffers, or pauses (PFC) that keep them from filling")
+
+
+def _routes_back(plan: FlowPlan, nodes: NDArray[np.int32]) -> Routes:
+    return find_routes(plan.network, nodes[:, 1], nodes[:, 0], plan.channel, routing=plan.routing, seed=plan.seed)
+
+
+def _path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floats:
+    """Bandwidth-delay product of each wire's own empty path, in packets, stored and forwarded at every hop."""
+    n = len(plan.ends)
+    of_wire = np.repeat(np.arange(n), np.diff(plan.routes.first))
+    of_back = np.repeat(np.arange(n), np.diff(back.first))
+    bandwidth = plan.network.bandwidth
+    slowest = np.full(n, np.inf)
+    np.minimum.at(slowest, of_wire, bandwidth[plan.routes.link])
+    took = plan.routes.latency + back.latency
+    took = took + np.bincount(of_wire, size / bandwidth[plan.routes.link], minlength=n)
+    took = took + np.bincount(of_back, ack_size / bandwidth[back.link], minlength=n)
+    return took * np.where(np.isfinite(slowest), slowest, 0.0) / size
+
+
+def _messages(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDArray[np.void]:
+    whole = np.ceil(n_bytes * (1 - 1e-12)).astype(np.int64)
+    n_packets = np.maximum(1, -(-whole // payload))
+    message = np.zeros(len(whole), m.MESSAGE_ROW)
+    message["start"] = message["sent"] = message["done"] = -1
+    message["flow"], message["waiting"] = plan.wire_of, plan.waiting
+    message["last_size"] = whole - (n_packets - 1) * payload + header
+    end = np.cumsum(n_packets[plan.queue])
+    count = np.bincount(plan.wire_of, minlength=len(plan.ends))
+    before = np.concatenate((np.zeros(1, np.int64), end))[np.cumsum(count) - count]
+    message["end"][plan.queue] = end - np.repeat(before, count)
+    message["first"] = message["end"] - n_packets
+    return message
+
+
+def _flows(
+    plan: FlowPlan, message: NDArray[np.void], starts: Floats, window: Floats, way: NDArray[np.void]
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    n = len(plan.ends)
+    if (starts > LONGEST).any():
+        raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
+    flow, receiver = np.zeros(n, m.FLOW_ROW), np.zeros(n, m.RECEIVER_ROW)
+    count = np.bincount(plan.wire_of, minlength=n)
+    end = np.cumsum(count)
+    begin = end - count
+    for table in (flow, receiver):
+        table["message"], table["end"] = begin, end
+    flow["resend"], flow["stream"], flow["window"] = -1, np.arange(n), window
+    flow["ready"] = np.rint(starts * PS)[plan.ends].max(axis=1, initial=0)
+    flow["local"] = np.diff(plan.routes.first) == 0
+    flow["threshold"], flow["alpha"], flow["alpha_at"] = np.inf, 1.0, -1
+    crosses = ~flow["local"]
+    flow["line"][crosses] = plan.network.bandwidth[plan.routes.link[plan.routes.first[:-1][crosses]]] / PS
+    flow["rate"] = flow["target"] = flow["line"]
+    receiver["boundary"] = message["end"][plan.queue[begin]]
+    receiver["back"], receiver["early"] = n + np.arange(n), np.arange(n) * way["n_words"][0]
+    return flow, receiver
+
+
+def _streams(there: Routes, back: Routes) -> NDArray[np.void]:
+    n = len(there.first) - 1
+    stream = np.zeros(2 * n, s.STREAM_ROW)
+    first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
+    stream["begin"], stream["end"] = first[:-1], first[1:]
+    stream["target"] = np.repeat([s.TO_RECEIVER, s.TO_SENDER], n)
+    stream["owner"] = np.tile(np.arange(n), 2)
+    return stream
+
+
+def _hops(there: Routes, back: Routes) -> NDArray[np.void]:
+    route = np.zeros(len(there.link) + len(back.link), s.ROUTE_ROW)
+    route["link"] = np.concatenate((there.link, back.link))
+    return route

@@ -1,0 +1,1 @@
+"""What training makes of communication: iterations of workers, and queues of gradients."""

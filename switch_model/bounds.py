@@ -1,0 +1,158 @@
+"""How fast all-reduce can be: in a switch, over a ring, through parameter servers; and how many slots it takes.
+
+All rates are elements of the result per second, as a worker sees it. How far quantised sums can be off is
+:func:`switch_model.quantize.error_bound`.
+
+References
+----------
+Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021, for the model; the
+formulas follow from bytes per link.
+"""
+
+from __future__ import annotations
+
+import math
+
+from commsim.core.errors import InputError
+from switch_model.system import System
+
+BETWEEN_FRAMES = 4 + 20  # frame check sequence; preamble and gap
+
+
+def line_rate(system: System, bandwidth: float, *, between_frames: bool = True) -> float:
+    """Elements per second that a worker's link carries at most: B k / L_w, whatever the number of workers.
+
+    Parameters
+    ----------
+    system : System
+        Packets of k elements that take L_w bytes on the wire, on average over a message.
+    bandwidth : float, bytes/s
+        Of the link.
+    between_frames : bool
+        Whether L_w counts frame check sequence, preamble and gap, which some publications leave out.
+    """
+    if between_frames:
+        return system.line_rate(bandwidth)
+    message = system.message_bytes - BETWEEN_FRAMES * system.packets_per_message
+    return bandwidth * system.elements * system.packets_per_message / message
+
+
+def slots_for(system: System, bandwidth: float, round_trip: float) -> int:
+    """Slots that keep a link busy: the next power of two of those that a round trip's worth of bytes fills.
+
+    Parameters
+    ----------
+    system : System
+        Whose packets.
+    bandwidth : float, bytes/s
+        Of the link.
+    round_trip : float, s
+        From sending a packet to having its result, hosts' time included.
+    """
+    _check(bandwidth=bandwidth, round_trip=round_trip)
+    packets = bandwidth * round_trip * system.packets_per_message / system.message_bytes
+    return 1 << max(0, math.ceil(math.log2(packets)))
+
+
+def throughput(system: System, bandwidth: float, round_trip: float, n_slots: int | None = None) -> float:
+    """Elements per second without loss: the line rate, or below that many slots s k / RTT.
+
+    Parameters
+    ----------
+    system, bandwidth, round_trip
+        As in :func:`slots_for`.
+    n_slots : int, optional
+        Packets that a worker has outstanding; the system's window unless given.
+    """
+    _check(bandwidth=bandwidth, round_trip=round_trip)
+    slots = system.window if n_slots is None else n_slots
+    return min(system.line_rate(bandwidth), slots * system.elements / round_trip)
+
+
+def ring_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element_bytes: int = 4) -> float:
+    """Elements per second of a ring at best: each worker sends and receives 2 (n-1)/n times the tensor.
+
+    Parameters
+    ----------
+    bandwidth : float, bytes/s
+        Of each worker, each way.
+    n_workers : int
+        n, at least 2.
+    efficiency : float
+        Share of the bytes on the wire that is payload.
+    element_bytes : int
+        Of one element.
+    """
+    return _payload_rate(bandwidth, n_workers, efficiency, element_bytes) / ring_disadvantage(n_workers)
+
+
+def ring_disadvantage(n_workers: int) -> float:
+    """How many times faster a switch can be than a ring, 2 (n-1)/n, when their packets are alike."""
+    _check(n_workers=n_workers - 1)
+    return 2 * (n_workers - 1) / n_workers
+
+
+def server_rate(
+    bandwidth: float, n_workers: int, n_servers: int = 1, efficiency: float = 1.0, element_bytes: int = 4
+) -> float:
+    """Elements per second through dedicated parameter servers, each with 1/m of the tensor.
+
+    A server takes in n/m times the tensor, and each worker sends it once; so the smaller of B and B m/n.
+
+    Parameters
+    ----------
+    bandwidth : float, bytes/s
+        Of each worker and each server, each way.
+    n_workers, n_servers : int
+        n and m.
+    efficiency, element_bytes
+        As in :func:`ring_rate`.
+    """
+    _check(n_servers=n_servers)
+    return _payload_rate(bandwidth, n_workers, efficiency, element_bytes) * min(1.0, n_servers / n_workers)
+
+
+def colocated_server_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element_bytes: int = 4) -> float:
+    """Elements per second when every worker is the server of 1/n of the tensor, which is the ring's bound.
+
+    A host sends (n-1)/n of the tensor to others, and its sums, 1/n each, to n-1 others.
+
+    Parameters
+    ----------
+    bandwidth, n_workers, efficiency, element_bytes
+        As in :func:`ring_rate`.
+    """
+    return ring_rate(bandwidth, n_workers, efficiency, element_bytes)
+
+
+def goodput(n_elements: int, seconds: float, element_bytes: int = 4) -> float:
+    """Bytes of the tensor over the time of its all-reduce, as SwitchML's client reports it (there in bits).
+
+    Parameters
+    ----------
+    n_elements : int
+        Of the tensor.
+    seconds : float, s
+        Of the all-reduce.
+    element_bytes : int
+        Of one element.
+
+    Returns
+    -------
+    float, bytes/s
+    """
+    _check(seconds=seconds)
+    return n_elements * element_bytes / seconds
+
+
+def _payload_rate(bandwidth: float, n_workers: int, efficiency: float, element_bytes: int) -> float:
+    _check(bandwidth=bandwidth, n_workers=n_workers, element_bytes=element_bytes)
+    if not 0 < efficiency <= 1:
+        raise InputError(f"efficiency is the payload's share of the wire, in (0, 1], got {efficiency}")
+    return bandwidth * efficiency / element_bytes
+
+
+def _check(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"{name.replace('_', ' ')} must be positive and finite, got {value}")

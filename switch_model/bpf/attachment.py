@@ -1,0 +1,134 @@
+"""Classifiers of ours at interfaces: attached, written down, and taken away again, also those of a process that died.
+
+What stays in the kernel after a `kill -9` is a filter on each port, which holds the program, which holds its maps. No
+file system shows them: the one that `tc` needs for a moment exists in a mount namespace of its own. So taking away the
+filters takes away everything, and a small file for each switch says where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from commsim.core.errors import BackendError
+
+from .commands import output_of, records_of
+from .ports import Port
+from .records import FOLDER, Attachment, alone, attachments, began, write
+
+PREFERENCE = 0xBEE0
+"""Of our filters among those of an interface; nobody else's has it, we hope."""
+
+# $1 file system, $2 object file, $3 preference, then interfaces
+_ATTACH = """
+mount -t bpf none "$1"
+bpftool prog load "$2" "$1/program" type classifier >&2
+bpftool -j prog show pinned "$1/program"
+program="$1/program" preference=$3
+shift 3
+for port; do
+  tc filter add dev "$port" ingress pref "$preference" handle 1 bpf direct-action object-pinned "$program"
+done
+"""
+
+
+def attach(target: Path, ports: Sequence[Port]) -> Attachment:
+    """Load a program and put it at the ingress of all ports.
+
+    Parameters
+    ----------
+    target : Path
+        The object file.
+    ports : sequence of Port
+        Interfaces of this network namespace.
+
+    Returns
+    -------
+    Attachment
+        To be given to `detach`.
+
+    Raises
+    ------
+    BackendError
+        If the kernel refuses, or a switch sits there already.
+    """
+    with alone():
+        _detach_dead()
+        return _attach(target, tuple(port.name for port in ports))
+
+
+def _attach(target: Path, names: tuple[str, ...]) -> Attachment:
+    taken = [name for name in names if _has_filter(name)]
+    if taken:
+        raise BackendError(f"a switch sits at {', '.join(taken)} already")
+    hooked = tuple(name for name in names if not _has_hook(name))
+    process = os.getpid()
+    mine = Attachment(process, began(process), Path("/proc/self/ns/net").stat().st_ino, names, hooked)
+    write(mine)
+    try:
+        for name in hooked:
+            output_of(["tc", "qdisc", "add", "dev", name, "clsact"])
+        (FOLDER / "fs").mkdir(exist_ok=True)
+        command = ["unshare", "--mount", "sh", "-eu", "-c", _ATTACH, "sh", str(FOLDER / "fs"), str(target)]
+        found = json.loads(output_of([*command, str(PREFERENCE), *names]))
+    except BaseException:
+        detach(mine)
+        raise
+    mine = replace(mine, program=int(found["id"]))
+    write(mine)
+    return mine
+
+
+def detach(attachment: Attachment, namespace: str = "") -> None:
+    """Take the filters away, and with them everything; `namespace` is the file of another network's."""
+    inside = ["nsenter", f"--net={namespace}"] if namespace else []
+    for name in attachment.ports:
+        _quietly([*inside, "tc", "filter", "del", "dev", name, "ingress", "pref", str(PREFERENCE)])
+    for name in attachment.hooked:
+        if not _filters(inside, name, "ingress") and not _filters(inside, name, "egress"):
+            _quietly([*inside, "tc", "qdisc", "del", "dev", name, "clsact"])
+    attachment.path.unlink(missing_ok=True)
+
+
+def detach_dead() -> list[Attachment]:
+    """Take away what processes that died have left, in this network namespace and in those with names."""
+    with alone():
+        return _detach_dead()
+
+
+def _detach_dead() -> list[Attachment]:
+    files = {path.stat().st_ino: str(path) for path in Path("/run/netns").glob("*")}
+    files[Path("/proc/self/ns/net").stat().st_ino] = ""
+    dead = [attachment for attachment in attachments() if not attachment.lives]
+    for attachment in dead:
+        if attachment.namespace in files:
+            detach(attachment, files[attachment.namespace])
+        else:
+            attachment.path.unlink(missing_ok=True)  # its network has gone, and the filters with it
+    return dead
+
+
+def _has_hook(name: str) -> bool:
+    return any(row.get("kind") == "clsact" for row in records_of(["tc", "-json", "qdisc", "show", "dev", name]))
+
+
+def _has_filter(name: str) -> bool:
+    return _has_hook(name) and any(row.get("pref") == PREFERENCE for row in _filters([], name, "ingress"))
+
+
+def _filters(inside: list[str], name: str, where: str) -> list[dict[str, object]]:
+    try:
+        return records_of([*inside, "tc", "-json", "filter", "show", "dev", name, where])
+    except BackendError:
+        return []
+
+
+def _quietly(command: list[str]) -> None:
+    """Run it; what is to be taken away may have gone already."""
+    try:
+        output_of(command)
+    except BackendError:
+        return

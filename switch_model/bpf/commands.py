@@ -1,0 +1,43 @@
+"""The programs of the system that we call: clang, bpftool, tc and ip."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from commsim.core.errors import BackendError
+
+SECONDS = 30.0
+
+
+def output_of(command: Sequence[str], told: str = "") -> str:
+    """Run a program, give it a text to read, and return what it printed.
+
+    Raises
+    ------
+    BackendError
+        If it is missing, fails or does not end; the message has the line that says why.
+    """
+    try:
+        done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except FileNotFoundError:
+        raise BackendError(f"there is no program {command[0]} here") from None
+    except subprocess.TimeoutExpired:
+        raise BackendError(f"{command[0]} did not end within {SECONDS:g} s") from None
+    if done.returncode:
+        raise BackendError(f"{' '.join(command[:4])} failed: {_reason(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def records_of(command: Sequence[str]) -> list[dict[str, Any]]:
+    """Run a program that prints JSON, and return its list of records; one record is a list of one."""
+    found = json.loads(output_of(command) or "[]")
+    return found if isinstance(found, list) else [found]
+
+
+def _reason(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "rror" in line] or lines
+    return telling[0][:300] if telling else "it does not say why"

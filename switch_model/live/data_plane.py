@@ -1,0 +1,160 @@
+"""The live switch without its sockets: slots and registers, who may use which, and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.jit import announce
+from switch_model.slot_kernel import SLOT_ROW
+
+from .data_kernel import (
+    COUNTERS,
+    INJECTED_OUT,
+    MEMBER,
+    NOT_SENT,
+    PACKETS_OUT,
+    ROUND,
+    handle_batch,
+)
+from .datagrams import ARRIVED, REPLY, address_key, to_addresses
+from .frames import MAX_SLOTS, new_rows, type_and_size
+
+MAX_WORKERS = 32
+
+
+class DataPlane:
+    """State of a switch.
+
+    Parameters
+    ----------
+    pool_size : int
+        Slots, for all jobs together; each exists in two versions.
+    elements : int
+        Values of a packet.
+    drop_in, drop_out : float
+        Probabilities with which a packet that came, and one that is about to leave, is lost on purpose.
+    seed : int
+        Of these losses.
+
+    Attributes
+    ----------
+    addresses : ADDRESS[n]
+        Of the registered workers, as replies number them.
+    counters : int64[len(COUNTERS)]
+        See `data_kernel.COUNTERS`.
+    """
+
+    def __init__(
+        self, pool_size: int, elements: int, drop_in: float = 0.0, drop_out: float = 0.0, seed: int = 0
+    ) -> None:
+        if not 1 <= pool_size <= MAX_SLOTS:
+            raise InputError(f"a pool has 1 to {MAX_SLOTS} slots, got {pool_size}")
+        for name, chance in (("in", drop_in), ("out", drop_out)):
+            if not 0 <= chance < 1:
+                raise InputError(f"a probability of loss ({name}) is at least 0 and less than 1, got {chance}")
+        type_and_size(elements)
+        self.pool_size, self.elements = pool_size, elements
+        self._drop_in, self._drop_out, self._random = drop_in, drop_out, np.random.default_rng(seed)
+        self._slots = np.zeros(2 * pool_size, SLOT_ROW)
+        self._rounds = np.zeros(2 * pool_size, ROUND)
+        self._registers = np.zeros((2 * pool_size, elements), np.uint32)
+        self._jobs: dict[int, NDArray[Any]] = {}
+        self._peers: dict[int, list[tuple[str, int]]] = {}
+        self.counters = np.zeros(len(COUNTERS), np.int64)
+        self._replies = np.zeros(0, REPLY)
+        self._register()
+        announce(handle_batch)
+        self.handle(new_rows(1, elements), np.zeros(0, ARRIVED))  # compiles
+
+    def open(self, job_number: int, peers: Sequence[tuple[str, int]], first_slot: int, n_slots: int) -> None:
+        """Let a job's workers use slots.
+
+        Parameters
+        ----------
+        job_number : int
+            0..255.
+        peers : sequence of (str, int)
+            Address and UDP port of each rank.
+        first_slot, n_slots : int
+            Range.
+
+        Raises
+        ------
+        InputError
+            If an address is another worker's already.
+        """
+        members = np.zeros(len(peers), MEMBER)
+        members["source"] = [address_key(*peer) for peer in peers]
+        members["child"], members["fan_in"] = np.arange(len(peers)), len(peers)
+        members["job_number"], members["first_slot"], members["n_slots"] = job_number, first_slot, n_slots
+        every = np.concatenate([members["source"], *(job["source"] for job in self._jobs.values())])
+        if len(np.unique(every)) < len(every):
+            raise InputError("two workers have the same address and port")
+        self._clear(first_slot, n_slots)
+        self._jobs[job_number], self._peers[job_number] = members, list(peers)
+        self._register()
+
+    def close(self, job_number: int) -> None:
+        """Take a job's slots back; whatever its workers still send is dropped."""
+        if self._jobs.pop(job_number, None) is not None:
+            del self._peers[job_number]
+            self._register()
+
+    def handle(self, words: NDArray[np.uint32], arrived: NDArray[Any]) -> NDArray[Any]:
+        """Handle frames that came, in place; return the REPLY[n] to send to `addresses`."""
+        if self._drop_in:
+            arrived["lost"] = self._random.random(len(arrived)) < self._drop_in
+        if len(self._replies) < MAX_WORKERS * len(arrived):
+            self._replies = np.zeros(MAX_WORKERS * len(arrived), REPLY)
+        n = handle_batch(words, arrived, self._members, self._slots, self._rounds, self._registers, self.counters,
+                         self._replies)  # fmt: skip
+        replies = self._replies[:n]
+        if self._drop_out:
+            kept = self._random.random(n) >= self._drop_out
+            self.counters[INJECTED_OUT] += n - int(kept.sum())
+            replies = replies[kept]
+        return replies
+
+    def sent(self, n_replies: int, taken: int) -> None:
+        """Count replies that left, and those that the system refused."""
+        self.counters[PACKETS_OUT] += taken
+        self.counters[NOT_SENT] += n_replies - taken
+
+    def counts(self) -> dict[str, int]:
+        """Return all counters by name."""
+        return dict(zip(COUNTERS, self.counters.tolist(), strict=True))
+
+    def busy(self, job_number: int) -> list[dict[str, Any]]:
+        """Return the slots of a job that wait for somebody, and for whom."""
+        members = self._jobs.get(job_number)
+        if members is None:
+            return []
+        first, n = 2 * int(members[0]["first_slot"]), 2 * int(members[0]["n_slots"])
+        rows = self._slots[first : first + n]
+        return [
+            {"slot": (first + int(at)) // 2, "version": int(at) % 2,
+             "waits_for": [rank for rank in range(len(members)) if not int(rows[at]["seen"]) >> rank & 1]}
+            for at in np.flatnonzero(rows["count"])
+        ]  # fmt: skip
+
+    def _clear(self, first_slot: int, n_slots: int) -> None:
+        """Forget what slots hold; each version expects the first packet of the sequence that belongs there."""
+        rows = slice(2 * first_slot, 2 * (first_slot + n_slots))
+        self._slots[rows] = np.zeros(2 * n_slots, SLOT_ROW)
+        place = np.arange(n_slots)[:, np.newaxis] + n_slots * np.arange(2)
+        self._rounds[rows]["tsi"] = (place.reshape(-1) - 2 * n_slots) % 2**32
+
+    def _register(self) -> None:
+        peers: list[tuple[str, int]] = []
+        tables = [np.zeros(0, MEMBER)]
+        for job_number, members in self._jobs.items():
+            members["address"] = len(peers) + np.arange(len(members))
+            peers += self._peers[job_number]
+            tables.append(members)
+        members = np.concatenate(tables)
+        self._members, self.addresses = members[np.argsort(members["source"])], to_addresses(peers)

@@ -1,0 +1,108 @@
+"""From what the kernel of the system delivered to a list of frames, and from frames to what it is told to send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.jit import uncounted
+
+ARRIVED = np.dtype(
+    [
+        ("source", np.int64),  # address and port, see `datagrams.address_key`
+        ("row", np.int32),  # where the frame is
+        ("n_bytes", np.int32),  # its length, which may be wrong
+        ("lost", np.bool_),  # to be treated as if it had not come
+    ],
+    align=True,
+)
+REPLY = np.dtype([("row", np.int32), ("to", np.int32)])
+"""A frame, and the number of the address that it goes to."""
+
+
+@uncounted
+def list_arrivals(messages: Any, n_messages: int, addresses: Any, controls: Any, frame: int, room: int,
+                  arrived: Any) -> int:  # fmt: skip
+    """List the datagrams of the messages received: Linux may deliver up to `room` of equal length as one message.
+
+    Parameters
+    ----------
+    messages, addresses, controls : MESSAGE[n], ADDRESS[n] as uint64[n, 2], CONTROL[n]
+        As the system filled them in; message i was received into rows i * room and following, `frame` bytes in each.
+    n_messages : int
+        Received.
+    frame, room : int
+        Bytes of a frame, and rows of a message.
+    arrived : ARRIVED[at least n * room]
+        Written. Datagrams that are not one frame long get the row -1.
+
+    Returns
+    -------
+    int
+        Datagrams.
+    """
+    n = 0
+    for i in range(n_messages):
+        total: Any = np.int64(messages[i]["n_bytes"])
+        length = total
+        if messages[i]["control_bytes"] >= 20:
+            length = max(np.int64(controls[i]["value"]), np.int64(1))
+        source = np.int64(addresses[i, 0] >> np.uint64(16))
+        for j in range(min((total + length - 1) // length, room) if total > 0 else 1):
+            size = min(length, total - j * length)
+            arrived[n]["source"], arrived[n]["n_bytes"], arrived[n]["lost"] = source, size, False
+            arrived[n]["row"] = i * room + j if length == frame and size == frame else -1
+            n += 1
+    return n
+
+
+@uncounted
+def pack_messages(replies: Any, n_replies: int, bases: Any, first: Any, pieces: Any, messages: Any,
+                  segments: int) -> int:  # fmt: skip
+    """Write what `sendmmsg` needs: frames to one address share messages of up to `segments` frames, in their order.
+
+    Parameters
+    ----------
+    replies : REPLY[at least n_replies]
+        What goes where.
+    n_replies : int
+        Frames to send.
+    bases : uint64[6]
+        Where the first row's frame is, bytes from row to row, bytes of a frame, and where the ADDRESSes, the CONTROL
+        that asks for segmentation and the pieces are.
+    first : int64[n_addresses + 1]
+        Scratch.
+    pieces, messages : PIECE[at least n_replies], MESSAGE[at least n_replies]
+        Written.
+    segments : int
+        Frames of a message; 1 where the system does not cut messages into datagrams.
+
+    Returns
+    -------
+    int
+        Messages.
+    """
+    n_addresses = len(first) - 1
+    for a in range(n_addresses + 1):
+        first[a] = 0
+    for i in range(n_replies):
+        first[replies[i]["to"] + 1] += 1
+    for a in range(n_addresses):
+        first[a + 1] += first[a]
+    for i in range(n_replies):
+        at = first[replies[i]["to"]]
+        first[replies[i]["to"]] += 1
+        pieces[at]["base"] = bases[0] + np.uint64(replies[i]["row"]) * bases[1]
+        pieces[at]["n_bytes"] = bases[2]
+    n, begin = 0, 0
+    for a in range(n_addresses):
+        while begin < first[a]:
+            count = min(segments, first[a] - begin)
+            messages[n]["name"], messages[n]["name_bytes"] = bases[3] + np.uint64(16 * a), 16
+            messages[n]["n_pieces"] = count
+            messages[n]["control"] = bases[4] if count > 1 else np.uint64(0)
+            messages[n]["control_bytes"] = 24 if count > 1 else 0
+            messages[n]["pieces"] = bases[5] + np.uint64(16 * begin)
+            begin, n = begin + count, n + 1
+    return n

@@ -1,0 +1,77 @@
+"""SwitchML's frame, as it travels inside a UDP datagram, and the arrays that frames are kept in.
+
+A frame is a header of 8 bytes, two exponents of 1 byte and k big-endian int32. A row of the arrays holds one frame and
+begins with `LEAD` bytes that do not travel, so that the values, and each field of the header, are aligned in words:
+
+====  ==================================================================
+word  bytes
+====  ==================================================================
+0     nothing
+1     nothing (2), type and size (1), job number (1)
+2     tsi (4): which packet it is; the switch sends it back
+3     pool index (2): version in bit 15, slot below; exponents (1 and 1)
+4...  values
+====  ==================================================================
+
+References
+----------
+p4lang/p4app-switchML, `p4/headers.p4` and the DPDK worker's packet header.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import BackendError, InputError
+
+PORT = 0xBEE0
+HEADER_BYTES = 10  # with the exponents
+LEAD = 6
+LEAD_WORDS = (LEAD + HEADER_BYTES) // 4
+MESSAGE_TYPE = 1
+SIZE_CODES = {64: 1, 256: 3}
+MAX_SLOTS = 1 << 14  # bits of the pool index
+LARGEST_DATAGRAM = 65507
+MOST_SEGMENTS = 64  # frames that Linux takes in one system call as one message, and hands over as one
+
+
+def frame_bytes(elements: int) -> int:
+    """Bytes of a frame of `elements` values inside its datagram."""
+    return HEADER_BYTES + 4 * elements
+
+
+def type_and_size(elements: int) -> int:
+    """First byte of every frame of `elements` values.
+
+    Raises
+    ------
+    InputError
+        If there is no such frame.
+    """
+    if elements not in SIZE_CODES:
+        raise InputError(f"a packet has {' or '.join(map(str, SIZE_CODES))} elements, got {elements}")
+    return MESSAGE_TYPE << 4 | SIZE_CODES[elements]
+
+
+def most_segments(elements: int) -> int:
+    """Frames that fit in one message to the kernel."""
+    return min(MOST_SEGMENTS, LARGEST_DATAGRAM // frame_bytes(elements))
+
+
+def new_rows(n_rows: int, elements: int) -> NDArray[np.uint32]:
+    """Make room for frames, on whole cache lines; uint32[n_rows, 4 + elements].
+
+    Raises
+    ------
+    BackendError
+        On a machine whose own integers are big-endian, which the kernels do not know.
+    """
+    if sys.byteorder != "little":
+        raise BackendError("the live switch and its workers need a little-endian machine")
+    n_words = n_rows * (LEAD_WORDS + elements)
+    memory = np.zeros(4 * n_words + 64, np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin : begin + 4 * n_words].view(np.uint32).reshape(n_rows, LEAD_WORDS + elements)

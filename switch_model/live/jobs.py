@@ -1,0 +1,262 @@
+"""Who belongs to which job, and what its workers must agree on; no sockets, so every rule can be tried without any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from commsim.core.errors import InputError
+
+from .data_plane import MAX_WORKERS
+from .exchange import DTYPES
+from .lines import text, whole
+from .slot_ranges import first_fit, free_ranges
+
+MOST_JOBS = 256  # numbers that fit in a frame
+
+
+class Plane(Protocol):
+    """What carries the packets: `DataPlane`, or another that keeps the same rule."""
+
+    pool_size: int
+
+    def open(self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int) -> None:
+        """Let a job's workers use slots."""
+        ...
+
+    def close(self, job_number: int) -> None:
+        """Take them back."""
+        ...
+
+    def busy(self, job_number: int) -> list[dict[str, Any]]:
+        """Return the slots that wait for somebody."""
+        ...
+
+
+@dataclass(slots=True)
+class Member:
+    """A worker of a job.
+
+    Parameters
+    ----------
+    connection : int
+        Its connection to the control door.
+    rank : int
+        In its job.
+    peer : (str, int)
+        Where its packets come from.
+    tensors, barriers : int
+        Announced, and reached, so far.
+    left : bool
+        It has said that it is done.
+    """
+
+    connection: int
+    rank: int
+    peer: tuple[str, int]
+    tensors: int = 0
+    barriers: int = 0
+    left: bool = False
+
+
+@dataclass(slots=True)
+class Job:
+    """A job whose workers have joined, or are still joining."""
+
+    name: str
+    number: int
+    n_workers: int
+    first_slot: int
+    n_slots: int
+    members: dict[int, Member] = field(default_factory=dict)
+    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type and rank of who announced the last one first
+
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that have not joined."""
+        return [rank for rank in range(self.n_workers) if rank not in self.members]
+
+
+class Jobs:
+    """All jobs of a switch.
+
+    Parameters
+    ----------
+    plane : Plane
+        Told which workers may use which slots.
+    send : function of (int, dict, bool)
+        Sends a message on a connection, and closes it afterwards if it is the last.
+    """
+
+    def __init__(self, plane: Plane, send: Callable[[int, dict[str, Any], bool], None]) -> None:
+        self._plane, self._send, self._next_number = plane, send, 0
+        self._jobs: dict[str, Job] = {}
+        self._of: dict[int, tuple[Job, Member]] = {}
+
+    def handle(self, connection: int, host: str, message: Mapping[str, Any]) -> None:
+        """Handle one message of a worker.
+
+        Raises
+        ------
+        InputError
+            If it makes no sense; then the connection is of no more use.
+        """
+        do = message.get("do")
+        if do == "join":
+            self._join(connection, host, message)
+        elif do in ("tensor", "barrier", "leave", "fail"):
+            if connection not in self._of:
+                raise InputError(f"{do} before join")
+            getattr(self, f"_{do}")(*self._of[connection], message)
+        elif do != "alive":
+            raise InputError(f"do is join, tensor, barrier, leave, fail, alive or status, got {str(do)[:40]!r}")
+
+    def lost(self, connection: int, how: str) -> None:
+        """Do what must be done when a worker's connection has ended."""
+        if connection not in self._of:
+            return
+        job, member = self._of.pop(connection)
+        if job.missing:
+            del job.members[member.rank]
+            self._after_someone_left_early(job)
+        elif not member.left:
+            self._end(job, f"rank {member.rank} of job {job.name!r} {how}")
+
+    def status(self) -> dict[str, Any]:
+        """Return what `commsim switch status` shows of jobs and slots."""
+        taken = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
+        return {"jobs": [self._describe(job) for job in self._jobs.values()],
+                "free_slots": [list(free) for free in free_ranges(taken, self._plane.pool_size)]}  # fmt: skip
+
+    def _describe(self, job: Job) -> dict[str, Any]:
+        busy = self._plane.busy(job.number)
+        tensors = max((member.tensors for member in job.members.values()), default=0)
+        return {"name": job.name, "number": job.number, "workers": job.n_workers, "waiting_for": job.missing,
+                "first_slot": job.first_slot, "slots": job.n_slots, "tensors": tensors,
+                "slots_busy": len(busy), "busy": busy[:64]}  # fmt: skip
+
+    def _join(self, connection: int, host: str, message: Mapping[str, Any]) -> None:
+        if connection in self._of:
+            raise InputError("this connection has joined a job already")
+        name = text(message, "job")
+        n_workers = whole(message, "n_workers", 1, MAX_WORKERS)
+        rank = whole(message, "rank", 0, n_workers - 1)
+        peer = host, whole(message, "udp_port", 1, 65535)
+        wanted = None if message.get("slots") is None else whole(message, "slots", 1, 1 << 14)
+        job = self._jobs.get(name) or self._new_job(name, n_workers, wanted)
+        if job.n_workers != n_workers or rank in job.members or wanted not in (None, job.n_slots):
+            raise InputError(_clash(job, n_workers, rank, wanted))
+        self._jobs[name] = job
+        member = job.members[rank] = Member(connection, rank, peer)
+        self._of[connection] = job, member
+        if job.missing:
+            self._tell(job, {"waiting_for": job.missing})
+        else:
+            self._start(job)
+
+    def _new_job(self, name: str, n_workers: int, wanted: int | None) -> Job:
+        numbers = {job.number for job in self._jobs.values()}
+        if len(numbers) == MOST_JOBS:
+            raise InputError(f"the switch has {MOST_JOBS} jobs, and takes no more")
+        while self._next_number in numbers:
+            self._next_number = (self._next_number + 1) % MOST_JOBS
+        number, self._next_number = self._next_number, (self._next_number + 1) % MOST_JOBS
+        taken = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
+        try:
+            return Job(name, number, n_workers, *first_fit(taken, self._plane.pool_size, wanted))
+        except InputError as error:
+            raise InputError(f"job {name!r}: {error}") from None
+
+    def _start(self, job: Job) -> None:
+        members = [job.members[rank] for rank in range(job.n_workers)]
+        try:
+            self._plane.open(job.number, [member.peer for member in members], job.first_slot, job.n_slots)
+        except InputError as error:
+            self._end(job, f"job {job.name!r}: {error}")
+            return
+        self._tell(job, {"joined": job.name, "job_number": job.number, "first_slot": job.first_slot,
+                         "slots": job.n_slots})  # fmt: skip
+
+    def _tensor(self, job: Job, member: Member, message: Mapping[str, Any]) -> None:
+        """Check that all workers reduce the same tensors in the same order, or packets would not belong together."""
+        self._require_started(job)
+        elements, kind = whole(message, "elements", 1, 2**62), text(message, "type")
+        if kind not in DTYPES:
+            raise InputError(f"type is {' or '.join(DTYPES)}, got {kind!r}")
+        latest = max(other.tensors for other in job.members.values())
+        if member.tensors == latest:
+            late = [other.rank for other in job.members.values() if other.tensors < latest or other.left]
+            if late:
+                what = "has left" if job.members[late[0]].left else "is still at an earlier one"
+                self._end(
+                    job, f"rank {member.rank} of job {job.name!r} begins tensor {latest}, but rank {late[0]} {what}"
+                )
+                return
+            job.tensor = elements, kind, member.rank
+        elif job.tensor[:2] != (elements, kind):
+            before = f"{job.tensor[1]}[{job.tensor[0]}] on rank {job.tensor[2]}"
+            here = f"{kind}[{elements}] on rank {member.rank}"
+            self._end(job, f"tensor {member.tensors} of job {job.name!r} is {before}, but {here}")
+            return
+        member.tensors += 1
+
+    def _barrier(self, job: Job, member: Member, _: Mapping[str, Any]) -> None:
+        self._require_started(job)
+        member.barriers += 1
+        left = [other.rank for other in job.members.values() if other.left and other.barriers < member.barriers]
+        if left:
+            self._end(job, f"rank {member.rank} of job {job.name!r} waits at a barrier, but rank {left[0]} has left")
+        elif all(other.barriers >= member.barriers for other in job.members.values()):
+            self._tell(job, {"barrier": member.barriers})
+
+    def _leave(self, job: Job, member: Member, _: Mapping[str, Any]) -> None:
+        member.left = True
+        if job.missing:
+            self.lost(member.connection, "left")
+            return
+        ahead = [o.rank for o in job.members.values() if (o.tensors, o.barriers) > (member.tensors, member.barriers)]
+        if ahead:
+            self._end(job, f"rank {member.rank} of job {job.name!r} left, but rank {ahead[0]} still needs it")
+        elif all(other.left for other in job.members.values()):
+            self._forget(job)
+
+    def _fail(self, job: Job, member: Member, message: Mapping[str, Any]) -> None:
+        why = text(message, "why", 1000)
+        self._of.pop(member.connection)
+        self._end(job, f"rank {member.rank} of job {job.name!r} failed: {why}")
+
+    def _require_started(self, job: Job) -> None:
+        if job.missing:
+            raise InputError(f"job {job.name!r} has not begun: ranks {job.missing} have not joined")
+
+    def _after_someone_left_early(self, job: Job) -> None:
+        if job.members:
+            self._tell(job, {"waiting_for": job.missing})
+        else:
+            self._forget(job)
+
+    def _end(self, job: Job, why: str) -> None:
+        """Tell all workers of a job that it has failed; its name and its slots are free at once."""
+        for member in job.members.values():
+            if member.connection in self._of:
+                self._send(member.connection, {"failed": why}, True)
+        self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        self._plane.close(job.number)
+        self._jobs.pop(job.name, None)
+        for member in job.members.values():
+            self._of.pop(member.connection, None)
+
+    def _tell(self, job: Job, message: dict[str, Any]) -> None:
+        for member in job.members.values():
+            self._send(member.connection, message, False)
+
+
+def _clash(job: Job, n_workers: int, rank: int, wanted: int | None) -> str:
+    if job.n_workers != n_workers:
+        return f"job {job.name!r} has {job.n_workers} workers, not {n_workers}"
+    if rank in job.members:
+        return f"rank {rank} of job {job.name!r} has joined already"
+    return f"job {job.name!r} has {job.n_slots} slots, not {wanted}"

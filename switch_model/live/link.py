@@ -1,0 +1,125 @@
+"""A worker's packets: sent, received, and sent again, until a tensor has been exchanged."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from commsim.core.errors import BackendError
+
+from .datagrams import open_datagrams, to_addresses
+from .exchange import Exchange, Lease, frames_of
+from .retransmission import Backoff
+from .session import Session
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Packets of a worker so far.
+
+    Parameters
+    ----------
+    sent : int
+        With those sent again.
+    received : int
+        With strange ones.
+    retransmissions : int
+        Sent again.
+    strange : int
+        Received, and no result that was waited for: late copies, and worse.
+    """
+
+    sent: int = 0
+    received: int = 0
+    retransmissions: int = 0
+    strange: int = 0
+
+
+class Link:
+    """A worker's UDP socket, watched together with its session.
+
+    Parameters
+    ----------
+    session : Session
+        Joined.
+    sock : socket
+        Bound to the port that the switch has been told; it stays the caller's to close.
+    lease : Lease
+        What the job has been given.
+    rto : float, s
+        See `Backoff`.
+    stall_timeout : float, s
+        How long an exchange may go on without a result.
+    mode : str, optional
+        See `datagrams`.
+    """
+
+    def __init__(
+        self, session: Session, sock: socket.socket, lease: Lease, rto: float, stall_timeout: float, mode: str | None
+    ) -> None:
+        self._session, self._lease, self._stall_timeout = session, lease, stall_timeout
+        self._backoff, self._datagrams = Backoff(rto), open_datagrams(sock, lease.elements, mode)
+        self._frames, self._switch = frames_of(lease), to_addresses([session.switch])
+        sock.connect(session.switch)  # what others send does not reach us
+        self._poll, self._session_number = select.poll(), session.socket.fileno()
+        self._poll.register(sock, select.POLLIN)
+        self._poll.register(session.socket, select.POLLIN)
+        self.traffic = Traffic()
+
+    def run(self, values: NDArray[Any], sequence: int) -> int:
+        """Replace a tensor by its sum; return how many packets it takes if none is lost.
+
+        Raises
+        ------
+        InputError
+            If a float cannot be quantised.
+        BackendError
+            If the job has failed, the switch has gone, or nothing comes for too long.
+        """
+        exchange = Exchange(self._lease, values, sequence, self._frames)
+        self._session.say({"do": "tensor", "elements": len(values), "type": str(values.dtype)})
+        self._backoff.begin()
+        came = looked = time.monotonic()
+        self._send(exchange.begin(came, self._backoff.timeout))
+        while not exchange.finished:
+            arrived = self._wait()
+            now = time.monotonic()
+            if len(arrived):
+                self._take(exchange, arrived, now)
+                came = now
+            if not len(arrived) or now - looked > 2 * self._backoff.timeout:
+                self._send_again(exchange, now)  # rather not before all that has come is taken in
+                looked = now
+            if now - came > self._stall_timeout:
+                raise BackendError(f"no result came for {self._stall_timeout:g} s, {exchange.outstanding} packets are "
+                                   "out; do UDP packets reach the switch, and do all ranks take part?")  # fmt: skip
+        return exchange.n_packets
+
+    def _wait(self) -> NDArray[Any]:
+        """Return what has come, after at most half a timeout."""
+        for number, _ in self._poll.poll(max(500 * self._backoff.timeout, 1)):
+            if number == self._session_number:
+                self._session.listen()
+        arrived = self._datagrams.receive()
+        self.traffic.received += len(arrived)
+        return arrived
+
+    def _take(self, exchange: Exchange, arrived: NDArray[Any], now: float) -> None:
+        before = exchange.strange
+        self._send(exchange.take(self._datagrams.words, arrived, now, self._backoff.timeout))
+        self._backoff.count(exchange.strange - before)
+        self.traffic.strange += exchange.strange - before
+
+    def _send_again(self, exchange: Exchange, now: float) -> None:
+        replies = exchange.overdue(now, self._backoff.longest)
+        self.traffic.retransmissions += len(replies)
+        self._send(replies)
+
+    def _send(self, replies: NDArray[Any]) -> None:
+        self.traffic.sent += len(replies)
+        self._datagrams.send(self._frames, replies, self._switch)

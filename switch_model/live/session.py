@@ -1,0 +1,166 @@
+"""A worker's side of the control door: joining a job, agreeing on tensors, and learning that something has failed."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from commsim.core.errors import BackendError, InputError
+
+from .lines import MOST_FROM_SWITCH, LineReader, whole, write_line
+
+
+class Session:
+    """A connection to the control door of a switch, until it is closed.
+
+    Parameters
+    ----------
+    host, port
+        Where the switch listens.
+    timeout : float, s
+        For connecting, and for whatever the switch should answer at once.
+
+    Attributes
+    ----------
+    socket : socket
+        The connection.
+    hello : dict
+        What the switch says of itself.
+    switch : (str, int)
+        Where its packets go.
+
+    Raises
+    ------
+    BackendError
+        If there is no switch.
+    """
+
+    def __init__(self, host: str, port: int, timeout: float = 5.0) -> None:
+        self._where, self._messages = f"{host}, port {port}", list[dict[str, Any]]()
+        self._reader, self._saying = LineReader(MOST_FROM_SWITCH), threading.Lock()
+        self._waited_for: list[int] = []
+        try:
+            self.socket = socket.create_connection((host, port), timeout)
+        except OSError as error:
+            raise BackendError(f"no switch answers at {self._where}: {error.strerror or error}") from None
+        self._closed = threading.Event()
+        self._alive: threading.Thread | None = None
+        try:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.hello = self.answer("switch", timeout)
+            self.switch: tuple[str, int] = self.socket.getpeername()[0], fact(self.hello, "port", 1, 65535)
+        except (BackendError, OSError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the connection."""
+        self._closed.set()
+        if self._alive is not None:
+            self._alive.join()
+        self.socket.close()
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """Send a message; that the switch has gone is found out when it is listened to."""
+        with self._saying, contextlib.suppress(OSError):
+            self.socket.sendall(write_line(message))
+
+    def stay_alive(self) -> None:
+        """Tell the switch from now on, whatever the caller does, that this process lives."""
+        period = float(self.hello["worker_timeout_s"]) / 4
+
+        def repeat() -> None:
+            while not self._closed.wait(period):
+                self.say({"do": "alive"})
+
+        self._alive = threading.Thread(target=repeat, name="commsim-alive", daemon=True)
+        self._alive.start()
+
+    def answer(self, key: str, timeout: float) -> dict[str, Any]:
+        """Wait for the message that has this key.
+
+        Raises
+        ------
+        BackendError
+            If the switch says that something failed, goes, or does not answer in time.
+        """
+        end = time.monotonic() + timeout
+        while True:
+            for i, message in enumerate(self._messages):
+                if key in message:
+                    return self._messages.pop(i)
+            left = end - time.monotonic()
+            if left <= 0:
+                missing = f"; ranks {self._waited_for} have not joined" if self._waited_for else ""
+                raise BackendError(f"the switch at {self._where} did not answer for {timeout:g} s{missing}")
+            if select.select([self.socket], [], [], left)[0]:
+                self.listen()
+
+    def listen(self) -> None:
+        """Read what has come, which must be something.
+
+        Raises
+        ------
+        BackendError
+            If the job has failed, or the switch has gone.
+        """
+        try:
+            data = self.socket.recv(1 << 16)
+        except OSError:
+            data = b""
+        if not data:
+            raise BackendError(f"the switch at {self._where} has gone: its connection ended")
+        try:
+            messages = self._reader.feed(data)
+        except InputError as error:
+            raise BackendError(f"what answers at {self._where} is no switch of commsim: {error}") from None
+        for message in messages:
+            self._sort(message)
+
+    def _sort(self, message: dict[str, Any]) -> None:
+        for key in ("failed", "error"):
+            if key in message:
+                raise BackendError(str(message[key]))
+        if "waiting_for" in message and "joined" not in message and "jobs" not in message:
+            self._waited_for = list(message["waiting_for"])
+        else:
+            self._messages.append(message)
+
+
+def ask_status(host: str, port: int, timeout: float = 5.0) -> dict[str, Any]:
+    """Ask a switch for its jobs, slots and counters.
+
+    Raises
+    ------
+    BackendError
+        If there is no switch.
+    """
+    session = Session(host, port, timeout)
+    try:
+        session.say({"do": "status"})
+        return session.answer("counters", timeout)
+    finally:
+        session.close()
+
+
+def fact(message: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    """Return a whole number from an answer of the switch.
+
+    Raises
+    ------
+    BackendError
+        If it is none.
+    """
+    return _blamed(lambda: whole(message, name, least, most))
+
+
+def _blamed(read: Callable[[], int]) -> int:
+    try:
+        return read()
+    except InputError as error:
+        raise BackendError(f"the switch says something strange: {error}") from None

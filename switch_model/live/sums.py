@@ -1,0 +1,64 @@
+"""Tensors that every worker can make for itself, whoever's they are, and what their sum must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from switch_model.quantize import block_exponents, error_bound
+
+from .exchange import DTYPES
+
+
+def drawn_tensor(seed: int, rank: int, n_elements: int, dtype: str) -> NDArray[Any]:
+    """Return one rank's tensor: integers of all 32 bits, or floats of the normal distribution.
+
+    Raises
+    ------
+    InputError
+        If the type is another, or a number is negative.
+    """
+    if dtype not in DTYPES or min(seed, rank, n_elements) < 0:
+        raise InputError(f"a tensor is {' or '.join(DTYPES)}, and no number negative, got {n_elements} of {dtype}, "
+                         f"seed {seed}")  # fmt: skip
+    random = np.random.default_rng([seed, rank])
+    if dtype == "int32":
+        return random.integers(-(2**31), 2**31, n_elements, np.int32)
+    return random.standard_normal(n_elements, np.float32)
+
+
+def worst_error(got: NDArray[Any], seed: int, n_workers: int, elements: int) -> float:
+    """Compare a sum with that of all ranks' drawn tensors.
+
+    Parameters
+    ----------
+    got : int32[n] or float32[n]
+        What the switch returned.
+    seed, n_workers : int
+        Of the tensors.
+    elements : int
+        Per packet, which are a block.
+
+    Returns
+    -------
+    float
+        Integers: how many elements are wrong. Floats: the largest error, over what quantisation and the rounding to
+        float32 may cause; up to 1 is right.
+    """
+    floats = got.dtype == np.float32
+    total: NDArray[Any] = np.zeros(len(got), np.float64 if floats else np.uint32)
+    exponents = np.full(-(-len(got) // elements), -128, np.int32)
+    for rank in range(n_workers):
+        tensor = drawn_tensor(seed, rank, len(got), str(got.dtype))
+        if floats:
+            exponents = np.maximum(exponents, block_exponents(tensor, elements))
+            total += tensor
+        else:
+            total += tensor.view(np.uint32)
+    if not floats:
+        return float((total != got.view(np.uint32)).sum())
+    bound = np.repeat(error_bound(exponents, n_workers), elements)[: len(got)] + np.spacing(np.abs(got)) / 2
+    return float((np.abs(got - total) / bound).max(initial=0.0))

@@ -1,0 +1,123 @@
+"""`commsim switch simulate`: the contract for scripts, and what it says to wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from commsim.cli import main
+
+SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
+CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")
+
+
+def simulate(tmp_path: Path, *flags: str) -> dict[str, Any]:
+    out = tmp_path / "out.json"
+    assert main(["switch", "simulate", *SMALL, *flags, "--json", str(out)]) == 0
+    tree: dict[str, Any] = json.loads(out.read_text())
+    return tree
+
+
+@pytest.mark.parametrize("system", ["switchml-rdma", "switchml_udp", "atp", "sharp"])
+def test_results_have_the_fields_that_scripts_rely_on(tmp_path: Path, system: str) -> None:
+    result = simulate(tmp_path, "--system", system, "--pool-size", "128")["results"][0] if system != "sharp" else None
+    if result is None:
+        out = tmp_path / "sharp.json"
+        flags = ["--system", "sharp", "--workers", "4", "--size", "256KiB", "--json", str(out)]
+        assert main(["switch", "simulate", *flags]) == 0
+        result = json.loads(out.read_text())["results"][0]
+    assert set(CONTRACT) | {"events", "cpu_s", "packet_hops"} <= set(result)
+    assert result["exact"] is True
+    assert result["elements_per_s"] == pytest.approx(65536 / result["time_s"])
+    assert result["elements_per_s"] <= result["line_rate_elements_per_s"]
+
+
+def test_losses_are_repaired_and_counted(tmp_path: Path) -> None:
+    rows = simulate(tmp_path, "--loss", "0,0.01,0.1", "--seed", "1,2")["results"]
+    assert [r["loss"] for r in rows] == [0.0, 0.0, 0.01, 0.01, 0.1, 0.1]
+    assert all(r["exact"] is True for r in rows)
+    assert rows[0]["drops"] == rows[0]["retransmissions"] == 0
+    assert all(r["drops"] > 0 and r["retransmissions"] > 0 for r in rows[2:])
+    assert rows[2]["time_s"] < rows[4]["time_s"]
+
+
+@pytest.mark.parametrize("flags", [["--without", "seen_check"], ["--versions", "1"]])
+def test_leaving_out_a_rule_is_found_out(tmp_path: Path, flags: list[str]) -> None:
+    assert simulate(tmp_path, "--loss", "0.05", *flags)["results"][0]["exact"] is False
+
+
+def test_no_values_says_neither_yes_nor_no(tmp_path: Path) -> None:
+    assert simulate(tmp_path, "--no-values")["results"][0]["exact"] is None
+
+
+def test_the_recurrence_gives_the_same_time(tmp_path: Path) -> None:
+    events = simulate(tmp_path)["results"][0]
+    recurrence = simulate(tmp_path, "--engine", "recurrence")["results"][0]
+    assert recurrence["time_s"] == events["time_s"]
+    assert recurrence["engine"] == "recurrence"
+
+
+def test_slots_over_time_are_in_the_json(tmp_path: Path) -> None:
+    series = simulate(tmp_path, "--sample-every", "1us", "--start-jitter", "5us")["series"]
+    assert len(series) > 3
+    assert 0 < max(s["busy_slots"] for s in series) <= 64
+
+
+@pytest.mark.parametrize(
+    "flags", [["--loss", "0,0.01"], ["--pool-size", "4,16,64"], ["--workers", "2,4"], ["--sample-every", "1us"]]
+)
+def test_what_was_varied_is_drawn(tmp_path: Path, flags: list[str]) -> None:
+    picture = tmp_path / "chart.svg"
+    simulate(tmp_path, *flags, "--draw", str(picture))
+    assert picture.read_text().startswith("<")
+
+
+def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
+    capture = tmp_path / "run.pcap"
+    result = simulate(tmp_path, "--loss", "0.02", "--pcap", str(capture), "--pcap-values")["results"][0]
+    out = tmp_path / "story.json"
+    assert main(["switch", "pcap", str(capture), "--json", str(out)]) == 0
+    job = json.loads(out.read_text())["results"][0]
+    assert job["wrong_results"] == 0
+    assert job["n_workers"] == 4
+    assert job["retransmissions"] == result["retransmissions"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--system", "switchmll"], "did you mean switchml_udp"),
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--workers", "33"], "1..32 workers, got 33"),
+        (["--workers", "four"], "--workers is a number"),
+        (["--loss", "1.5"], "loss in [0, 1)"),
+        (["--size", "0B"], "at least 1 element"),
+        (["--bandwidth", "100"], "--bandwidth"),
+        (["--system", "atp", "--packets-per-message", "4"], "has no packets_per_message"),
+        (["--packets-per-message", "3"], "power of two"),
+        (["--window", "1000"], "needs as many slots"),
+        (["--without", "gravity"], "unknown rules"),
+        (["--engine", "recurrence", "--loss", "0.1"], "links lose packets"),
+        (["--draw", "x.gif", "--loss", "0,0.1"], ".svg"),
+        (["--draw", "x.svg"], "something to draw"),
+        (["--pcap", "x.pcap", "--loss", "0,0.1"], "take one run"),
+        (["--jobs", "0"], "--jobs must be at least 1"),
+        (["--tensors", "0"], "--tensors"),
+    ],
+)
+def test_wrong_input_gets_one_line(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["switch", "simulate", "--size", "64KiB", *flags]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert message in error[-1]
+    assert not Path("x.svg").exists()
+
+
+def test_jobs_share_a_switch(tmp_path: Path) -> None:
+    rows = simulate(tmp_path, "--jobs", "3")["results"]
+    assert len(rows) == 3
+    assert len({r["time_s"] for r in rows}) == 1
+    assert np.isfinite(rows[0]["time_s"])

@@ -1,0 +1,45 @@
+"""Line charts: every point is where its axes say."""
+
+from __future__ import annotations
+
+import pytest
+
+from commsim.report.chart import Axis, Series, draw_chart
+from commsim.report.picture import Disc, Label, Line
+
+pytestmark = pytest.mark.nojit
+
+
+def test_points_stand_in_the_order_of_their_values() -> None:
+    chart = draw_chart("t", Axis("x"), Axis("y"), [Series("a", ((1, 10), (2, 30), (3, 20)))])
+    discs = [s for s in chart.shapes if isinstance(s, Disc)]
+    assert [d.x for d in discs] == sorted(d.x for d in discs)
+    assert discs[1].y < discs[2].y < discs[0].y
+
+
+def test_equal_factors_take_equal_lengths_on_a_logarithmic_axis() -> None:
+    chart = draw_chart("t", Axis("x", logarithmic=True), Axis("y"), [Series("a", ((1, 1), (10, 1), (100, 1)))])
+    x = [s.x for s in chart.shapes if isinstance(s, Disc)]
+    assert x[1] - x[0] == pytest.approx(x[2] - x[1])
+
+
+def test_points_that_a_logarithmic_axis_cannot_show_are_left_out() -> None:
+    chart = draw_chart("t", Axis("x", logarithmic=True), Axis("y"), [Series("a", ((0, 1), (1, 1), (2, 2)))])
+    assert len([s for s in chart.shapes if isinstance(s, Disc)]) == 2
+
+
+def test_a_single_point_is_drawn() -> None:
+    chart = draw_chart("t", Axis("x"), Axis("y"), [Series("a", ((5, 0),))])
+    assert len([s for s in chart.shapes if isinstance(s, Disc)]) == 1
+
+
+def test_bounds_are_dashed_and_named_in_the_legend() -> None:
+    lines = [Series("measured", ((1, 1), (2, 2))), Series("bound", ((1, 3), (2, 3)), dashed=True)]
+    chart = draw_chart("t", Axis("x"), Axis("y"), lines)
+    assert {"measured", "bound"} <= {s.text for s in chart.shapes if isinstance(s, Label)}
+    assert any(isinstance(s, Line) and s.dashed for s in chart.shapes)
+
+
+def test_nothing_to_draw_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one point"):
+        draw_chart("t", Axis("x", logarithmic=True), Axis("y"), [Series("a", ((0, 1),))])

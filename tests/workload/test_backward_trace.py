@@ -1,0 +1,75 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, trace_from_gaps
+
+pytestmark = pytest.mark.nojit
+TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
+
+
+def written(folder, text):
+    path = folder / "trace.csv"
+    path.write_text(text)
+    return path
+
+
+def test_both_kinds_of_columns_are_read(tmp_path):
+    trace = read_backward_trace(written(tmp_path, "tensor,numel,gap_us\na,2,0\nb,1536,5\n"))
+    assert trace.n_bytes.tolist() == [8, 6144]
+    np.testing.assert_allclose(trace.ready, [0, 5e-6])
+    np.testing.assert_allclose(trace.forward, [0, 2.5e-6])
+    other = read_backward_trace(written(tmp_path, "wait_us,nbytes\n1.5,8\n5,6144\n"))
+    assert other.n_bytes.tolist() == [8, 6144]
+    assert other.backward_time == pytest.approx(6.5e-6)
+    assert other.compute_time == pytest.approx(9.75e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "needs the columns numel and gap_us, or nbytes and wait_us, got"),
+        ("", "needs the columns"),
+        ("numel,gap_us\n", "holds no tensor"),
+        ("numel,gap_us\n1,2\n1,x\n", "line 3: gap_us must be a number of 0 or more, got 'x'"),
+        ("numel,gap_us\n-1,2\n", "line 2: numel must be a number of 0 or more, got '-1'"),
+        ("numel,gap_us\n1,nan\n", "line 2: gap_us must be"),
+        ("numel,gap_us\n1\n", "line 2: gap_us must be a number of 0 or more, got None"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_line(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        read_backward_trace(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.csv: cannot be read"):
+        read_backward_trace(tmp_path / "gone.csv")
+
+
+def test_values_that_make_no_sense_are_refused():
+    with pytest.raises(InputError, match="at least one tensor"):
+        trace_from_gaps(np.array([]), np.array([]))
+    with pytest.raises(InputError, match="in the order in which they become ready"):
+        BackwardTrace(np.ones(2), np.array([2.0, 1.0]), np.ones(2))
+    with pytest.raises(InputError, match="n_bytes must be 0 or more and finite"):
+        BackwardTrace(np.array([np.nan]), np.ones(1), np.ones(1))
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the public traces are not part of the repository")
+@pytest.mark.parametrize(
+    ("name", "n_tensors", "megabytes", "span_ms"),
+    [
+        ("netai20_resnet50", 161, 102.2, 64.8),
+        ("netai20_vgg16", 58, 553.5, 111.6),
+        ("espresso_vgg16", 32, 4 * 138.4, 85.3),
+        ("espresso_bert_large", 391, 4 * 334.1, 204.2),
+    ],
+)
+def test_the_public_traces_have_their_published_sizes(name, n_tensors, megabytes, span_ms):
+    trace = read_backward_trace(TRACES / f"{name}.csv")
+    assert len(trace.n_bytes) == n_tensors
+    assert trace.n_bytes.sum() / 1e6 == pytest.approx(megabytes, rel=0.001)
+    assert trace.backward_time * 1e3 == pytest.approx(span_ms, rel=0.001)
