@@ -10,6 +10,7 @@ the fixed 2.36 ms. Nothing is fitted to a single cell; rows that miss stay in.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,10 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     if args.json:
         config = {"what": "omnireduce_published", "size": MEASURED_SIZE}
-        write_results(args.json, config, [
-            {"what": r.what, "published": r.published, "ours": r.ours, "error": r.error, "how": r.how, "source": r.source}
-            for r in found
-        ])  # fmt: skip
+        write_results(args.json, config, [dataclasses.asdict(r) | {"error": r.error} for r in found])
     return 0
 
 
@@ -135,7 +133,8 @@ def flow_time(density: float, n_ranks: int, n_aggregators: int = 8) -> float:
     """Seconds by the flow engine, on links of the measured goodput, and the fixed part."""
     hosts = n_ranks + n_aggregators
     spec = f"omnireduce:density={density},n_aggregators={n_aggregators}"
-    ready = prepare(spec, f"star:n_hosts={hosts},bandwidth={8e-9 / DOWNLINK_ONLY.down}Gbps,latency=1us", n_ranks=n_ranks)
+    network = f"star:n_hosts={hosts},bandwidth={8e-9 / DOWNLINK_ONLY.down}Gbps,latency=1us"
+    ready = prepare(spec, network, n_ranks=n_ranks)
     return DOWNLINK_ONLY.fixed + ready.predict(MEASURED_SIZE).time
 
 

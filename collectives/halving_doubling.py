@@ -6,7 +6,7 @@ import numpy as np
 
 from commsim.core.cost import LogGP
 from commsim.core.program import Program
-from commsim.core.schedule import Schedule
+from commsim.core.schedule import INPUT, Schedule
 
 from . import collective
 
@@ -98,17 +98,27 @@ def recursive_doubling_all_gather(n_ranks: int) -> Schedule:
     return p.build()
 
 
-def gather_by_doubling(p: Program) -> None:
-    """Write the hops of an all-gather by recursive doubling, in which rank r starts with chunk r of as many chunks."""
+def gather_by_doubling(p: Program, buffer: int = INPUT) -> None:
+    """Write the hops of an all-gather by recursive doubling, in which rank r starts with chunk r of as many chunks.
+
+    Parameters
+    ----------
+    p : Program
+        Written to.
+    buffer : int
+        INPUT or SCRATCH: where the chunks are.
+    """
     n_ranks = p.n_ranks
     k, r = fold(n_ranks)
     virtual, rank = np.arange(2**k), real_ranks(n_ranks)
     behind = 2 * np.arange(r)
     first = np.concatenate((virtual + np.minimum(virtual, r), [n_ranks]))  # chunk that each virtual rank starts with
-    p.copy(behind, src=behind, dst=behind + 1)
+    p.copy(behind, src=behind, dst=behind + 1, src_buffer=buffer, dst_buffer=buffer)
     for distance in (2**j for j in range(k)):
         p.fence()
         begin = virtual & ~(distance - 1)
-        p.copy(first[begin], src=rank, dst=rank[virtual ^ distance], count=first[begin + distance] - first[begin])
+        count = first[begin + distance] - first[begin]
+        partner = rank[virtual ^ distance]
+        p.copy(first[begin], src=rank, dst=partner, count=count, src_buffer=buffer, dst_buffer=buffer)
     p.fence()
-    p.copy(0, src=behind + 1, dst=behind, count=n_ranks)
+    p.copy(0, src=behind + 1, dst=behind, count=n_ranks, src_buffer=buffer, dst_buffer=buffer)

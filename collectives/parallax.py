@@ -59,9 +59,7 @@ def of_the_ring(schedule: Schedule, transfers: Transfers) -> NDArray[np.bool_]: 
 
 
 @collective("all_reduce", bounds=parallax_bounds, sparse=SparseForm(coo, always_dense=of_the_ring))
-def parallax(
-    n_ranks: int, n_servers: int = 1, dense_share: float = 0.5, n_partitions: int = PARTITIONS
-) -> Schedule:
+def parallax(n_ranks: int, n_servers: int = 1, dense_share: float = 0.5, n_partitions: int = PARTITIONS) -> Schedule:
     """All-reduce of a share x by a ring, the rest by s servers: at least max(2(p-1)x S/(pB), p(1-x) S/(sB)) seconds.
 
     Parameters
@@ -136,7 +134,9 @@ def _share(dense_share: float) -> Fraction:
         raise InputError(f"parallax: dense_share must be 0..1, got {dense_share}")
     share = Fraction(dense_share).limit_denominator(FINEST)
     if share in (0, 1) and share != dense_share:
-        raise InputError(f"parallax: a dense_share above 0 and below 1 must be 1/{FINEST} away from both, got {dense_share}")
+        raise InputError(
+            f"parallax: a dense_share above 0 and below 1 must be 1/{FINEST} away from both, got {dense_share}"
+        )
     return share
 
 

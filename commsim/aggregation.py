@@ -7,11 +7,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from commsim.core.aggregation_tree import AggregationTree, aggregation_tree
+from commsim.core.aggregation_tree import AggregationTree, aggregation_tree, host_tree
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
+from commsim.core.sparse.occupancy import Occupancy
 from commsim.engine.packet.aggregation_job import AggregationJob
-from switch_model.system import System
+from commsim.engine.packet.block_rounds import BlockRounds
+from switch_model.system import COLOCATED, DEDICATED, System
 
 
 def aggregation_job(
@@ -25,8 +27,9 @@ def aggregation_job(
     server: int | None = None,
     root: int | None = None,
     without: Collection[str] = (),
+    occupancy: Occupancy | None = None,
 ) -> AggregationJob:
-    """Choose the switches that aggregate, and the parameter server if the system has one.
+    """Choose the switches or hosts that aggregate, and the parameter server if the system has one.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def aggregation_job(
         Switch at the root of the tree; beside the server, or as near as possible to all workers, unless given.
     without : collection of str
         Rules that are left out.
+    occupancy : Occupancy, optional
+        Blocks that are not all zero at each worker, which alone are sent; all are unless given.
 
     Raises
     ------
@@ -64,11 +69,40 @@ def aggregation_job(
         if server in workers or server not in network.endpoints:
             raise InputError(f"{network.name}: the parameter server sits on a host without worker, got node {server}")
         root, links = _beside(network, server)
-    trees = tuple(
-        aggregation_tree(network, workers, root=root, edges_only=system.server, turn=i) for i in range(system.n_trees)
-    )
+    if system.hosts:
+        if root is not None:
+            raise InputError(f"{system.name} aggregates on hosts, and has no root switch, got root={root}")
+        hosts = aggregator_hosts(system, network, workers)
+        trees = tuple(host_tree(network, workers, host, turn=i) for i, host in enumerate(hosts))
+    else:
+        trees = tuple(
+            aggregation_tree(network, workers, root=root, edges_only=system.server, turn=i)
+            for i in range(system.n_trees)
+        )
+    rounds = None if occupancy is None else BlockRounds(occupancy, system.window, system.cores)
     sizes = (int(n_elements),) if isinstance(n_elements, int | np.integer) else tuple(int(n) for n in n_elements)
-    return AggregationJob(system, workers, sizes, trees, floats, tuple(starts), links, frozenset(without))
+    return AggregationJob(system, workers, sizes, trees, floats, tuple(starts), links, frozenset(without), rounds)
+
+
+def aggregator_hosts(system: System, network: Network, workers: Sequence[int]) -> tuple[int, ...]:
+    """Return the hosts that aggregate: the first workers' own, or the network's last ones without worker.
+
+    Raises
+    ------
+    InputError
+        If there are too few.
+    """
+    n, colocated = system.n_trees, system.hosts == COLOCATED
+    choice = [int(w) for w in workers] if colocated else [h for h in network.endpoints.tolist() if h not in workers]
+    if len(choice) < n:
+        what = "of workers" if colocated else "without worker"
+        raise InputError(f"{system.name}: {n} aggregators need as many hosts {what}, {network.name} has {len(choice)}")
+    return tuple(choice[:n] if colocated else choice[-n:])
+
+
+def spare_hosts(system: System) -> int:
+    """Hosts that a job needs beside its workers': of a parameter server, or of aggregators on hosts of their own."""
+    return int(system.server) + (system.n_trees if system.hosts == DEDICATED else 0)
 
 
 def with_loss(network: Network, up: float, down: float) -> Network:
@@ -122,4 +156,4 @@ def _beside(network: Network, server: int) -> tuple[int, tuple[int, ...]]:
     raise InputError(f"{network.name}: the parameter server {network.nodes[server]} is on no switch")
 
 
-__all__ = ["AggregationTree", "aggregation_job", "job_workers", "with_loss"]
+__all__ = ["AggregationTree", "aggregation_job", "aggregator_hosts", "job_workers", "spare_hosts", "with_loss"]

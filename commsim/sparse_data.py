@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from .core.sparse.form import SparseForm
 from .core.sparse.generate import PATTERNS, drawn_occupancy
 from .core.sparse.measures import densification, union_density
 from .core.sparse.occupancy import Occupancy, occupancy_of
+from .core.sparse.regroup import regrouped
 from .core.sparse.sparse_vector import SparseVector
 from .core.spec import read_arguments
 
@@ -34,6 +36,7 @@ def data(
     exponent: float = 1.0,
     gradients: str | None = None,
     threshold: float = 0.0,
+    run: int | None = None,
 ) -> dict[str, Any]:
     """Parameters of the data: what may stand in a collective's text beside its builder's own.
 
@@ -48,6 +51,9 @@ def data(
         As in :func:`commsim.core.formats.gradients_file.read_gradients`.
     threshold : float
         Below it an element of the gradients counts as zero.
+    run : int, optional
+        Elements that are drawn as not zero together, where that is not a block: so that collectives whose blocks
+        differ carry the same data. The density is then that of elements.
     """
     return dict(locals())
 
@@ -93,6 +99,8 @@ class SparseData:
             raise InputError(f"{name} keeps single elements: block must be 1, got {self.block}")
         if self.given["threshold"] < 0:
             raise InputError(f"{name}: threshold must be at least 0, got {self.given['threshold']}")
+        if self.given["run"] is not None and self.given["run"] < 1:
+            raise InputError(f"{name}: a run has at least 1 element, got run={self.given['run']}")
         if self.given["density"] is not None and not 0 < self.given["density"] <= 1:
             raise InputError(f"{name}: density must be above 0 and at most 1, got {self.given['density']:g}")
         if not drawn:
@@ -117,9 +125,10 @@ class SparseData:
             kept = f", the {self.given['density']:g} largest share of each rank's" if self.form.lossy else ""
             above = f" above {self.given['threshold']:g}" if self.given["threshold"] else ""
             return f"non-zero {units}{above} of {self.given['gradients']}{kept}: {self.size} bytes a rank"
+        runs = f" in runs of {self.given['run']} elements" if self.given["run"] else ""
         skew = f", exponent {self.given['exponent']:g}" if self.given["pattern"] == "zipf" else ""
         return (
-            f"non-zero {units} are drawn: pattern {self.given['pattern']}{skew}, density {self.given['density']:g}, "
+            f"non-zero {units} are drawn{runs}: pattern {self.given['pattern']}{skew}, density {self.given['density']:g}, "
             f"seed {self.given['seed']}"
         )
 
@@ -141,9 +150,12 @@ class SparseData:
             if size % FLOAT or not size >= FLOAT:
                 raise InputError(f"{name}: sparse data is whole elements of {FLOAT} bytes, got a size of {size:g}")
             draw = {key: self.given[key] for key in ("density", "pattern", "seed", "exponent")}
-            return drawn_occupancy(self.schedule.n_ranks, int(size) // FLOAT, block=self.block, **draw)
+            run = self.given["run"] or self.block
+            return regrouped(_drawn(self.schedule.n_ranks, int(size) // FLOAT, block=run, **draw), self.block)
         if size != self.size:
-            raise InputError(f"{self.given['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}")
+            raise InputError(
+                f"{self.given['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}"
+            )
         rows = [self._largest(row) for row in self._rows] if self.form.lossy else self._rows
         found = occupancy_of(rows, self.block, self.given["threshold"])
         if not found.counts.any():
@@ -177,12 +189,15 @@ class SparseData:
 
     def _check_gradients(self) -> None:
         name, density = self.schedule.name, self.given["density"]
-        idle = [key for key in ("pattern", "seed", "exponent") if self.given[key] != data()[key]]
+        idle = [key for key in ("pattern", "seed", "exponent", "run") if self.given[key] != data()[key]]
         idle += ["density"] if density is not None and not self.form.lossy else []
         if idle:
             raise InputError(f"{name}: gradients from a file are not drawn, got {' and '.join(idle)} too")
         if self.form.lossy and density is None:
             raise InputError(f"{name} keeps a share of the gradients, and needs density=... to know which")
+
+
+_drawn = functools.lru_cache(maxsize=1)(drawn_occupancy)  # several collectives are asked about the same data
 
 
 def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any] | None]:

@@ -9,6 +9,8 @@ from commsim.core.errors import InputError
 
 ARITHMETICS = ("wrap", "saturate", "float")
 QUANTIZERS = ("block_exponent", "fixed", "none")
+DEDICATED, COLOCATED = "dedicated", "colocated"
+HOSTS = ("", DEDICATED, COLOCATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,12 @@ class System:
         Of a worker, per operation; occupies nothing.
     max_workers : int
         Per job.
+    hosts : {"", "dedicated", "colocated"}
+        Aggregators are hosts, one per tree: their own, or workers' (OmniReduce); else they are switches.
+    cores : int
+        Shares of a tensor, each with as many slots, when only blocks that are not all zero are sent (OmniReduce).
+    smallest : int, bytes
+        On the wire, of any packet.
     """
 
     name: str
@@ -96,9 +104,12 @@ class System:
     switch_latency: float = 0.0
     host_latency: float = 0.0
     max_workers: int = 32
+    hosts: str = ""
+    cores: int = 1
+    smallest: int = 0
 
     def __post_init__(self) -> None:
-        for field in ("elements", "element_bytes", "packets_per_message", "pool_size", "window", "n_trees"):
+        for field in ("elements", "element_bytes", "packets_per_message", "pool_size", "window", "n_trees", "cores"):
             if getattr(self, field) < 1:
                 raise InputError(f"{self.name}: {field} must be at least 1, got {getattr(self, field)}")
         if self.packets_per_message & (self.packets_per_message - 1):
@@ -121,6 +132,10 @@ class System:
             raise InputError(f"{self.name}: unknown arithmetic {self.arithmetic!r}; known: {', '.join(ARITHMETICS)}")
         if self.quantizer not in QUANTIZERS:
             raise InputError(f"{self.name}: unknown quantizer {self.quantizer!r}; known: {', '.join(QUANTIZERS)}")
+        if self.hosts not in HOSTS:
+            raise InputError(f"{self.name}: aggregators on hosts are {' or '.join(HOSTS[1:])}, got {self.hosts!r}")
+        if self.window % self.cores:
+            raise InputError(f"{self.name}: {self.window} slots cannot be shared out among {self.cores} cores")
 
     @property
     def payload(self) -> int:
@@ -130,7 +145,12 @@ class System:
     def packet_bytes(self, position: int) -> int:
         """Bytes on the wire of the packet at this position of its message."""
         more = self.first_header * (position == 0) + self.last_header * (position == self.packets_per_message - 1)
-        return self.payload + self.header + more
+        return max(self.payload + self.header + more, self.smallest)
+
+    @property
+    def empty_bytes(self) -> int:
+        """Bytes on the wire of a packet without values."""
+        return max(self.header, self.smallest)
 
     @property
     def message_bytes(self) -> int:

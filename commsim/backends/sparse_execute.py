@@ -183,7 +183,7 @@ class SparseExecution:
             self._take(number, step)
         for address, elements in zip(range(step.dst.start, step.dst.stop), self._came.pop(number), strict=True):
             held = self.state.get(address)
-            self.state[address] = _sum(held, elements) if step.reduces and held is not None else elements
+            self.state[address] = add_lists(held, elements) if step.reduces and held is not None else elements
             if self._cuts[number] != UNLIMITED:
                 self._cut(address, self._cuts[number])
         self._done[number] = 1
@@ -206,7 +206,8 @@ class SparseExecution:
         self.state[address] = kept.index, kept.value
 
 
-def _sum(a: Elements, b: Elements) -> Elements:
+def add_lists(a: Elements, b: Elements) -> Elements:
+    """Return the sum of two lists; at an index of both, ``a + b``."""
     from .sparse_merge_kernel import merge_lists
 
     announce(merge_lists)

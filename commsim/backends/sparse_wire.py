@@ -46,6 +46,7 @@ class Layout:
     _order: NDArray[np.int64] | None = None
     _chunk_of: NDArray[np.int32] | None = None
     _bounds: NDArray[np.int64] = field(init=False)
+    _sizes: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         n = self.partition.n_elements
@@ -54,13 +55,18 @@ class Layout:
         if self.partition.hashed:
             self._chunk_of = self.partition.chunk_of_blocks()
             self._order = np.argsort(self._chunk_of, kind="stable")
+        self._sizes = self.partition.element_sizes()
         self._bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(self.partition.sizes())))
 
     def blocks(self, chunks: Sequence[int]) -> NDArray[np.int64]:
         """Return the blocks of some chunks, chunk by chunk and rising in each."""
-        ranges = [np.arange(self._bounds[chunk], self._bounds[chunk + 1]) for chunk in chunks]
-        places = np.concatenate(ranges)
-        return places if self._order is None else self._order[places]
+        runs = [(int(self._bounds[chunk]), int(self._bounds[chunk + 1])) for chunk in chunks]
+        parts = [np.arange(*run) if self._order is None else self._order[slice(*run)] for run in runs]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def size(self, chunks: Sequence[int]) -> int:
+        """Return the bytes of all values of some chunks."""
+        return int(self._sizes[list(chunks)].sum()) * self.dtype.itemsize
 
     def elements(self, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the elements of some blocks, in their order."""
@@ -150,12 +156,12 @@ def _read_bits(word: int) -> Reader:
 
 def _write_switching(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
     listed = len(elements[0]) * (INDEX_BYTES + layout.dtype.itemsize)
-    return (_write_coo if listed < _dense_size(layout, chunks) else _write_dense)(layout, chunks, elements)
+    return (_write_coo if listed < layout.size(chunks) else _write_dense)(layout, chunks, elements)
 
 
 def _read_switching(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements:
     # a list is sent only when it is shorter than the dense message, so that the length tells which it is
-    return (_read_coo if len(message) < _dense_size(layout, chunks) else _read_dense)(layout, chunks, message)
+    return (_read_coo if len(message) < layout.size(chunks) else _read_dense)(layout, chunks, message)
 
 
 CODECS: dict[Encoding, tuple[Writer, Reader]] = {
@@ -181,12 +187,10 @@ def codec(encoding: Encoding) -> tuple[Writer, Reader]:
     return CODECS[encoding]
 
 
-def _dense_size(layout: Layout, chunks: Sequence[int]) -> int:
-    return len(layout.elements(layout.blocks(chunks))) * layout.dtype.itemsize
-
-
 def _places(every: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
     """Where the wanted numbers stand in `every`, which has them all but need not rise from chunk to chunk."""
+    if (np.diff(every) > 0).all():
+        return np.searchsorted(every, wanted)
     order = np.argsort(every, kind="stable")
     return order[np.searchsorted(every[order], wanted)]
 

@@ -92,8 +92,8 @@ def _changes(args: argparse.Namespace) -> dict[str, Any]:
     if args.ecn is not None:
         changes |= _ecn(args.ecn)
     if args.pause is not None:
-        at, resume = (*_sizes(args.pause, "--pause", 2), None)[:2]
-        changes |= {"pause_at": at, "resume_at": at * 0.8 if resume is None else resume}
+        sizes = _sizes(args.pause, "--pause", 2)
+        changes |= {"pause_at": sizes[0], "resume_at": sizes[1] if len(sizes) == 2 else 0.8 * sizes[0]}
     for flag in ("loss", "loss_burst"):
         if getattr(args, flag) is not None:
             changes[flag] = getattr(args, flag)

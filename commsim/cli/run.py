@@ -115,7 +115,8 @@ def _without_effect(args: argparse.Namespace, routing: str) -> list[str]:
         if args.start_jitter:
             lines[-1] = "-w: no effect, a simulation needs no warm-up"
     lines += packet_notes(args)
-    drawn = args.engine == "packet" or args.placement == "random" or routing in HASHED or args.start_jitter or draws_damage(args)
+    drawn = args.placement == "random" or routing in HASHED or args.start_jitter or draws_damage(args)
+    drawn = drawn or args.engine == "packet"
     if args.seed is not None and not drawn:
         lines.append("--seed: no effect, nothing here is drawn at random")
     return lines

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import signal
-import socket
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
@@ -76,21 +74,10 @@ def _switch(args: argparse.Namespace) -> LiveSwitch | KernelSwitch:
 
 
 def _address(host: str) -> str:
-    return named(lambda: socket.gethostbyname(host), f"--host {host!r} is no address")
-
-
-def named(resolve: Callable[[], str], complaint: str) -> str:
-    """Return what `resolve` does.
-
-    Raises
-    ------
-    InputError
-        The complaint, if it cannot.
-    """
     try:
-        return resolve()
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"{complaint}: {getattr(error, 'strerror', None) or error}") from None
+        return str(ipaddress.IPv4Address("127.0.0.1" if host == "localhost" else host))
+    except ValueError:
+        raise InputError(f"--host is an IPv4 address to listen on, such as 127.0.0.1, got {host!r}") from None
 
 
 def port_number(port: int, least: int = 1) -> int:

@@ -92,6 +92,36 @@ def aggregation_tree(
     return _tree(network, joins, paths)
 
 
+def host_tree(network: Network, workers: tuple[int, ...], host: int, *, turn: int = 0) -> AggregationTree:
+    """Return the tree whose only aggregator is a host: shortest paths from all workers, which no switch joins.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    workers : tuple of int
+        Nodes, all different; one may be the host itself, and needs no link.
+    host : int
+        Who aggregates.
+    turn : int
+        Which of several equally short paths.
+
+    Raises
+    ------
+    InputError
+        If there is no worker, the aggregator is no host, or a worker has no path to it.
+    """
+    if not workers or len(set(workers)) != len(workers):
+        raise InputError(f"an aggregation tree needs at least one worker, all different, got {workers}")
+    if not 0 <= host < network.n_nodes or host not in network.endpoints:
+        raise InputError(f"{network.name}: this aggregator is a host, got node {host}")
+    above = _parents(network, _neighbours(network), host, turn)
+    for worker in workers:
+        if worker != host and worker not in above:
+            raise InputError(f"{network.name}: no path from {network.nodes[host]} to {network.nodes[worker]}")
+    return _tree(network, [host], [_path(above, worker, host) for worker in workers])
+
+
 def _best_root(
     network: Network, beside: list[list[int]], workers: tuple[int, ...], where: NDArray[np.bool_], turn: int
 ) -> int:

@@ -131,8 +131,8 @@ def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
         raise InputError(f"size must be positive and finite, got {sizes[~good][0]}")
     n_bytes = np.empty(len(plan.count))
     for job, mine, size in zip(plan.jobs, plan.transfers_of, sizes, strict=True):
-        dense = job.messages is None
-        n_bytes[mine] = plan.count[mine] * (size / job.schedule.n_chunks) if dense else job.messages(float(size))
+        dense = plan.count[mine] * (size / job.schedule.n_chunks)
+        n_bytes[mine] = dense if job.messages is None else job.messages(float(size))
     return n_bytes
 
 

@@ -51,8 +51,8 @@ class Link:
         Bound to the port that the switch has been told; it stays the caller's to close.
     lease : Lease
         What the job has been given.
-    rto : float, s
-        See `Backoff`.
+    backoff : Backoff
+        When packets are sent again.
     stall_timeout : float, s
         How long an exchange may go on without a result.
     mode : str, optional
@@ -60,10 +60,11 @@ class Link:
     """
 
     def __init__(
-        self, session: Session, sock: socket.socket, lease: Lease, rto: float, stall_timeout: float, mode: str | None
-    ) -> None:
+        self, session: Session, sock: socket.socket, lease: Lease, backoff: Backoff, stall_timeout: float,
+        mode: str | None,
+    ) -> None:  # fmt: skip
         self._session, self._lease, self._stall_timeout = session, lease, stall_timeout
-        self._backoff, self._datagrams = Backoff(rto), open_datagrams(sock, lease.elements, mode)
+        self._backoff, self._datagrams = backoff, open_datagrams(sock, lease.elements, mode)
         self._frames, self._switch = frames_of(lease), to_addresses([session.switch])
         sock.connect(session.switch)  # what others send does not reach us
         self._poll, self._session_number = select.poll(), session.socket.fileno()

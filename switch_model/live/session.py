@@ -45,9 +45,10 @@ class Session:
         self._reader, self._saying = LineReader(MOST_FROM_SWITCH), threading.Lock()
         self._waited_for: list[int] = []
         try:
-            self.socket = socket.create_connection((host, port), timeout)
-        except OSError as error:
-            raise BackendError(f"no switch answers at {self._where}: {error.strerror or error}") from None
+            self.socket = socket.create_connection((socket.gethostbyname(host), port), timeout)  # IPv4
+        except (OSError, UnicodeError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise BackendError(f"no switch answers at {self._where}: {why}") from None
         self._closed = threading.Event()
         self._alive: threading.Thread | None = None
         try:

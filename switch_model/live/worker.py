@@ -14,6 +14,7 @@ from commsim.core.errors import BackendError, InputError
 from .exchange import DTYPES, Lease, compile_kernels
 from .frames import MAX_SLOTS, PORT, SIZE_CODES
 from .link import Link, Traffic
+from .retransmission import Backoff
 from .session import Session, fact
 
 
@@ -63,7 +64,7 @@ class SwitchGroup:
     ) -> None:  # fmt: skip
         if not 0 <= rank < n_workers:
             raise InputError(f"a rank is 0 to {n_workers - 1} of {n_workers} workers, got {rank}")
-        self._sequence, self._unusable = 0, ""
+        self._sequence, self._unusable, backoff = 0, "", Backoff(rto)
         compile_kernels()
         self._session = Session(host, port)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -73,7 +74,7 @@ class SwitchGroup:
                                "udp_port": self._socket.getsockname()[1]})  # fmt: skip
             self.lease = _lease(self._session, rank, n_workers, join_timeout)
             mode = mode or ("messages" if self._session.hello.get("datagrams") == "bpf" else None)
-            self._link = Link(self._session, self._socket, self.lease, rto, stall_timeout, mode)
+            self._link = Link(self._session, self._socket, self.lease, backoff, stall_timeout, mode)
         except BaseException:
             self._end("the group did not come about")
             raise

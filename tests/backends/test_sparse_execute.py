@@ -30,9 +30,7 @@ LOSSLESS = [
 
 def execute(schedule: Schedule, form: SparseForm, gradients: Any, block: int, k: int | None = None) -> list[Any]:
     def work(transport: ThreadTransport) -> SparseExecution:
-        run = SparseExecution(
-            transport, schedule, form, gradients.shape[1], str(gradients.dtype), block=block, k=k
-        )
+        run = SparseExecution(transport, schedule, form, gradients.shape[1], str(gradients.dtype), block=block, k=k)
         run.load(gradients[min(transport.rank, schedule.n_ranks - 1)])
         run.run()
         return run

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..schedule import REDUCE, Schedule, Transfers
+from .balance import balanced_bounds, places
 from .encodings import Encoding, by_phase, dense
 from .occupancy import Occupancy
 from .propagate import transfer_contents
@@ -39,6 +40,8 @@ class SparseForm:
         Elements of a block, unless the user says otherwise: 1 for lists of coordinates.
     hashed : bool
         Whether chunks are classes of a hash in place of equal ranges.
+    balanced : bool
+        Whether chunks are ranges in which the ranks have equal numbers of blocks, in place of equal ranges.
     truncate : callable, optional
         Of a lossy collective, in which k is the number of blocks that each rank starts with: what is kept of what each
         transfer has written.
@@ -52,6 +55,7 @@ class SparseForm:
     copying: Encoding | None = None
     block: int = 1
     hashed: bool = False
+    balanced: bool = False
     truncate: Truncation | None = None
     sends: Sending | None = None
     always_dense: Choice | None = None
@@ -92,9 +96,10 @@ class SparseForm:
         """
         keep = None if self.truncate is None else self.truncate(schedule, int(occupancy.counts.max()))
         sent = occupancy if self.sends is None else self.sends(schedule, occupancy, parameters)
-        contents = transfer_contents(schedule, sent, value_bytes=value_bytes, keep=keep, hashed=self.hashed)
+        bounds = balanced_bounds(places(sent), sent.n_blocks, schedule.n_chunks) if self.balanced else None
+        whole = None if self.always_dense is None else self.always_dense(schedule, schedule.expand())
+        contents = transfer_contents(
+            schedule, sent, value_bytes=value_bytes, keep=keep, hashed=self.hashed, bounds=bounds, whole=whole
+        )
         encode = self.encoding if self.copying is None else by_phase(self.encoding, self.copying)
-        n_bytes = encode(contents)
-        if self.always_dense is None:
-            return n_bytes
-        return np.where(self.always_dense(schedule, schedule.expand()), dense(contents), n_bytes)
+        return encode(contents) if whole is None else np.where(whole, dense(contents), encode(contents))

@@ -66,6 +66,7 @@ def floors_of(above: ArrayLike, n_transfers: int) -> NDArray[np.float64]:
             f"a threshold must be a number, or one for each of {n_transfers} transfers; got {given.dtype} of shape "
             f"{given.shape}"
         )
-    if given.size and not ((given >= 0) & np.isfinite(given)).all():
-        raise InputError(f"a threshold must be at least 0 and finite, got {given[~(given >= 0)] if given.ndim else given}")
+    wrong = given[~((given >= 0) & np.isfinite(given))]
+    if wrong.size:
+        raise InputError(f"a threshold must be at least 0 and finite, got {wrong[0]}")
     return np.array(np.broadcast_to(given.astype(np.float64), (n_transfers,)))

@@ -12,6 +12,8 @@ from .limits import limits_of
 from .occupancy import Occupancy
 from .partition import Partition
 
+AMBIGUOUS = -1
+
 
 def transfer_bytes(
     schedule: Schedule,
@@ -55,6 +57,7 @@ def transfer_contents(
     keep: ArrayLike | None = None,
     hashed: bool = False,
     bounds: tuple[int, ...] | None = None,
+    whole: NDArray[np.bool_] | None = None,
 ) -> Contents:
     """Play a schedule on sets of blocks.
 
@@ -72,10 +75,12 @@ def transfer_contents(
     keep : int or int64[n_transfers], optional
         Truncation: after the hop, the chunk that a transfer has written is cut to this many blocks, the largest;
         :data:`commsim.core.sparse.limits.UNLIMITED` cuts nothing. Only counts are known here, so limits must not rise
-        along a chunk's way.
+        along a chunk's way, but where what is added is `whole` from then on.
     hashed, bounds : bool, tuple of int
         Chunks are classes of a hash, or ranges between these bounds, in place of equal ranges; see
         :class:`commsim.core.sparse.partition.Partition`.
+    whole : bool[n_transfers], optional
+        Messages that carry every block, zero or not, so that nobody need know which blocks are in them.
 
     Returns
     -------
@@ -117,6 +122,10 @@ def transfer_contents(
     )
     if fault:
         _refuse(schedule, transfers, int(fault), int(where))
+    if whole is not None:
+        blocks, has_last[:, 0] = np.where(whole, covers, blocks), np.where(whole, has_last[:, 1], has_last[:, 0])
+    if (blocks < 0).any():
+        _refuse(schedule, transfers, AMBIGUOUS, -1 - int(blocks[np.argmax(blocks < 0)]))
     short = occupancy.n_blocks * occupancy.block - occupancy.n_elements
     return Contents(
         blocks,
@@ -129,7 +138,7 @@ def transfer_contents(
 
 
 def _refuse(schedule: Schedule, transfers: Transfers, fault: int, where: int) -> None:
-    from .propagate_kernel import AMBIGUOUS, UNWRITTEN
+    from .propagate_kernel import UNWRITTEN
 
     t = transfers[where]
     place = f"{schedule.name}: in hop {t['hop']} participant"

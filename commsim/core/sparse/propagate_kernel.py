@@ -15,7 +15,7 @@ from ..jit import kernel
 from ..schedule import REDUCE
 from .limits import UNLIMITED
 
-UNWRITTEN, MIXED, AMBIGUOUS = 1, 2, 3
+UNWRITTEN, MIXED = 1, 2
 ROW = np.dtype([("holders", np.int64), ("size", np.int64), ("chunk", np.int32), ("next_free", np.int32)], align=True)
 """One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk."""
 
@@ -56,7 +56,9 @@ def play_sets(
     Returns
     -------
     blocks, covers : int64[n]
-        Blocks in each message, and in the chunks that it stands for.
+        Blocks in each message, and in the chunks that it stands for. Where the first depends on values, since the
+        message holds a sum of sets that were cut to fewer blocks than it may have, ``-1 - i`` for the transfer i that
+        added these.
     has_last : bool[n, 2]
         Whether the tensor's last block is among these, and those.
     fault, where : int
@@ -84,7 +86,10 @@ def play_sets(
                 size = _size(rows, words, sizes, r)
                 held[h], caps[h] = r, cap_of[a]
                 rows[r]["holders"] += 1
-                blocks[i] += min(size, cap_of[a])
+                if blocks[i] < 0 or cap_of[a] < 0:
+                    blocks[i] = min(blocks[i], cap_of[a])
+                else:
+                    blocks[i] += min(size, cap_of[a])
                 chunk = rows[r]["chunk"]
                 covers[i] += sizes[chunk]
                 if chunk == last_chunk:
@@ -101,12 +106,15 @@ def play_sets(
                     into = row_of[a]
                     if rows[into]["chunk"] != rows[r]["chunk"]:
                         return blocks, covers, has_last, MIXED, i
-                    if _cut(rows, words, sizes, into, cap_of[a], limits[i]) or _cut(
+                    if cap_of[a] < 0 or caps[h] < 0:
+                        cap_of[a] = min(cap_of[a], caps[h])
+                    elif _cut(rows, words, sizes, into, cap_of[a], limits[i]) or _cut(
                         rows, words, sizes, r, caps[h], limits[i]
                     ):
-                        return blocks, covers, has_last, AMBIGUOUS, i
+                        cap_of[a] = -1 - i
+                    else:
+                        cap_of[a] = limits[i]
                     rows, words, free, row_of[a] = _unite(rows, words, free, sizes, into, r)
-                    cap_of[a] = limits[i]
                 else:
                     if row_of[a] >= 0:
                         free = _let_go(rows, row_of[a], free)

@@ -145,7 +145,7 @@ def _truncate(
 ) -> None:
     """Cut what the hop has written, and add what is cut away to the participant's residual."""
     addresses = schedule.dst_address(hop).tolist()
-    for t, a, most, floor in zip(hop, addresses, limits.tolist(), floors.tolist(), strict=True):
+    for t, a, most, floor in zip(hop, addresses, limits.tolist(), floors, strict=True):
         if most == UNLIMITED and not floor:
             continue
         for address in [(int(t["dst"]), a + k) for k in range(t["count"])]:

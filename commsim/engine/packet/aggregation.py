@@ -164,11 +164,17 @@ def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], payload: Payload | No
     system = jobs[0].system
     if any((j.system.elements, j.system.arithmetic) != (system.elements, system.arithmetic) for j in jobs):
         raise InputError("jobs whose packets or sums differ cannot be summed in one run; ask for no values")
+    n_registers = len(tables.slot) + int(tables.server["n_registers"].sum())
+    log, n_messages = tables.log[: tables.clock[s.N_LOG]], int(tables.clock[s.N_MESSAGES])
+    if any(job.rounds is not None for job in jobs):
+        from .skipped_blocks import sparse_payload, with_implied_zeros
+
+        payload = sparse_payload(jobs, seed) if payload is None else payload
+        log = with_implied_zeros(log, jobs, n_registers, n_messages)
+        return replay(log, payload, system, n_registers + 1, n_messages + 1)
     if payload is None:
         payload = drawn_payload([(len(j.workers), j.n_elements) for j in jobs], system, seed)
-    n_registers = len(tables.slot) + int(tables.server["n_registers"].sum())
-    clock = tables.clock
-    return replay(tables.log[: clock[s.N_LOG]], payload, system, n_registers, int(clock[s.N_MESSAGES]))
+    return replay(log, payload, system, n_registers, n_messages)
 
 
 def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:

@@ -14,6 +14,7 @@ from commsim.core.network import Network
 from switch_model.slot_kernel import MAX_CHILDREN
 from switch_model.system import System
 
+from .block_rounds import BlockRounds
 from .fabric import PS
 
 RULES = ("seen_check", "continued_slots")
@@ -41,6 +42,8 @@ class AggregationJob:
         Links from the root of the tree to the parameter server, when the system has one.
     without : frozenset of str
         Rules that are left out, to show what goes wrong then: some of `RULES`.
+    rounds : BlockRounds, optional
+        Only blocks that are not all zero are sent; all are unless given.
     """
 
     system: System
@@ -51,6 +54,7 @@ class AggregationJob:
     starts: tuple[float, ...] = ()
     server_links: tuple[int, ...] = ()
     without: frozenset[str] = frozenset()
+    rounds: BlockRounds | None = None
 
     def __post_init__(self) -> None:
         system, n = self.system, len(self.workers)
@@ -71,6 +75,23 @@ class AggregationJob:
             raise InputError(f"unknown rules {sorted(self.without - set(RULES))}; known: {', '.join(RULES)}")
         if self.floats and system.quantizer != "block_exponent":
             raise InputError(f"{system.name} sends no exponents ahead")
+        if self.rounds is not None:
+            self._check_rounds(self.rounds)
+
+    def _check_rounds(self, rounds: BlockRounds) -> None:
+        system, data = self.system, rounds.occupancy
+        if not system.hosts or system.versions != 2 or self.without & {"continued_slots"}:
+            raise InputError(f"{system.name}: only omnireduce, with two versions of its slots, skips blocks of zeros")
+        if (len(self.workers), self.n_elements) != (data.n_ranks, (data.n_elements,)):
+            raise InputError(
+                f"{len(self.workers)} workers with tensors of {self.n_elements} elements need an occupancy of them, "
+                f"got one of {data.n_ranks} ranks with {data.n_elements} elements"
+            )
+        if (rounds.n_slots, data.block) != (system.window, system.elements):
+            raise InputError(
+                f"{system.name} has {system.window} slots for blocks of {system.elements} elements, got rounds of "
+                f"{rounds.n_slots} slots for blocks of {data.block}"
+            )
 
     @property
     def window(self) -> int:

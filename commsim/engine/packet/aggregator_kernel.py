@@ -32,6 +32,7 @@ from .packet_state import (
     COLLISIONS,
     DUPLICATES,
     ECN_MARKED,
+    EMPTY,
     FIRST,
     N_ADDED,
     N_BUSY_SLOTS,
@@ -48,6 +49,9 @@ from .packet_state import (
 @uncounted
 def chunk_of(t: Any, job: Any, message: int, position: int) -> int:
     """Return the chunk that a packet carries, or -1 when it carries exponents only."""
+    if job["rounds"] >= 0:
+        row_of_slot = job["rounds"] + message % job["window"]
+        return int(t.round_block[t.round_first[row_of_slot] + message // job["window"]])
     tensor = 0
     first = job["tensor"]
     while message >= t.tensor[first + tensor]["end"]:
@@ -117,6 +121,8 @@ def on_contribution(t: Any, p: int) -> None:
         t.clock[N_ADDED] += 1
     else:
         t.clock[DUPLICATES] += 1
+    if job["rounds"] >= 0:
+        action = _without_empty(t, packet, job, at, action)
     _carry_out(t, p, number, at, action)
 
 
@@ -242,6 +248,21 @@ def _carry_out(t: Any, p: int, number: int, at: int, action: int) -> None:
         _through_unit(t, p, number)
     elif action & UP:
         _through_unit(t, p, number)
+
+
+@uncounted
+def _without_empty(t: Any, packet: Any, job: Any, at: int, action: int) -> int:
+    """Let a packet without values count, but not add: the first one of a round with values overwrites."""
+    if action & OVERWRITE:
+        t.filled[at] = False
+    if action & (OVERWRITE | ADD):
+        action &= ~(OVERWRITE | ADD)
+        if not packet["flags"] & EMPTY:
+            action |= ADD if t.filled[at] else OVERWRITE
+            t.filled[at] = True
+    packet["flags"] &= ~EMPTY
+    packet["size"] = job["bytes_only"]
+    return int(action)
 
 
 @uncounted

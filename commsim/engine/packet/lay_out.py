@@ -22,6 +22,7 @@ ROWS: dict[str, Any] = {
     "fragment": s.FRAGMENT_ROW, "slot": SLOT_ROW, "order": np.int16, "log": LOG_ROW, "sample": s.SAMPLE_ROW,
     "tap": s.TAP_ROW, "transport": m.TRANSPORT_ROW, "flow": m.FLOW_ROW, "receiver": m.RECEIVER_ROW,
     "message": m.MESSAGE_ROW, "queue": np.int32, "first": np.int64, "successor": np.int32, "early": np.uint64,
+    "round_first": np.int64, "round_block": np.int32, "owned": np.uint64, "filled": np.bool_,
 }  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def _check(
             raise InputError("the transport `window` never repeats a packet and needs links without loss; try dctcp")
         finite = (link["buffer"] < ENDLESS).any() or np.isfinite(fabric.shared_buffer)
         if finite and not fabric.pause_at:
-            raise InputError("the transport `window` needs infinite buffers, or pauses (PFC) that keep them from filling")
+            raise InputError("the transport `window` needs infinite buffers, or pauses (PFC) so that none overflows")
 
 
 def _routes_back(plan: FlowPlan, nodes: NDArray[np.int32]) -> Routes:

@@ -140,7 +140,7 @@ def run_messages(
     if sample_every:
         tables.clock[s.SAMPLE_EVERY], tables.clock[s.NEXT_SAMPLE] = max(1, round(sample_every * PS)), 0
     tables, cpu = play_messages(tables)
-    times = _times(plan, tables, wire)
+    times = _times(tables)
     check_packets(plan, times, tables)
     results = _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"))
     clock = tables.clock
@@ -181,7 +181,7 @@ def play_messages(tables: s.Tables) -> tuple[s.Tables, float]:
     return tables, time.process_time() - began
 
 
-def _times(plan: FlowPlan, tables: s.Tables, wire: Wire) -> FlowTimes:
+def _times(tables: s.Tables) -> FlowTimes:
     message, way = tables.message, tables.transport[0]
     n_packets = message["end"] - message["first"]
     return FlowTimes(
@@ -214,7 +214,7 @@ def _with_counters(plan: FlowPlan, tables: s.Tables, results: tuple[Result, ...]
     done = []
     for j, result in enumerate(results):
         data, acks = (job == j) & (stream < n_flows), (job == j) & (stream >= n_flows)
-        carried = [np.bincount(tables.route["link"][w], n_bytes[w], len(link)) for w in (data, acks)]
+        carried = [np.bincount(tables.route["link"][w], n_bytes[w], len(link)).astype(np.float64) for w in (data, acks)]
         more = {"data_link_bytes": carried[0].sum(), "ack_link_bytes": carried[1].sum()}
         done.append(
             dataclasses.replace(

@@ -14,7 +14,7 @@ from .fabric import PS
 
 
 def check_packets(plan: FlowPlan, times: FlowTimes, tables: s.Tables) -> None:
-    """Raise if a link carried more than it can, a message took less than alone or ran out of order, or packets vanished.
+    """Raise if a link carried more than it can, a message was too fast or out of order, or packets vanished.
 
     Raises
     ------

@@ -14,6 +14,7 @@ from switch_model.slot_kernel import SLOT_ROW
 
 from . import packet_state as s
 from .aggregation_job import AggregationJob
+from .block_rounds import BlockRounds
 from .fabric import PS, Fabric, link_tables
 from .lay_out import lay_out
 
@@ -37,6 +38,7 @@ class Draft:
     n_order: int = 0
     n_fragments: int = 0
     n_registers: int = 0  # beyond those of the slots
+    rounds: list[BlockRounds] = field(default_factory=list)
 
     def add_stream(self, links: Sequence[int], target: int, owner: int, child: int = 0) -> int:
         """Add a stream of packets over these links, and return its number."""
@@ -72,7 +74,7 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     for number, job in enumerate(jobs):
         job.check(network)
         _add_job(draft, number, job, reverse, len(link))
-    return _tables(draft, jobs, link, buffer, seed)
+    return _tables(draft, link, buffer, seed)
 
 
 def reverse_links(network: Network) -> dict[int, int]:
@@ -100,6 +102,8 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
     row["ecn"] = system.ecn_window
     row["forgets"], row["restarts"] = "seen_check" in job.without, "continued_slots" in job.without
     row["unclaimed"] = 1
+    row["bytes_empty"] = system.empty_bytes
+    _add_rounds(draft, row, job.rounds)
     draft.job.append(row)
     _add_tensors(draft, job)
     up = _add_trees(draft, number, job, reverse, n_links)
@@ -116,6 +120,15 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
     else:
         draft.entry_slots.append(np.zeros(n * job.window, np.int32))
     draft.n_entries += n * job.window
+
+
+def _add_rounds(draft: Draft, row: Any, rounds: BlockRounds | None) -> None:
+    row["rounds"] = -1
+    if rounds is None:
+        return
+    row["rounds"] = sum(len(r.first) for r in draft.rounds)
+    row["owned"], row["owned_words"] = sum(r.occupancy.words.size for r in draft.rounds), rounds.occupancy.words.shape[1]
+    draft.rounds.append(rounds)
 
 
 def _add_tensors(draft: Draft, job: AggregationJob) -> None:
@@ -139,8 +152,10 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob, reverse: dict[int
         for k, tree in enumerate(job.trees):
             leaf = tree.leaf[i]
             child = len(children[k][leaf])
-            draft.add_stream(tree.worker_up[i], s.TO_AGGREGATOR, tree_aggregators[k] + leaf, child)
-            children[k][leaf].append((_back(tree.worker_up[i], reverse), s.TO_WORKER, base + i))
+            to = tree_aggregators[k] + leaf
+            draft.add_stream(tree.worker_up[i] or _inside(draft, n_links), s.TO_AGGREGATOR, to, child)
+            down = _back(tree.worker_up[i], reverse) or _inside(draft, n_links)
+            children[k][leaf].append((down, s.TO_WORKER, base + i))
     for k, tree in enumerate(job.trees):
         first = tree_aggregators[k]
         for a in range(1, len(tree.nodes)):
@@ -196,6 +211,12 @@ def _add_unit(draft: Draft, row: Any, number: int, job: AggregationJob, n_links:
     row["unit"] = draft.add_stream([unit], s.TO_UNIT, number)
 
 
+def _inside(draft: Draft, n_links: int) -> list[int]:
+    """Return the way from a host to itself: a link that takes no time."""
+    draft.units.append((0, 0))
+    return [n_links + len(draft.units) - 1]
+
+
 def _add_server(draft: Draft, number: int, job: AggregationJob, root: int, reverse: dict[int, int]) -> None:
     row = np.zeros((), s.SERVER_ROW)
     links = job.server_links
@@ -216,7 +237,7 @@ def _back(links: Sequence[int], reverse: dict[int, int]) -> list[int]:
     return [reverse[link] for link in reversed(links)]
 
 
-def _tables(draft: Draft, jobs: Sequence[AggregationJob], link: Any, buffer: Any, seed: int) -> s.Tables:
+def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> s.Tables:
     unit = np.zeros(len(draft.units), s.LINK_ROW)
     for field_ in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
         unit[field_] = -1
@@ -249,7 +270,20 @@ def _tables(draft: Draft, jobs: Sequence[AggregationJob], link: Any, buffer: Any
         fragment=fragment,
         slot=np.zeros(max(1, draft.n_slots), SLOT_ROW),
         order=np.zeros(max(1, draft.n_order), np.int16),
+        **_round_tables(draft),
     )
+
+
+def _round_tables(draft: Draft) -> dict[str, Any]:
+    if not draft.rounds:
+        return {}
+    before = np.cumsum([0, *(len(r.block) for r in draft.rounds)])
+    return {
+        "round_first": np.concatenate([r.first + b for r, b in zip(draft.rounds, before, strict=False)]),
+        "round_block": np.concatenate([r.block for r in draft.rounds]),
+        "owned": np.concatenate([r.occupancy.words.ravel() for r in draft.rounds]),
+        "filled": np.zeros(draft.n_slots, np.bool_),
+    }
 
 
 def _rows(rows: list[Any], dtype: np.dtype[Any]) -> Any:

@@ -35,7 +35,7 @@ DATA, ACK, CONTRIBUTION, RESULT = range(4)
 TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
 
 # flags of a packet
-ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP = 1, 2, 4, 8, 16, 32, 64
+ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP, EMPTY = 1, 2, 4, 8, 16, 32, 64, 128
 
 VERSION = 1 << 30  # of a slot: which of its two versions
 
@@ -131,6 +131,7 @@ JOB_ROW = np.dtype(
         ("bytes_middle", np.int32),
         ("bytes_last", np.int32),
         ("bytes_only", np.int32),
+        ("bytes_empty", np.int32),  # of a packet without values
         ("segment", np.float64),  # packets that the congestion window grows by in a round
         ("max_window", np.int32),  # packets
         ("rto", np.int64),  # ps; 0 for never
@@ -142,6 +143,9 @@ JOB_ROW = np.dtype(
         ("ecn", np.bool_),
         ("forgets", np.bool_),  # does not check `seen`: what goes wrong then
         ("restarts", np.bool_),  # starts every tensor at slot 0: what goes wrong then
+        ("rounds", np.int64),  # the first row of its slots in the table of their first rounds, or -1: nothing is skipped
+        ("owned", np.int64),  # the first word of its workers' non-zero blocks, and
+        ("owned_words", np.int64),  # words per worker
     ],
     align=True,
 )
@@ -273,3 +277,7 @@ class Tables(NamedTuple):
     first: Any
     successor: Any
     early: Any
+    round_first: Any
+    round_block: Any
+    owned: Any
+    filled: Any

@@ -44,7 +44,8 @@ class Window:
 
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
-        return _row(WINDOW, self.ack_bytes, self.ack_every)
+        row: NDArray[np.void] = _row(WINDOW, self.ack_bytes, self.ack_every)
+        return row
 
     def windows(self, bdp: NDArray[np.float64], payload: float) -> tuple[NDArray[np.float64], int]:
         """Window of each flow in packets, and the most packets that one may have outstanding."""
@@ -87,7 +88,7 @@ class Dctcp:
 
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
-        row = _row(DCTCP, self.ack_bytes, 1)
+        row: NDArray[np.void] = _row(DCTCP, self.ack_bytes, 1)
         row["flags"], row["keeps"], row["gain"] = ECN_CAPABLE, True, self.gain
         row["rto"] = _picoseconds("rto", self.rto)
         return row
@@ -149,7 +150,7 @@ class Dcqcn:
 
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
-        row = _row(DCQCN, self.ack_bytes, self.ack_every)
+        row: NDArray[np.void] = _row(DCQCN, self.ack_bytes, self.ack_every)
         row["flags"], row["gain"], row["n_recovery"] = ECN_CAPABLE, self.gain, self.n_recovery
         for field in ("cnp_interval", "decay_time", "rise_time", "rto"):
             row[field] = _picoseconds(field, getattr(self, field))
@@ -163,7 +164,7 @@ class Dcqcn:
         return np.full(len(bdp), float(most)), most
 
     def fabric(self, fastest: float) -> Fabric:
-        """Return what is assumed of the switches unless given: random marks from 5 to 200 KB per 40 Gb/s, and pauses."""
+        """Return what is assumed of switches unless given: random marks from 5 to 200 KB per 40 Gb/s, and pauses."""
         scale = fastest / 5e9
         return Fabric(ecn_min=5e3 * scale, ecn_max=200e3 * scale, ecn_probability=0.01,
                       pause_at=500e3 * scale, resume_at=400e3 * scale)  # fmt: skip

@@ -20,6 +20,7 @@ from .packet_state import (
     DUPLICATES,
     ECN_CAPABLE,
     ECN_MARKED,
+    EMPTY,
     FIRST,
     N_EVENTS,
     N_LINKS,
@@ -112,7 +113,7 @@ def _go_on(t: Any, number: int, message: int) -> None:
         if message > worker["base"] and not t.entry[first]["resent"] and job["rto"] > 0:
             _unlink(t, worker, first)
             _repeat(t, number, first)
-    elif message + job["window"] < end:
+    elif _follows(t, job, message, end):
         _send_message(t, number, message + job["window"])
 
 
@@ -159,8 +160,42 @@ def _begin_tensor(t: Any, number: int) -> None:
         worker["limit"] = max(worker["limit"], tensor["first"])
         _slide(t, number)
         return
+    if job["rounds"] >= 0:
+        _begin_rounds(t, number)
+        return
     for message in range(tensor["first"], min(tensor["end"], tensor["first"] + job["window"])):
         _send_message(t, number, message)
+
+
+@uncounted
+def _begin_rounds(t: Any, number: int) -> None:
+    """Send the first block of every slot."""
+    worker = t.worker[number]
+    job = t.job[worker["job"]]
+    first = t.round_first[job["rounds"] : job["rounds"] + job["window"] + 1]
+    worker["left"] = first[-1] - first[0]
+    for slot in range(job["window"]):
+        if first[slot] < first[slot + 1]:
+            _send_message(t, number, slot)
+
+
+@uncounted
+def _follows(t: Any, job: Any, message: int, end: int) -> bool:
+    """Whether the slot of this message has another one: round r of slot j is message j + r * window."""
+    if job["rounds"] < 0:
+        return bool(message + job["window"] < end)
+    row = job["rounds"] + message % job["window"]
+    return bool(t.round_first[row] + message // job["window"] + 1 < t.round_first[row + 1])
+
+
+@uncounted
+def _is_empty(t: Any, worker: Any, job: Any, message: int) -> bool:
+    """Whether a worker has nothing to say in a round but that it takes part: not in the first one, and no values."""
+    if job["rounds"] < 0 or message < job["window"]:
+        return False
+    block = chunk_of(t, job, message, 0)
+    word = t.owned[job["owned"] + worker["number"] * job["owned_words"] + block // 64]
+    return (word >> np.uint64(block % 64)) & np.uint64(1) == 0
 
 
 @uncounted
@@ -208,7 +243,11 @@ def _transmit(t: Any, number: int, place: int, flags: int) -> None:
         packet["bits"] = np.uint64(1) << np.uint64(worker["number"] & 63)
         packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
         packet["size"] = _size(job, position)
-        send(t, p, worker["up"] + entry["message"] % job["n_trees"])
+        if _is_empty(t, worker, job, entry["message"]):
+            packet["flags"] |= EMPTY
+            packet["size"] = job["bytes_empty"]
+        spread = slot if job["rounds"] >= 0 else entry["message"]
+        send(t, p, worker["up"] + spread % job["n_trees"])
     entry["deadline"] = t.clock[NOW] + job["rto"]
     entry["after"], entry["before"] = -1, worker["tail"]
     if worker["tail"] < 0:

@@ -56,7 +56,8 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
     p = Program(2, 1)
     p.copy(0, src=0, dst=1)
     schedule = dataclasses.replace(p.build(), operation="barrier") if n_bytes == 0 else p.build()
-    run = run_messages(plan_flows(network, [Job(schedule, Placement([0, len(speeds)]))]), n_bytes, transport=Window(1e9))
+    plan = plan_flows(network, [Job(schedule, Placement([0, len(speeds)]))])
+    run = run_messages(plan, n_bytes, transport=Window(1e9))
     n_packets = max(1, -(-n_bytes // 4096))
     sizes = [4178] * (n_packets - 1) + [n_bytes - (n_packets - 1) * 4096 + 82]
     free = [0] * len(speeds)
@@ -90,9 +91,7 @@ def test_every_message_arrives_whatever_is_lost_and_no_packet_vanishes(
     transport: Transport, loss: float, buffer: float, burst: float, seed: int, collective: str
 ) -> None:
     fabric = Fabric(buffer=buffer, loss=loss, loss_burst=burst, ecn_min=8e3, ecn_max=16e3)
-    run = run_messages(
-        planned(collective, star(4, RATE, 1e-6), 4), 4e5, transport=transport, fabric=fabric, seed=seed
-    )
+    run = run_messages(planned(collective, star(4, RATE, 1e-6), 4), 4e5, transport=transport, fabric=fabric, seed=seed)
     tables, clock = run.tables, run.tables.clock
     assert (tables.message["done"] >= tables.message["sent"]).all()
     assert (tables.message["sent"] >= tables.message["start"]).all()

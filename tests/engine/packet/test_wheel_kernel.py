@@ -35,7 +35,7 @@ def delays(draw: st.DrawFn, shift: int) -> int:
 
 @settings(deadline=None, max_examples=150)
 @given(data=st.data(), shift=st.integers(0, 14))
-def test_events_come_in_the_order_of_time_and_number_however_far_ahead_they_were(data: st.DataObject, shift: int) -> None:
+def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(data: st.DataObject, shift: int) -> None:
     tables, heap, now = wheel(shift), list[tuple[int, int]](), 0
     idle = list(range(N_EVENTS))
     for _ in range(data.draw(st.integers(1, 12), "rounds")):

@@ -44,7 +44,9 @@ class World:
         return self.said[connection]
 
     def joins(self, connection: int, rank: int, n_workers: int, job: str = "a", **more: object) -> list[Any]:
-        return self.does(connection, "join", job=job, rank=rank, n_workers=n_workers, udp_port=9000 + connection, **more)
+        return self.does(
+            connection, "join", job=job, rank=rank, n_workers=n_workers, udp_port=9000 + connection, **more
+        )
 
     def last(self, connection: int) -> Any:
         return self.said[connection][-1]
@@ -67,7 +69,12 @@ def test_those_who_wait_know_for_whom_and_all_are_told_when_the_last_has_come(wo
     assert world.joins(1, 2, 3) == [{"waiting_for": [0, 1]}]
     assert world.joins(2, 0, 3) == [{"waiting_for": [1]}]
     assert world.joins(3, 1, 3)[-1]["joined"] == "a"
-    assert world.last(1) == world.last(2) == world.last(3) == {"joined": "a", "job_number": 0, "first_slot": 0, "slots": 128}
+    assert (
+        world.last(1)
+        == world.last(2)
+        == world.last(3)
+        == {"joined": "a", "job_number": 0, "first_slot": 0, "slots": 128}
+    )
 
 
 @pytest.mark.nojit

@@ -11,7 +11,9 @@ from switch_model.live.slot_ranges import first_fit, free_ranges
 
 @pytest.mark.nojit
 @given(st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9), max_size=4)), st.data())
-def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(messages: list[object], data: st.DataObject) -> None:
+def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(
+    messages: list[object], data: st.DataObject
+) -> None:
     stream, reader, got = b"".join(map(write_line, messages)), LineReader(4096), []
     while stream:
         n = data.draw(st.integers(1, len(stream)))
@@ -22,7 +24,8 @@ def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(messages: l
 
 @pytest.mark.nojit
 @pytest.mark.parametrize(
-    "line", [b"{", b"[1]", b"7", b"\xff\xfe", b"[" * 3000, b'{"a":1,"a":2}', b'{"a":NaN}', b"{}" + b" " * 4096, b"x" * 4097]
+    "line",
+    [b"{", b"[1]", b"7", b"\xff\xfe", b"[" * 3000, b'{"a":1,"a":2}', b'{"a":NaN}', b"{}" + b" " * 4096, b"x" * 4097],
 )
 def test_a_line_that_is_no_object_or_too_long_is_refused(line: bytes) -> None:
     with pytest.raises(InputError, match=r"a line has at most 4096 bytes|expected a JSON object on a line"):

@@ -26,7 +26,9 @@ def switch(request: pytest.FixtureRequest) -> Iterator[SwitchProcess]:
     with SwitchProcess("--drop-in", request.param, "--drop-out", request.param, "--seed", 3) as switch:
         yield switch
     assert switch.process.returncode == 0
-    assert switch.errors.replace("commsim: compiling kernels, once after installation (some 10 to 60 s) ...\n", "") == ""
+    assert (
+        switch.errors.replace("commsim: compiling kernels, once after installation (some 10 to 60 s) ...\n", "") == ""
+    )
 
 
 @pytest.fixture
@@ -43,9 +45,7 @@ def until(condition: object, what: str) -> None:
 
 
 @pytest.mark.parametrize("n_workers", [2, 4, 8])
-def test_integers_are_exact_and_floats_within_the_bound_whatever_is_lost(
-    switch: SwitchProcess, n_workers: int
-) -> None:
+def test_integers_are_exact_and_floats_within_the_bound_whatever_is_lost(switch: SwitchProcess, n_workers: int) -> None:
     before = switch.counts()
     for errors, sent in all_workers(n_workers, reduce_drawn, switch.port, f"job of {n_workers}", PLAN):
         assert right(PLAN, errors), errors
