@@ -135,7 +135,7 @@ def _share(dense_share: float) -> Fraction:
     share = Fraction(dense_share).limit_denominator(FINEST)
     if share in (0, 1) and share != dense_share:
         raise InputError(
-            f"parallax: a dense_share above 0 and below 1 must be 1/{FINEST} away from both, got {dense_share}"
+            f"parallax: dense_share must be 0, 1, or at least 1/{FINEST} away from both, got {dense_share}"
         )
     return share
 

@@ -94,6 +94,8 @@ def aggregator_hosts(system: System, network: Network, workers: Sequence[int]) -
     """
     n, colocated = system.n_trees, system.hosts == COLOCATED
     choice = [int(w) for w in workers] if colocated else [h for h in network.endpoints.tolist() if h not in workers]
+    if colocated and len(choice) < 2:
+        raise InputError(f"{system.name}: with aggregators on their own hosts, fewer than 2 workers send nothing")
     if len(choice) < n:
         what = "of workers" if colocated else "without worker"
         raise InputError(f"{system.name}: {n} aggregators need as many hosts {what}, {network.name} has {len(choice)}")

@@ -125,7 +125,8 @@ class SparseData:
             kept = f", the {self.given['density']:g} largest share of each rank's" if self.form.lossy else ""
             above = f" above {self.given['threshold']:g}" if self.given["threshold"] else ""
             return f"non-zero {units}{above} of {self.given['gradients']}{kept}: {self.size} bytes a rank"
-        runs = f" in runs of {self.given['run']} elements" if self.given["run"] else ""
+        run = self.given["run"] or self.block
+        runs = "" if run == self.block else f", {run} in a row" if run > 1 else ", element by element"
         skew = f", exponent {self.given['exponent']:g}" if self.given["pattern"] == "zipf" else ""
         return (
             f"non-zero {units} are drawn{runs}: pattern {self.given['pattern']}{skew}, density {self.given['density']:g}, "

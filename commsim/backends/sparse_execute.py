@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.jit import announce
-from commsim.core.schedule import REDUCE, Schedule, Transfers
+from commsim.core.schedule import Schedule, Transfers
 from commsim.core.sparse.form import SparseForm
 from commsim.core.sparse.limits import UNLIMITED, limits_of
 from commsim.core.sparse.partition import Partition

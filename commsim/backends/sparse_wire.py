@@ -111,7 +111,7 @@ def _read_coo(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elements
 def _write_dense(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
     every = layout.elements(layout.blocks(chunks))
     out = np.zeros(len(every), layout.dtype)
-    out[_places(every, elements[0])] = elements[1]
+    out[_places(every, elements[0], len(chunks) == 1)] = elements[1]
     return _octets(out)
 
 
@@ -138,7 +138,9 @@ def _write_bits(word: int) -> Writer:
     def write(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:
         every = layout.blocks(chunks)
         bits = np.zeros(-(-len(every) // (8 * word)) * 8 * word, np.bool_)
-        bits[_places(every, np.unique(elements[0] // layout.partition.block))] = True
+        block = elements[0] // layout.partition.block
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        bits[_places(every, block[first], len(chunks) == 1)] = True
         return _octets(np.packbits(bits, bitorder="little"), elements[1])
 
     return write
@@ -187,9 +189,9 @@ def codec(encoding: Encoding) -> tuple[Writer, Reader]:
     return CODECS[encoding]
 
 
-def _places(every: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where the wanted numbers stand in `every`, which has them all but need not rise from chunk to chunk."""
-    if (np.diff(every) > 0).all():
+def _places(every: NDArray[np.int64], wanted: NDArray[np.int64], rises: bool) -> NDArray[np.intp]:
+    """Where the wanted numbers stand in `every`, which has them all, and rises inside a chunk."""
+    if rises:
         return np.searchsorted(every, wanted)
     order = np.argsort(every, kind="stable")
     return order[np.searchsorted(every[order], wanted)]

@@ -25,7 +25,7 @@ COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "lin
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     add = parser.add_argument
-    add("--system", default="switchml_rdma", metavar="NAME[:key=value,...]", help="switchml_udp, atp, sharp, ...")
+    add("--system", default="switchml_rdma", metavar="NAME[:key=value,...]", help="atp, omnireduce:density=0.1, ...")
     add("--workers", default="8", metavar="N[,N...]", help="workers of a job (8)")
     add("--jobs", type=int, default=1, metavar="N", help="jobs that share the switches, each on hosts of its own (1)")
     add("--bandwidth", default="100Gbps", metavar="RATE", help="of each link of a star (100Gbps)")
@@ -142,6 +142,8 @@ def _system(args: argparse.Namespace, point: dict[str, Any]) -> System:
     from commsim.core.spec import read_arguments, split_spec
     from switch_model.systems import SYSTEMS
 
+    from .switch_blocks import split_blocks
+
     name, raw = split_spec(args.system)
     entry = SYSTEMS[name.replace("-", "_")]
     chosen = {
@@ -152,6 +154,7 @@ def _system(args: argparse.Namespace, point: dict[str, Any]) -> System:
         "rto": None if args.rto is None else parse_time(args.rto, "--rto"),
     }
     given = {k: v for k, v in chosen.items() if v is not None}
+    raw = split_blocks(entry, raw)[0]
     for key in given:
         if key in raw:
             raise InputError(f"{key} is given twice, in --system and as a flag")
@@ -164,12 +167,14 @@ def _system(args: argparse.Namespace, point: dict[str, Any]) -> System:
 def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tuple[Network, list[AggregationJob]]:
     import numpy as np
 
-    from commsim.aggregation import aggregation_job, job_workers, with_loss
+    from commsim.aggregation import aggregation_job, job_workers, spare_hosts, with_loss
+
+    from .switch_blocks import drawn_blocks
 
     for flag, n in (("--workers", point["workers"]), ("--jobs", args.jobs)):
         if n < 1:
             raise InputError(f"{flag} must be at least 1, got {n}")
-    network = _network(args, point["workers"] * args.jobs + system.server)
+    network = _network(args, point["workers"] * args.jobs + spare_hosts(system))
     up = point["loss"] if args.loss_up is None else args.loss_up
     down = point["loss"] if args.loss_down is None else args.loss_down
     if up or down or not args.topology:
@@ -179,12 +184,15 @@ def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tu
         raise InputError(f"a tensor has at least 1 element, got --size {args.size} and --tensors {args.tensors}")
     jitter = parse_time(args.start_jitter, "--start-jitter") if args.start_jitter else 0.0
     draw = np.random.default_rng(point["seed"])
+    blocks = drawn_blocks(args.system, system, point["workers"], math.ceil(n_elements))
     jobs = []
-    for workers in job_workers(network, args.jobs, point["workers"], int(system.server)):
+    for workers in job_workers(network, args.jobs, point["workers"], spare_hosts(system)):
         starts = tuple(draw.uniform(0, jitter, len(workers)).tolist()) if jitter else ()
         sizes = [math.ceil(n_elements)] * args.tensors
         jobs.append(
-            aggregation_job(system, network, workers, sizes, floats=args.floats, starts=starts, without=args.without)
+            aggregation_job(
+                system, network, workers, sizes, floats=args.floats, starts=starts, without=args.without, occupancy=blocks
+            )
         )
     return network, jobs
 

@@ -60,5 +60,28 @@ def worst_error(got: NDArray[Any], seed: int, n_workers: int, elements: int) -> 
             total += tensor.view(np.uint32)
     if not floats:
         return float((total != got.view(np.uint32)).sum())
-    bound = np.repeat(error_bound(exponents, n_workers), elements)[: len(got)] + np.spacing(np.abs(got)) / 2
-    return float((np.abs(got - total) / bound).max(initial=0.0))
+    return error_over_bound(got, total, exponents, elements, n_workers)
+
+
+def error_over_bound(
+    got: NDArray[np.float32], exact: NDArray[np.float64], exponents: NDArray[np.int32], elements: int, n_workers: int
+) -> float:
+    """Largest error of a sum of floats over what it may be, so that up to 1 is right.
+
+    Quantisation rounds each worker's value, and the sum is rounded to float64 twice and to float32 once.
+
+    Parameters
+    ----------
+    got : float32[n]
+        What the switch returned.
+    exact : float64[n]
+        The sum.
+    exponents : int32[n_blocks]
+        The largest of all workers, for each block.
+    elements, n_workers : int
+        Of a block, and of the job.
+    """
+    size = np.abs(got).astype(np.float64)
+    rounding = np.spacing(np.abs(got)) / 2 + 2 * np.finfo(np.float64).eps * size
+    quantisation = np.repeat(error_bound(exponents, n_workers), elements)[: len(got)]
+    return float((np.abs(got - exact) / (quantisation + rounding)).max())

@@ -115,5 +115,5 @@ def messages_time(n_elements: int, message: int, n_threads: int = 8, density: fl
             f"needs elements, a message and threads of at least 1 and a density of 0..1, got {n_elements}, {message}, "
             f"{n_threads} and {density}"
         )
-    each = -(-(-(-n_elements // message)) // n_threads)
-    return density * each * message_time(message)
+    n_messages = -(-n_elements // message)
+    return density * -(-n_messages // n_threads) * message_time(message)

@@ -24,10 +24,10 @@ def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None)
     system, fabric = job.system, fabric or Fabric()
     if system.shared or system.server:
         return f"{system.name} shares its slots with other jobs"
+    if system.hosts:
+        return f"{system.name} aggregates on hosts, whose links its streams share"
     if system.ecn_window or system.n_trees > 1:
         return f"{system.name} adapts its window or has several trees"
-    if system.hosts or job.rounds is not None:
-        return f"{system.name} aggregates on hosts, whose links its streams share"
     loss = network.loss if fabric.loss is None else fabric.loss
     if np.any(loss):
         return "links lose packets"

@@ -20,7 +20,8 @@ class World:
         self.ended: set[int] = set()
         self.jobs = Jobs(self, self.send)
 
-    def open(self, job_number: int, peers: object, first_slot: int, n_slots: int) -> None:
+    def open(self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int) -> None:
+        assert len(set(peers)) == len(peers)
         if any(first < first_slot + n_slots and first_slot < first + n for first, n in self.running.values()):
             raise AssertionError("ranges overlap")
         self.running[job_number] = first_slot, n_slots
@@ -29,7 +30,7 @@ class World:
         self.running.pop(job_number, None)
 
     def busy(self, job_number: int) -> list[Any]:
-        return []
+        return [{"slot": self.running[job_number][0], "version": 0}] if job_number in self.running else []
 
     def send(self, connection: int, message: dict[str, Any], last: bool) -> None:
         assert connection not in self.ended

@@ -173,13 +173,13 @@ def test_waiting_for_workers_that_do_not_come_ends_with_their_ranks(calm: Switch
 def test_nobody_there_is_an_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        with pytest.raises(BackendError, match="no switch answers at 127.0.0.1"):
+        with pytest.raises(BackendError, match="no switch answers at 127"):
             SwitchGroup("j", 0, 1, port=unused.getsockname()[1])
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
     with LiveSwitch(SwitchOptions(port=0)) as one:
-        with pytest.raises(BackendError, match="cannot listen on 127.0.0.1"):
+        with pytest.raises(BackendError, match="cannot listen on 127"):
             LiveSwitch(SwitchOptions(port=one.address[1]))
         with pytest.raises(InputError, match="a rank is 0 to 1 of 2 workers, got 2"):
             SwitchGroup("j", 2, 2, port=one.address[1])
