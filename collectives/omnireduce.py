@@ -22,7 +22,7 @@ from .parameter_server import count_partitions
 BLOCK, SLOTS, THREADS = 256, 8, 8
 """Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices."""
 
-PARTITIONS, FEWEST, IN_ALL = 64, 16, 1024
+PARTITIONS, FEWEST, IN_ALL = 64, 8, 512
 """Partitions of an aggregator's part unless given: the fewest, where all aggregators would have more than so many."""
 
 
@@ -114,7 +114,7 @@ def omnireduce(
     colocated : bool
         Whether aggregators share the hosts of the first a ranks; else they are helpers on hosts of their own.
     n_partitions : int, optional
-        k: pieces that are streamed to each aggregator. 64 unless given, 16 for many aggregators, and 1 with one at
+        k: pieces that are streamed to each aggregator. 64 unless given, 8 for many aggregators, and 1 with one at
         every rank. A real stream is finer, and makes the (k+1)/k of the cost 1.
     pool : int, optional
         Partitions that a rank may have under way at each aggregator: it sends the next one when the oldest has come

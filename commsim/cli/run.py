@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     add = parser.add_argument
     add("--collective", action="append", metavar="NAME[:key=value,...]|FILE.py[:NAME]", help="algorithm; repeat")
+    add("--compressor", metavar="NAME[:key=value,...]", help="of the gradients, such as top_k:density=0.01")
     add_operation_arguments(parser)
     add_group_arguments(parser)
     add("--topology", required=True, metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=8")
@@ -64,13 +65,19 @@ def main(args: argparse.Namespace) -> int:
     placing = {"placement": args.placement, "routing": args.routing, "seed": args.seed or 0}
     results: list[Any] = []
     more: dict[str, Any] = {}
+    if args.compressor and (args.group or args.operation is not None or args.algorithm is not None):
+        raise InputError("--compressor goes with --collective alone")
     if args.group:
         results = run_groups(args, network, placing, sizes, options)
     elif args.operation is not None or args.algorithm is not None:
         results, more = run_operation(args, network, placing, sizes, options)
     else:
         for spec in args.collective or ["ring_all_reduce"]:
-            ready = prepare(spec, network, n_ranks=args.ranks, **placing)
+            ready: Any = prepare(spec, network, n_ranks=args.ranks, **placing)
+            if args.compressor:
+                from commsim.compressed import compressed
+
+                ready = compressed(ready, args.compressor)
             results += predict_and_print(spec, ready, sizes, options)
     if args.draw:
         draw_loads(network, results[-1], args.draw)

@@ -148,4 +148,7 @@ def _system(args: argparse.Namespace) -> System:
         if key not in entry.parameters:
             raise InputError(f"{entry.name} has no {key}; it knows {', '.join(entry.parameters)}")
         raw[key] = str(value)
-    return entry.build(**read_arguments(entry.build, raw))
+    system = entry.build(**read_arguments(entry.build, raw))
+    if system.hosts:
+        raise InputError(f"{system.name} aggregates on hosts, and takes no room on a switch")
+    return system

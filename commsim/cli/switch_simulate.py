@@ -189,11 +189,8 @@ def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tu
     for workers in job_workers(network, args.jobs, point["workers"], spare_hosts(system)):
         starts = tuple(draw.uniform(0, jitter, len(workers)).tolist()) if jitter else ()
         sizes = [math.ceil(n_elements)] * args.tensors
-        jobs.append(
-            aggregation_job(
-                system, network, workers, sizes, floats=args.floats, starts=starts, without=args.without, occupancy=blocks
-            )
-        )
+        more = {"floats": args.floats, "starts": starts, "without": args.without, "occupancy": blocks}
+        jobs.append(aggregation_job(system, network, workers, sizes, **more))
     return network, jobs
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .jobs import Jobs, Plane
+from .job import Plane
+from .jobs import Jobs
 from .lines import MOST_FROM_WORKER, LineReader, write_line
 
 MOST_CONNECTIONS = 900  # a process may usually open 1,024 files

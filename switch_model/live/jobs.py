@@ -3,79 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from commsim.core.errors import InputError
 
 from .data_plane import MAX_WORKERS
 from .exchange import DTYPES
+from .job import Job, Member, Plane, clash
 from .lines import text, whole
 from .slot_ranges import first_fit, free_ranges
 
 MOST_JOBS = 256  # numbers that fit in a frame
-
-
-class Plane(Protocol):
-    """What carries the packets: `DataPlane`, or another that keeps the same rule."""
-
-    pool_size: int
-
-    def open(self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int) -> None:
-        """Let a job's workers use slots."""
-        ...
-
-    def close(self, job_number: int) -> None:
-        """Take them back."""
-        ...
-
-    def busy(self, job_number: int) -> list[dict[str, Any]]:
-        """Return the slots that wait for somebody."""
-        ...
-
-
-@dataclass(slots=True)
-class Member:
-    """A worker of a job.
-
-    Parameters
-    ----------
-    connection : int
-        Its connection to the control door.
-    rank : int
-        In its job.
-    peer : (str, int)
-        Where its packets come from.
-    tensors, barriers : int
-        Announced, and reached, so far.
-    left : bool
-        It has said that it is done.
-    """
-
-    connection: int
-    rank: int
-    peer: tuple[str, int]
-    tensors: int = 0
-    barriers: int = 0
-    left: bool = False
-
-
-@dataclass(slots=True)
-class Job:
-    """A job whose workers have joined, or are still joining."""
-
-    name: str
-    number: int
-    n_workers: int
-    first_slot: int
-    n_slots: int
-    members: dict[int, Member] = field(default_factory=dict)
-    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type and rank of who announced the last one first
-
-    @property
-    def missing(self) -> list[int]:
-        """Ranks that have not joined."""
-        return [rank for rank in range(self.n_workers) if rank not in self.members]
 
 
 class Jobs:
@@ -146,7 +84,7 @@ class Jobs:
         wanted = None if message.get("slots") is None else whole(message, "slots", 1, 1 << 14)
         job = self._jobs.get(name) or self._new_job(name, n_workers, wanted)
         if job.n_workers != n_workers or rank in job.members or wanted not in (None, job.n_slots):
-            raise InputError(_clash(job, n_workers, rank, wanted))
+            raise InputError(clash(job, n_workers, rank, wanted))
         self._jobs[name] = job
         member = job.members[rank] = Member(connection, rank, peer)
         self._of[connection] = job, member
@@ -252,11 +190,3 @@ class Jobs:
     def _tell(self, job: Job, message: dict[str, Any]) -> None:
         for member in job.members.values():
             self._send(member.connection, message, False)
-
-
-def _clash(job: Job, n_workers: int, rank: int, wanted: int | None) -> str:
-    if job.n_workers != n_workers:
-        return f"job {job.name!r} has {job.n_workers} workers, not {n_workers}"
-    if rank in job.members:
-        return f"rank {rank} of job {job.name!r} has joined already"
-    return f"job {job.name!r} has {job.n_slots} slots, not {wanted}"

@@ -151,9 +151,7 @@ def _packet(words: Any, row: int, t: Any, window: Any) -> int:
     packet = window[slot]["packet"]
     if packet < 0 or type_and_size_of(words, row) != t[0]["type_and_size"]:
         return -1
-    _, version = slot_and_version(packet, t[0]["shift"], t[0]["n_slots"])
-    same = version == index >> 15 and tsi_of(words, row) == (t[0]["tsi"] + packet) & LOW
-    return packet if same else -1
+    return packet if tsi_of(words, row) == (t[0]["tsi"] + packet) & LOW else -1
 
 
 @uncounted

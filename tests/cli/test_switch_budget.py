@@ -35,6 +35,7 @@ def test_hyphens_and_underscores_mean_the_same(commsim, hardware, system):
         (("--system", "switchml"), "unknown switch system 'switchml'; did you mean switchml_"),
         (("--system", "switchml_udp:elements_per_packet=64", "--elements-per-packet", 64), "is given twice"),
         (("--system", "switchml_udp", "--packets-per-message", 4), "switchml_udp has no packets_per_message"),
+        (("--system", "omnireduce"), "omnireduce aggregates on hosts"),
         (("--hardware", "tofino_3"), "unknown switch hardware 'tofino_3'; did you mean tofino_"),
         (("--hardware", "tofino_1:stages=20"), "stages"),
         (("--bandwidth", "100"), "--bandwidth needs a unit"),

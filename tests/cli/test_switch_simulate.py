@@ -121,3 +121,30 @@ def test_jobs_share_a_switch(tmp_path: Path) -> None:
     assert len(rows) == 3
     assert len({r["time_s"] for r in rows}) == 1
     assert np.isfinite(rows[0]["time_s"])
+
+
+def test_blocks_of_zeros_are_skipped_by_a_system_that_looks_at_them(tmp_path: Path) -> None:
+    out, found = tmp_path / "out.json", {}
+    for density in ("0.05", "1"):
+        spec = f"omnireduce:density={density},n_aggregators=4,pattern=overlapping,slots=4"
+        flags = ["--system", spec, "--workers", "4", "--size", "1MiB", "--loss", "0,0.05", "--rto", "50us"]
+        assert main(["switch", "simulate", *flags, "--json", str(out)]) == 0
+        found[density] = json.loads(out.read_text())["results"]
+    assert all(r["exact"] is True for rows in found.values() for r in rows)
+    assert found["0.05"][0]["bytes_on_wire"] < 0.2 * found["1"][0]["bytes_on_wire"]
+    assert found["0.05"][0]["time_s"] < found["0.05"][1]["time_s"] < found["1"][1]["time_s"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("omnireduce:densty=0.1", "did you mean density"),
+        ("omnireduce:density=1.5", "density must be above 0 and at most 1"),
+        ("omnireduce:pattern=random", "needs density"),
+        ("omnireduce:density=0.5,pattern=round", "unknown pattern"),
+        ("switchml_udp:density=0.5", "density"),
+    ],
+)
+def test_blocks_that_cannot_be_drawn_are_refused(spec: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["switch", "simulate", "--workers", "4", "--size", "64KiB", "--system", spec]) != 0
+    assert message in capsys.readouterr().err

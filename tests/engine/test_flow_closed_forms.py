@@ -62,10 +62,15 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
         elif key == "counts":
             n = n_ranks ** (2 if COLLECTIVES[name].facts["operation"] == "all_to_all_v" else 1)
             drawn[key] = tuple(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
-        elif key == "n_servers":
+        elif key in ("n_servers", "n_aggregators"):
             drawn[key] = draw(st.integers(1, 9))
         elif key == "colocated" and draw(st.booleans()):  # which has a closed form with a server at every rank only
-            drawn |= {"colocated": True, "n_servers": n_ranks, "n_partitions": 1}
+            servers = "n_servers" if "n_servers" in drawn else "n_aggregators"
+            drawn |= {"colocated": True, servers: n_ranks, "n_partitions": 1}
+        elif key == "pool":
+            drawn[key] = draw(st.integers(1, 5))
+        elif key in ("slots", "n_threads", "fusion"):  # which decide what zeros are sent, of which there are none here
+            drawn[key] = draw(st.integers(1, 3))
         elif key == "n_partitions":
             drawn.setdefault(key, draw(st.integers(1, 4)))
         elif key == "dims":

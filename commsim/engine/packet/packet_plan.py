@@ -127,7 +127,8 @@ def _add_rounds(draft: Draft, row: Any, rounds: BlockRounds | None) -> None:
     if rounds is None:
         return
     row["rounds"] = sum(len(r.first) for r in draft.rounds)
-    row["owned"], row["owned_words"] = sum(r.occupancy.words.size for r in draft.rounds), rounds.occupancy.words.shape[1]
+    row["owned"] = sum(r.occupancy.words.size for r in draft.rounds)
+    row["owned_words"] = rounds.occupancy.words.shape[1]
     draft.rounds.append(rounds)
 
 

@@ -143,7 +143,7 @@ JOB_ROW = np.dtype(
         ("ecn", np.bool_),
         ("forgets", np.bool_),  # does not check `seen`: what goes wrong then
         ("restarts", np.bool_),  # starts every tensor at slot 0: what goes wrong then
-        ("rounds", np.int64),  # the first row of its slots in the table of their first rounds, or -1: nothing is skipped
+        ("rounds", np.int64),  # its slots' first row in the table of first rounds, or -1: nothing is skipped
         ("owned", np.int64),  # the first word of its workers' non-zero blocks, and
         ("owned_words", np.int64),  # words per worker
     ],

@@ -195,7 +195,7 @@ def _is_empty(t: Any, worker: Any, job: Any, message: int) -> bool:
         return False
     block = chunk_of(t, job, message, 0)
     word = t.owned[job["owned"] + worker["number"] * job["owned_words"] + block // 64]
-    return (word >> np.uint64(block % 64)) & np.uint64(1) == 0
+    return bool((word >> np.uint64(block % 64)) & np.uint64(1) == 0)
 
 
 @uncounted

@@ -78,6 +78,15 @@ def test_floats_take_one_window_more_than_integers() -> None:
     assert packets[np.float32] == packets_needed(n, 64, slots, floats=True)
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 12), st.integers(1, 40), st.booleans(), st.integers(0, 2**32))
+def test_where_nothing_is_lost_no_packet_is_sent_twice(slots: int, blocks: int, as_floats: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    link = LossyLink(3, slots, rng, 0.0, 0.0)
+    link.all_reduce((floats if as_floats else integers)(rng, 3, 64 * blocks))
+    assert link.plane.counts()["packets_in"] == 3 * packets_needed(64 * blocks, 64, slots, as_floats)
+
+
 def test_a_float_sum_is_within_the_bound_of_quantisation_and_the_same_on_every_worker() -> None:
     rng = np.random.default_rng(1)
     tensors = floats(rng, 5, 5000)

@@ -1,0 +1,114 @@
+"""Advice: all ways to add up a tensor on a network, ranked, with what each is bound by and where another one pays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.ranking import prepare_all, rank_algorithms
+from commsim.run import Prepared
+
+from .bound import Bound, find_bound
+from .candidates import Candidate, candidates
+from .question import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One way with its time.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Which.
+    result : Result
+        Of the flow engine.
+    bound : Bound
+        What its time is made of.
+    """
+
+    candidate: Candidate
+    result: Result
+    bound: Bound
+
+    def row(self) -> dict[str, Any]:
+        """Return the JSON row: that of ``commsim run``, with the way to name it there, and what it is bound by."""
+        return self.result.row() | {
+            "spec": self.candidate.spec,
+            "way": self.candidate.way,
+            "exact": self.candidate.exact,
+            "bound_by": self.bound.phrase,
+            "bound_term": self.bound.term,
+            "terms_s": self.bound.terms,
+            "busiest_link": self.bound.busiest_link or None,
+            "busiest_link_busy": self.bound.busy,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The answer.
+
+    Parameters
+    ----------
+    ranked : tuple of Ranked
+        The fastest first.
+    ready : mapping of str to Prepared
+        By spec what was simulated, to ask more of it.
+    left_out : mapping of str to str
+        By spec or name what was not, and why.
+    notes : tuple of str
+        What was derived or assumed, and should be printed.
+    """
+
+    ranked: tuple[Ranked, ...]
+    ready: Mapping[str, Prepared]
+    left_out: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def advise(question: Question, network: Network) -> Advice:
+    """Predict every way on the flow engine, and rank them.
+
+    Parameters
+    ----------
+    question : Question
+        As :meth:`.question.Question.on` returns it.
+    network : Network
+        Where.
+
+    Raises
+    ------
+    InputError
+        If nothing can run.
+    """
+    found, left_out = candidates(question, network)
+    by_spec = {candidate.spec: candidate for candidate in found}
+    ready, refused = prepare_all(
+        list(by_spec),
+        network,
+        n_ranks=question.n_workers,
+        probe=lambda prepared: prepared.data and prepared.data.messages(question.size),
+        named=None if question.programmable else (),
+        placement=question.placement,
+        routing=question.routing,
+        seed=question.seed,
+    )
+    bounds: dict[str, Bound] = {}
+
+    def predict(spec: str, size: int) -> Result:
+        result = ready[spec].predict(size, trace=True)
+        bounds[spec] = find_bound(ready[spec], result)
+        return dataclasses.replace(result, trace=None)
+
+    order = rank_algorithms(list(ready), [int(question.size)], predict).by_size[int(question.size)]
+    ranked = tuple(Ranked(by_spec[spec], result, bounds[spec]) for spec, result in order)
+    notes = tuple(dict.fromkeys(note for prepared in ready.values() for note in prepared.notes))
+    return Advice(ranked, ready, left_out | refused, notes)
+
+
+__all__ = ["Advice", "Question", "Ranked", "advise"]

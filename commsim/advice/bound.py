@@ -1,0 +1,111 @@
+"""What a collective's time is made of, and in one phrase what it is bound by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from commsim.core.network import SWITCH, Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.engine.critical_path import CriticalPath, critical_path
+from commsim.engine.flow import payload
+from commsim.run import Prepared
+
+BUSY = 0.5
+"""Share of the time for which the busiest link has to be busy before it is said to decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What decides the time.
+
+    Parameters
+    ----------
+    term : {"bandwidth", "rounds", "latency", "overhead", "reduction", "nothing"}
+        Largest part of the critical path; rounds when bytes are that, but no link is busy for half of the time.
+    phrase : str
+        The same for readers, with the link or the node.
+    terms : mapping of str to float, s
+        Parts of the critical path: bandwidth, overhead, latency and reduction, which add up to the time.
+    busiest_link : str
+        The link that its bytes keep busy longest; empty where none carries any.
+    busy : float
+        For which share of the time.
+    """
+
+    term: str
+    phrase: str
+    terms: dict[str, float]
+    busiest_link: str = ""
+    busy: float = 0.0
+
+
+def find_bound(prepared: Prepared, result: Result) -> Bound:
+    """Find what a simulated result is bound by.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What was simulated.
+    result : Result
+        Of its flow engine, with a trace, without packet headers and without late starters.
+
+    Returns
+    -------
+    Bound
+    """
+    if not result.time or result.trace is None:
+        return Bound("nothing", "nothing to send", {})
+    network, plan = prepared.network, prepared.plan
+    path = critical_path(plan, result.trace, payload(plan, result.size))
+    term = max(path.terms, key=lambda name: path.terms[name])
+    needs = result.link_bytes / network.bandwidth
+    link = int(needs.argmax()) if needs.size and needs.any() else -1
+    name, busy = (network.link_name(link), float(needs[link] / result.time)) if link >= 0 else ("", 0.0)
+    if term == "bandwidth":
+        whose = whose_link(network, prepared.placement, prepared.schedule.n_ranks, link)
+        phrase = f"bandwidth of {whose} {name}, busy {busy:.0%}"
+        if busy < BUSY:
+            term = "rounds"
+            phrase = f"rounds: {path.n_messages} messages in turn, no link busy above {busy:.0%}"
+    else:
+        phrase = _phrase(term, path, network, result.time)
+    return Bound(term, phrase, path.terms, name, busy)
+
+
+def _phrase(term: str, path: CriticalPath, network: Network, time: float) -> str:
+    share = f"{path.terms[term] / time:.0%}"
+    if term == "latency":
+        return f"latency of {path.n_messages} messages in turn, {share}"
+    if term == "overhead":
+        return f"overhead per message, {path.n_messages} in turn, {share}"
+    return f"reduction at {network.nodes[path.adder]}, {share}"
+
+
+def whose_link(network: Network, placement: Placement, n_ranks: int, link: int) -> str:
+    """Say what a link is: inside of a machine, a helper's or a worker's, or between switches.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    placement : Placement
+        Ranks first, then helpers.
+    n_ranks : int
+        How many of the participants are ranks.
+    link : int
+        Which.
+    """
+    ends = (int(network.src[link]), int(network.dst[link]))
+    machines = {int(network.machine[end]) for end in ends}
+    if machines != {-1}:
+        return "the staging link" if len(machines) == 1 else "a machine's link"
+    ranks, helpers = placement.nodes[:n_ranks], placement.nodes[n_ranks:]
+    hosts = [end for end in ends if network.kind[end] != SWITCH]
+    if np.isin(hosts, ranks).any():
+        return "a worker's link"
+    if np.isin(hosts, helpers).any():
+        return "a server's link"
+    return "the link between switches" if not hosts else "the link"

@@ -1,0 +1,134 @@
+"""What is asked: a tensor, how sparse it is, how many workers, and which hosts they may use beside their own."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.formats.gradients_file import read_gradients
+from commsim.core.network import Network
+from commsim.core.node_kind import PLURALS
+from commsim.core.placement import helper_nodes
+from commsim.core.sparse.form import SparseForm
+from commsim.core.sparse.generate import PATTERNS
+from commsim.sparse_data import FLOAT
+
+BLOCK = 256
+"""Elements that are not zero together unless something else is said: as in a row of an embedding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A tensor that workers add up.
+
+    Parameters
+    ----------
+    n_workers : int
+        Ranks.
+    size : float, bytes
+        Of each worker's tensor; that of the gradients when there are some.
+    densities : tuple of float
+        Shares of its elements that are not zero, each of which is asked about; dense data only when there is none.
+    block : int, optional
+        Elements that are not zero together: 256 unless given. Of gradients, the blocks in which they are streamed.
+    pattern : str
+        How these lie, as in :func:`commsim.core.sparse.generate.drawn_occupancy`.
+    gradients : path, optional
+        In place of what is drawn.
+    n_servers : int, optional
+        Hosts beside the workers' own that may help: as many as workers or as there are, unless given.
+    lossy : bool
+        Whether ways are ranked too that do not sum all values.
+    programmable : bool
+        Whether switches are taken to be able to aggregate where the network says so of none.
+    placement, routing, seed
+        As in :func:`commsim.run.prepare`; the seed is that of the data too.
+    """
+
+    n_workers: int
+    size: float
+    densities: tuple[float, ...] = ()
+    block: int | None = None
+    pattern: str = "random"
+    gradients: str | None = None
+    n_servers: int | None = None
+    lossy: bool = False
+    programmable: bool = False
+    placement: str = "packed"
+    routing: str | None = None
+    seed: int = 0
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether anything is known of what is zero."""
+        return bool(self.densities) or self.gradients is not None
+
+    @property
+    def run(self) -> int:
+        """Elements that are drawn together."""
+        return BLOCK if self.block is None else self.block
+
+    def data_of(self, form: SparseForm) -> list[str]:
+        """Parameters of the data for a sparse collective, as text: one for each density.
+
+        Every collective is given the same elements, in blocks of its own size. Lists of coordinates take as many bytes
+        by whole runs as by elements.
+        """
+        if self.gradients is not None:
+            own = f"block={self.block}," if self.block is not None and form.block > 1 else ""
+            kept = [f"density={density:g}," for density in self.densities] if form.lossy else [""]
+            return [f"{own}{density}gradients={self.gradients}" for density in kept]
+        by_element = form.lossy or form.hashed or form.balanced or form.block not in (1, self.run)
+        block = f"block={form.block},run={self.run}" if by_element and form.block != self.run else f"block={self.run}"
+        more = f"pattern={self.pattern},seed={self.seed}"
+        return [f"density={density!r},{block},{more}" for density in self.densities]
+
+    def on(self, network: Network) -> Question:
+        """Check the question, and return it with the number of servers that the network has places for.
+
+        Raises
+        ------
+        InputError
+            If there are too few hosts, or a number is out of its range.
+        """
+        self._check()
+        seats, beside = len(network.endpoints), len(helper_nodes(network))
+        what = PLURALS[network.seat_kind]
+        if not 1 <= self.n_workers <= seats:
+            raise InputError(f"workers must be 1..{seats} ({network.name} has {seats} {what}), got {self.n_workers}")
+        free = beside or seats - self.n_workers
+        n_servers = min(free, self.n_workers) if self.n_servers is None else self.n_servers
+        if not 0 <= n_servers <= free:
+            raise InputError(
+                f"{self.n_workers} workers leave {free} places for servers on {network.name}, got servers {n_servers}"
+            )
+        return dataclasses.replace(self, n_servers=n_servers)
+
+    def _check(self) -> None:
+        if self.gradients is not None and "," in self.gradients:
+            raise InputError(f"a file of gradients has no comma in its name here, got {self.gradients!r}")
+        if self.pattern not in PATTERNS:
+            raise InputError(f"pattern must be one of {', '.join(PATTERNS)}, got {self.pattern!r}")
+        for density in self.densities:
+            if not 0 < density <= 1:
+                raise InputError(f"density must be above 0 and at most 1, got {density:g}")
+        if self.block is not None and self.block < 1:
+            raise InputError(f"a block has at least 1 element, got {self.block}")
+        if self.is_sparse and self.gradients is None and (self.size % FLOAT or self.size < FLOAT):
+            raise InputError(f"sparse data is whole elements of {FLOAT} bytes, got a size of {self.size:g}")
+        if self.lossy and not self.densities:
+            raise InputError("lossy ways keep a share of the elements, and need a density to know which")
+
+
+def size_of_gradients(path: str, n_workers: int | None) -> tuple[float, int]:
+    """Return the bytes of each worker's gradients, and how many workers there are.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged, holds no gradients, or those of another number of workers.
+    """
+    rows = read_gradients(Path(path), n_workers)
+    return float(rows[0].nbytes), len(rows)

@@ -1,0 +1,142 @@
+"""The critical path: the transfers that decide when a collective is over, and what they spent their time on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.result import Trace
+from commsim.core.schedule import REDUCE
+
+from .flow_plan import FlowPlan
+
+COMPLETE = 1  # in a plan's rows of successors: waits until the transfer is complete, not only sent
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """A chain of transfers without a gap, from the start to the finish; the four times add up to that of the whole.
+
+    Parameters
+    ----------
+    transfers : tuple of int
+        In the order of time; each starts when the one before it was sent, or was complete.
+    n_messages : int
+        Those of them that cross a link.
+    on_links : float, s
+        While bytes left their sender, alone or in competition.
+    overhead : float, s
+        While messages were handled at the ports of senders and receivers.
+    latency : float, s
+        While the last byte was under way.
+    reduction : float, s
+        While receivers added, or what had arrived waited for that.
+    adder : int
+        The node that added longest on the path; -1 if none did.
+    """
+
+    transfers: tuple[int, ...]
+    n_messages: int
+    on_links: float
+    overhead: float
+    latency: float
+    reduction: float
+    adder: int
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The four times by name, s."""
+        return {
+            "bandwidth": self.on_links,
+            "overhead": self.overhead,
+            "latency": self.latency,
+            "reduction": self.reduction,
+        }
+
+
+def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalPath:
+    """Walk from the transfer that is complete last to the one that everything waited for.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        Of a single job, all of whose participants started at 0.
+    trace : Trace
+        When everything happened.
+    n_bytes : float64[n_transfers], bytes
+        What each transfer put on the wire.
+
+    Returns
+    -------
+    CriticalPath
+        An empty one where nothing was sent.
+    """
+    if not len(trace.done):
+        return CriticalPath((), 0, 0.0, 0.0, 0.0, 0.0, -1)
+    before, by_completion = _last_of_predecessors(plan, trace)
+    path = [int(trace.done.argmax())]
+    complete = [True]
+    while before[path[-1]] >= 0:
+        complete.append(bool(by_completion[path[-1]]))
+        path.append(int(before[path[-1]]))
+    return _terms(plan, trace, np.asarray(n_bytes, np.float64), np.array(path[::-1]), np.array(complete[::-1]))
+
+
+def _last_of_predecessors(plan: FlowPlan, trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Of each transfer what it waited for last, -1 if for nothing; and whether until that was complete, or only sent."""
+    first, code = plan.successors
+    of = np.repeat(np.arange(len(trace.done)), np.diff(first))
+    in_wire = np.flatnonzero(plan.wire_of[plan.queue[:-1]] == plan.wire_of[plan.queue[1:]])
+    earlier = np.concatenate((of, plan.queue[in_wire]))
+    later = np.concatenate((code >> 1, plan.queue[in_wire + 1]))
+    completes = np.concatenate(((code & 1) == COMPLETE, np.zeros(len(in_wire), np.bool_)))
+    gate = np.where(completes, trace.done[earlier], trace.sent[earlier])
+    latest = np.full(len(trace.done), -np.inf)
+    np.maximum.at(latest, later, gate)
+    last = gate == latest[later]
+    before, by_completion = np.full(len(trace.done), -1, np.int64), np.zeros(len(trace.done), np.bool_)
+    before[later[last]], by_completion[later[last]] = earlier[last], completes[last]
+    return before, by_completion
+
+
+def _terms(
+    plan: FlowPlan, trace: Trace, n_bytes: NDArray[np.float64], path: NDArray[np.intp], complete: NDArray[np.bool_]
+) -> CriticalPath:
+    """Split the time of each transfer on the path in proportion to what each cost would be alone."""
+    network, wire = plan.network, plan.wire_of[path]
+    crosses = np.diff(plan.routes.first)[wire] > 0
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[wire]]
+    overhead = np.where(crosses, network.overhead[nodes[:, 0]], 0.0)
+    sending, arriving = trace.sent[path] - trace.start[path], np.where(complete, trace.done[path] - trace.sent[path], 0)
+    latency = np.where(crosses & complete, plan.wire["latency"][wire], 0.0)
+    receive = np.where(crosses, network.recv_overhead[nodes[:, 1]], 0.0)
+    adding = np.where(plan.op[path] == REDUCE, network.gamma[nodes[:, 1]] * n_bytes[path], 0.0)
+    at_port = sending * _share(overhead, n_bytes[path] / _rate_alone(plan, wire))
+    at_receiver = np.maximum(arriving - latency, 0.0)
+    added = at_receiver * _share(adding, receive)
+    by_node = np.bincount(nodes[:, 1], weights=added)
+    return CriticalPath(
+        tuple(path.tolist()),
+        int(crosses.sum()),
+        float((sending - at_port).sum()),
+        float((at_port + at_receiver - added).sum()),
+        float(latency.sum()),
+        float(added.sum()),
+        int(by_node.argmax()) if by_node.any() else -1,
+    )
+
+
+def _rate_alone(plan: FlowPlan, wire: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Bytes per second that a message gets alone on its path; infinite where it crosses no link."""
+    routes, rate = plan.routes, np.full(len(wire), np.inf)
+    for i, w in enumerate(wire):
+        mine = slice(routes.first[w], routes.first[w + 1])
+        rate[i] = (plan.network.bandwidth[routes.link[mine]] / routes.share[mine]).min(initial=np.inf)
+    return rate
+
+
+def _share(part: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    whole = part + rest
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)

@@ -1,0 +1,146 @@
+"""The commands of the live switch, as a user types them, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from live_processes import LIMIT_S, SwitchProcess
+
+
+def started(*argv: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "commsim", "switch", *map(str, argv)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def switch():
+    with SwitchProcess("--drop-in", 0.02) as switch:
+        yield switch
+
+
+def workers(switch, n, *flags, job="job", each=None):
+    flags = ("--workers", n, "--port", switch.port, "--job", job, *flags)
+    run = [started("all-reduce", "--rank", rank, *flags, *(each(rank) if each else ())) for rank in range(n)]
+    return [ended(one) for one in run]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_workers_print_and_write_what_they_did(switch, tmp_path, dtype):
+    flags = ("--size", "256KiB", "--dtype", dtype, "--iterations", 2, "--check")
+    done = workers(switch, 2, *flags, each=lambda rank: ("--json", tmp_path / f"{rank}.json"))
+    for rank, (code, out, err) in enumerate(done):
+        assert code == 0, err
+        assert out.splitlines()[0] == f"# rank {rank} of 2, 65536 {dtype}, 128 slots of 64 elements"
+        assert [line.split()[-1] for line in out.splitlines()[2:]] == ["right", "right"]
+        tree = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert tree["config"]["workers"] == 2
+        for row in tree["results"]:
+            assert row["right"] is True
+            assert row["elements_per_s"] == pytest.approx(65536 / row["time_s"])
+            assert row["packets_sent"] - row["retransmissions"] == 1024 + 128 * (dtype == "float32")
+
+
+def test_tensors_come_from_files_and_sums_go_to_files(switch, tmp_path):
+    tensors = [np.random.default_rng(rank).standard_normal((30, 50)).astype(np.float32) for rank in range(3)]
+    for rank, tensor in enumerate(tensors):
+        np.save(tmp_path / f"in{rank}.npy", tensor)
+    each = lambda rank: ("--input", tmp_path / f"in{rank}.npy", "--output", tmp_path / f"out{rank}.npy")  # noqa: E731
+    assert [code for code, _, _ in workers(switch, 3, job="files", each=each)] == [0, 0, 0]
+    sums = [np.load(tmp_path / f"out{rank}.npy") for rank in range(3)]
+    np.testing.assert_allclose(sums[0], sum(np.float64(t) for t in tensors).reshape(-1), atol=1e-6)
+    assert all((one == sums[0]).all() for one in sums)
+
+
+def test_status_shows_jobs_slots_and_counters(commsim, switch):
+    waiting = started("all-reduce", "--rank", 1, "--workers", 3, "--port", switch.port, "--job", "half", "--slots", 64)
+    try:
+        while not switch.status()["jobs"]:
+            assert waiting.poll() is None
+        said = commsim("switch", "status", "--port", switch.port)
+        assert said.code == 0
+        row = next(line for line in said.out.splitlines() if line.split()[0] == "half")
+        assert row.split() == ["half", "3", "0-63", "0", "0", "rank", "0,", "rank", "2"]
+        assert "free: 64-511" in said.out
+        tree = json.loads(commsim("switch", "status", "--port", switch.port, "--json").out)
+        assert tree["jobs"][0]["waiting_for"] == [0, 2]
+        assert set(tree["counters"]) >= {"packets_in", "packets_out", "first", "add", "duplicate", "complete"}
+    finally:
+        waiting.send_signal(signal.SIGINT)
+        assert ended(waiting)[0] == 130
+
+
+def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
+    report = tmp_path / "status.json"
+    with SwitchProcess("--json", report) as switch:
+        assert all(code == 0 for code, _, _ in workers(switch, 2, "--size", "64KiB"))
+    assert switch.process.returncode == 0
+    (status,) = json.loads(report.read_text())["results"]
+    assert status["counters"]["complete"] == 256
+    assert ["complete", "256"] in [line.split() for line in switch.output.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("argv", "complaint"),
+    [
+        (("serve", "--port", "70000"), "--port is a number from 0 to 65535, got 70000"),
+        (("serve", "--pool-size", "0", "--port", "0"), "a pool has 1 to 16384 slots, got 0"),
+        (("serve", "--elements-per-packet", "100", "--port", "0"), "64 or 256 elements, got 100"),
+        (("serve", "--drop-in", "1", "--port", "0"), "less than 1, got 1.0"),
+        (("serve", "--worker-timeout", "5", "--port", "0"), "--worker-timeout needs a unit"),
+        (("serve", "--worker-timeout", "1ms", "--port", "0"), "at least 100ms"),
+        (("serve", "--datagrams", "pigeons", "--port", "0"), "got 'pigeons'"),
+        (("serve", "--host", "nowhere", "--port", "0"), "--host is an IPv4 address"),
+        (("serve", "--seed", "-1", "--port", "0"), "--seed must not be negative"),
+        (("status", "--port", "1"), "no switch answers at 127.0.0.1, port 1"),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--port", "1"), "no switch answers"),
+        (("all-reduce", "--rank", "2", "--workers", "2", "--port", "1"), "a rank is 0 to 1 of 2 workers, got 2"),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--size", "3B"), "--size must be a multiple of 4B"),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--size", "0B"), "--size must be a multiple of 4B"),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--iterations", "0"), "--iterations must be at least 1"),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--input", "no.npy"), "no.npy: No such file"),
+        (
+            ("all-reduce", "--rank", "0", "--workers", "1", "--input", "no.npy", "--check"),
+            "--check needs drawn tensors",
+        ),
+        (("all-reduce", "--rank", "0", "--workers", "1", "--rto", "0s"), "an rto is more than 0"),
+    ],
+)
+def test_wrong_flags_are_one_clear_line(commsim, argv, complaint):
+    assert complaint in commsim.refuses("switch", *argv)
+
+
+def test_what_the_switch_refuses_is_one_clear_line(commsim, switch):
+    said = commsim.refuses("switch", "all-reduce", "--rank", 0, "--workers", 2, "--slots", 600, "--port", switch.port)
+    assert "job 'job': 600 slots do not fit in what is free of 512: at most 512 fit" in said
+
+
+def test_listening_to_other_machines_is_allowed_with_a_warning():
+    process = started("serve", "--host", "0.0.0.0", "--port", 0)
+    assert process.stdout.readline().startswith("# serving on 0.0.0.0, port ")
+    process.terminate()
+    code, _, err = ended(process)
+    assert code == 0
+    assert "warning: 0.0.0.0 can be reached from other machines" in err
+
+
+def test_a_file_that_is_no_tensor_is_refused_and_no_pickle_is_loaded(commsim, tmp_path):
+    for name, array in (("p", np.array([{}], object)), ("d", np.zeros(3)), ("e", np.zeros(0, np.int32))):
+        path = Path(tmp_path / f"{name}.npy")
+        np.save(path, array, allow_pickle=True)
+        assert path.name in commsim.refuses("switch", "all-reduce", "--rank", 0, "--workers", 1, "--input", path)
