@@ -56,7 +56,7 @@ def split_cost(n_ranks: int, size: float, link: LogGP) -> float:
 
 @collective("all_reduce", cost=split_cost, sparse=SparseForm(SWITCHING))
 def sparcml_split(n_ranks: int) -> Schedule:
-    """All-reduce of lists, split then gathered: (p-1)(o + (2 S + gamma B S)/(pB)) + L + k(o + L) seconds for p = 2^k.
+    """All-reduce of lists, split then gathered: (p-1)(o + 2 S/(pB) + gamma S/p) + L + k(o + L) seconds for p = 2^k.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def sparcml_split(n_ranks: int) -> Schedule:
 
 @collective("all_reduce", cost=split_cost, sparse=SparseForm(SWITCHING, copying=dense))
 def sparcml_dsar(n_ranks: int) -> Schedule:
-    """All-reduce of lists to a dense sum: (p-1)(o + (2 S + gamma B S)/(pB)) + L + k(o + L) seconds for p = 2^k.
+    """All-reduce of lists to a dense sum: (p-1)(o + 2 S/(pB) + gamma S/p) + L + k(o + L) seconds for p = 2^k.
 
     Parameters
     ----------

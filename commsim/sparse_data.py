@@ -128,10 +128,8 @@ class SparseData:
         run = self.given["run"] or self.block
         runs = "" if run == self.block else f", {run} in a row" if run > 1 else ", element by element"
         skew = f", exponent {self.given['exponent']:g}" if self.given["pattern"] == "zipf" else ""
-        return (
-            f"non-zero {units} are drawn{runs}: pattern {self.given['pattern']}{skew}, density {self.given['density']:g}, "
-            f"seed {self.given['seed']}"
-        )
+        pattern, density, seed = (self.given[key] for key in ("pattern", "density", "seed"))
+        return f"non-zero {units} are drawn{runs}: pattern {pattern}{skew}, density {density:g}, seed {seed}"
 
     def occupancy(self, size: float) -> Occupancy:
         """Return the blocks that each rank has.

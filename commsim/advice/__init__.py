@@ -16,6 +16,8 @@ from .bound import Bound, find_bound
 from .candidates import Candidate, candidates
 from .question import Question
 
+REDUCED = "has fewer servers or partitions than it might, so that the answer comes in seconds: with more it is faster"
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -29,11 +31,14 @@ class Ranked:
         Of the flow engine.
     bound : Bound
         What its time is made of.
+    block : int
+        Elements in which its data is sparse; 0 where it is dense.
     """
 
     candidate: Candidate
     result: Result
     bound: Bound
+    block: int
 
     def row(self) -> dict[str, Any]:
         """Return the JSON row: that of ``commsim run``, with the way to name it there, and what it is bound by."""
@@ -93,7 +98,6 @@ def advise(question: Question, network: Network) -> Advice:
         network,
         n_ranks=question.n_workers,
         probe=lambda prepared: prepared.data and prepared.data.messages(question.size),
-        named=None if question.programmable else (),
         placement=question.placement,
         routing=question.routing,
         seed=question.seed,
@@ -106,9 +110,20 @@ def advise(question: Question, network: Network) -> Advice:
         return dataclasses.replace(result, trace=None)
 
     order = rank_algorithms(list(ready), [int(question.size)], predict).by_size[int(question.size)]
-    ranked = tuple(Ranked(by_spec[spec], result, bounds[spec]) for spec, result in order)
-    notes = tuple(dict.fromkeys(note for prepared in ready.values() for note in prepared.notes))
+    ranked = tuple(Ranked(by_spec[spec], result, bounds[spec], _block(ready[spec])) for spec, result in order)
+    said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
+    small = (f"{c.label} {REDUCED}" for c in found if c.reduced and c.spec in ready)
+    notes = tuple(dict.fromkeys((*said, *small)))
     return Advice(ranked, ready, left_out | refused, notes)
+
+
+def _block(prepared: Prepared) -> int:
+    return 0 if prepared.data is None else prepared.data.block
+
+
+def _is_about_data(prepared: Prepared, note: str) -> bool:
+    """Whether a note says what the data is, which is the same for all and in the question."""
+    return prepared.data is not None and note.endswith(prepared.data.note)
 
 
 __all__ = ["Advice", "Question", "Ranked", "advise"]

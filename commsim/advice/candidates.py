@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,18 +13,21 @@ from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
+from commsim.core.switch_seats import able_switches
 from commsim.helper_seats import machines_of
 from switch_model.systems import SYSTEMS
 
-from .effort import share_of_limits
+from .effort import effort_of
 from .question import Question
 
 SERVERS = ("n_servers", "n_aggregators")
 """What builders call the number of their helpers on hosts of their own."""
+ASSUME = "--programmable assumes it"
 DECIDED = {"dense_share": 0}
 """Parameters that the question decides: all of the tensor is as sparse as was said."""
-PARTITIONS = 8
-"""Fewest that are tried where the usual number makes a schedule too large: a pipeline of k takes (k + 1)/k of its time."""
+USUAL, FEWER = 64, (32, 16, 8, 4, 2)
+"""Partitions that builders make unless told otherwise, and what is tried where these make a schedule too large. A
+pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +38,21 @@ class Candidate:
     ----------
     spec : str
         ``name:key=value,...``, as ``commsim run --collective`` takes it.
+    label : str
+        The same without what all have in common: the data, but for the density where several are asked about.
     way : {"dense", "servers", "in-network", "sparse", "lossy"}
         What kind it is.
     exact : bool
         Whether the sum is that of all values, but for the rounding of floats.
+    reduced : bool
+        Whether it has fewer servers or partitions than it might, so that the answer comes in seconds.
     """
 
     spec: str
+    label: str
     way: str
     exact: bool
+    reduced: bool
 
 
 def candidates(question: Question, network: Network) -> tuple[list[Candidate], dict[str, str]]:
@@ -71,33 +81,37 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
             left_out[name] = "needs --density or --gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; --lossy ranks it too"
+        elif entry.facts["helpers"] is not None and not question.programmable and able_switches(network)[1]:
+            left_out[name] = f"needs switches that aggregate, and {network.name} says of none that it can; {ASSUME}"
         else:
             way, exact = _kind(entry)
-            for own in _variants(entry, question, network, left_out):
-                for data in [""] if form is None else question.data_of(form):
-                    found.append(Candidate(_spec(name, own, data), way, exact))
+            for own, reduced in _variants(entry, question, network, left_out):
+                for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
+                    label = spec_of(name, own, density if len(question.densities) > 1 else "")
+                    found.append(Candidate(spec_of(name, own, data), label, way, exact, reduced))
     return found, left_out
 
 
-def fitting(
-    entry: Entry[Schedule], own: dict[str, Any], question: Question, network: Network
-) -> dict[str, Any] | None:
+def fitting(entry: Entry[Schedule], own: dict[str, Any], question: Question, network: Network) -> dict[str, Any] | None:
     """Return the parameters, with fewer partitions than usual if need be; None if the schedule is too large even then.
 
     One that cannot be built is returned too: what is wrong is said when it is prepared.
     """
-    machines = machines_of(entry, network, question.placement, question.n_workers, question.seed)
+    build = functools.partial(entry.build, question.n_workers, **own, **_machines(entry, question, network))
     uneven = entry.facts["sparse"] is not None
     try:
-        if share_of_limits(entry.build(question.n_workers, **own, **machines), uneven) <= 1:
-            return own
         if "n_partitions" not in entry.parameters:
-            return None
-        share = share_of_limits(entry.build(question.n_workers, **own, **machines, n_partitions=PARTITIONS), uneven)
+            return own if effort_of(build(), uneven).fits() else None
+        one = build(n_partitions=1)
+        if not one.n_helpers and effort_of(build(), uneven).fits():
+            return own
     except InputError:
         return own
-    finer = 2 if share <= 0.5 else 1  # all that counts grows with the partitions
-    return own | {"n_partitions": finer * PARTITIONS} if share <= 1 else None
+    effort = effort_of(one, uneven)
+    if effort.fits(USUAL):
+        return own
+    k = next((k for k in FEWER if effort.fits(k)), None)
+    return None if k is None else own | {"n_partitions": k}
 
 
 def server_key(entry: Entry[Schedule]) -> str | None:
@@ -105,12 +119,22 @@ def server_key(entry: Entry[Schedule]) -> str | None:
     return next((key for key in SERVERS if key in entry.parameters), None)
 
 
+def count_machines(entry: Entry[Schedule], question: Question, network: Network) -> int:
+    """Count the machines that the workers are in, as a collective sees them: every worker is one unless it asks."""
+    machines = _machines(entry, question, network).get("machines")
+    return question.n_workers if machines is None else len(machines)
+
+
 def most_servers(entry: Entry[Schedule], question: Question, network: Network) -> int:
     """Return how many servers a collective may be given: BytePS takes no more than there are machines with GPUs."""
     most = question.n_servers or 0
-    machines = machines_of(entry, network, question.placement, question.n_workers, question.seed).get("machines")
-    n_machines = question.n_workers if machines is None else len(machines)
-    return min(most, n_machines) if "machines" in entry.parameters else most
+    return min(most, count_machines(entry, question, network)) if "machines" in entry.parameters else most
+
+
+def spec_of(name: str, own: dict[str, Any], data: str = "") -> str:
+    """Write a collective with its parameters, and those of its data, as ``commsim run`` reads it."""
+    text = ",".join([*(f"{key}={str(value).lower()}" for key, value in own.items()), *([data] if data else [])])
+    return f"{name}:{text}" if text else name
 
 
 def _kind(entry: Entry[Schedule]) -> tuple[str, bool]:
@@ -126,10 +150,11 @@ def _kind(entry: Entry[Schedule]) -> tuple[str, bool]:
 
 def _variants(
     entry: Entry[Schedule], question: Question, network: Network, left_out: dict[str, str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[dict[str, Any], bool]]:
     """Yield the parameters with which a collective is tried: without servers, among the workers, on hosts of their own.
 
-    Where a schedule with all servers would be too large, it is tried with the powers of two below.
+    Where a schedule with all servers would be too large, it is tried with the powers of two below. Each comes with
+    whether it has less than it might.
     """
     key, decided = server_key(entry), {name: x for name, x in DECIDED.items() if name in entry.parameters}
     tries: list[list[dict[str, Any]]] = []
@@ -145,13 +170,14 @@ def _variants(
         else:
             left_out[f"{entry.name}:{key}=1"] = "needs a host on which no worker sits"
     for tried in tries:
-        found = next((own for own in (fitting(entry, own, question, network) for own in tried) if own is not None), None)
+        fitted = (fitting(entry, own, question, network) for own in tried)
+        found = next((own for own in fitted if own is not None), None)
         if found is not None:
-            yield found
+            yield found, found != tried[0]
         else:
-            left_out[_spec(entry.name, tried[0])] = f"too large to answer in seconds; commsim run --collective {entry.name} does"
+            why = f"too large to be simulated in seconds; commsim run --collective {entry.name} does it"
+            left_out[spec_of(entry.name, tried[0])] = why
 
 
-def _spec(name: str, own: dict[str, Any], data: str = "") -> str:
-    text = ",".join([*(f"{key}={str(value).lower()}" for key, value in own.items()), *([data] if data else [])])
-    return f"{name}:{text}" if text else name
+def _machines(entry: Entry[Schedule], question: Question, network: Network) -> dict[str, Any]:
+    return machines_of(entry, network, question.placement, question.n_workers, question.seed)

@@ -70,20 +70,20 @@ class Question:
         """Elements that are drawn together."""
         return BLOCK if self.block is None else self.block
 
-    def data_of(self, form: SparseForm) -> list[str]:
-        """Parameters of the data for a sparse collective, as text: one for each density.
+    def data_of(self, form: SparseForm) -> dict[str, str]:
+        """Parameters of the data for a sparse collective, as text, by what differs: one for each density.
 
         Every collective is given the same elements, in blocks of its own size. Lists of coordinates take as many bytes
         by whole runs as by elements.
         """
+        shares = [f"density={density!r}" for density in self.densities]
         if self.gradients is not None:
             own = f"block={self.block}," if self.block is not None and form.block > 1 else ""
-            kept = [f"density={density:g}," for density in self.densities] if form.lossy else [""]
-            return [f"{own}{density}gradients={self.gradients}" for density in kept]
-        by_element = form.lossy or form.hashed or form.balanced or form.block not in (1, self.run)
-        block = f"block={form.block},run={self.run}" if by_element and form.block != self.run else f"block={self.run}"
-        more = f"pattern={self.pattern},seed={self.seed}"
-        return [f"density={density!r},{block},{more}" for density in self.densities]
+            file = f"{own}gradients={self.gradients}"
+            return {share: f"{share},{file}" for share in shares} if form.lossy else {"": file}
+        lists = form.block == 1 and not (form.lossy or form.hashed or form.balanced)
+        block = f"block={self.run}" if lists or form.block == self.run else f"block={form.block},run={self.run}"
+        return {share: f"{share},{block},pattern={self.pattern},seed={self.seed}" for share in shares}
 
     def on(self, network: Network) -> Question:
         """Check the question, and return it with the number of servers that the network has places for.

@@ -8,7 +8,7 @@ the order of the schedule, which is that in which they were sent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,15 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.jit import announce
-from commsim.core.schedule import Schedule, Transfers
+from commsim.core.schedule import Schedule
 from commsim.core.sparse.form import SparseForm
 from commsim.core.sparse.limits import UNLIMITED, limits_of
 from commsim.core.sparse.partition import Partition
 from commsim.core.sparse.sparse_vector import SparseVector
 
 from .execute import require_ranks
-from .plan import LOCAL, RECEIVE, SEND, Step, plan_rank
-from .sparse_wire import Elements, Layout, codec
+from .plan import LOCAL, RECEIVE, Step, plan_rank
+from .sparse_layout import Elements, Layout
+from .sparse_plan import apart, chunks_of_messages, last_writes
+from .sparse_wire import codec
 from .transport import Transport
 
 
@@ -54,6 +56,8 @@ class SparseExecution:
         Elements of a block; the form's unless given.
     k : int, optional
         Of a lossy form: elements that each rank starts with.
+    bounds : tuple of int, optional
+        Of a form with balanced ranges: first block of each chunk, and the end.
 
     Attributes
     ----------
@@ -65,7 +69,7 @@ class SparseExecution:
     BackendError
         If the number of processes differs, or an encoding of the form cannot be written.
     InputError
-        If the schedule is out of place, or a lossy form is not told k.
+        If the schedule is out of place, a lossy form is not told k, or a balanced one its bounds.
     """
 
     def __init__(
@@ -78,24 +82,27 @@ class SparseExecution:
         *,
         block: int | None = None,
         k: int | None = None,
+        bounds: tuple[int, ...] | None = None,
     ) -> None:
         require_ranks(transport, schedule.n_participants)
         if not schedule.in_place:
             raise InputError(f"{schedule.name} is out of place: sparse vectors keep their chunks where they are")
         if form.truncate is not None and k is None:
             raise InputError(f"{schedule.name} is lossy, and needs the k that ranks start with")
+        if form.balanced and bounds is None:
+            raise InputError(f"{schedule.name} balances its ranges, and needs their bounds, which all ranks agree on")
         self.transport, self.schedule = transport, schedule
         self.block = block or form.block
-        self.layout = Layout(Partition(n_elements, self.block, schedule.n_chunks, form.hashed), np.dtype(dtype))
+        self.layout = Layout(Partition(n_elements, self.block, schedule.n_chunks, form.hashed, bounds), np.dtype(dtype))
         self.steps = plan_rank(schedule, transport.rank, schedule.n_chunks)  # an element per chunk: steps in addresses
         transfers = schedule.expand()
         mine = np.flatnonzero((transfers["src"] == transport.rank) | (transfers["dst"] == transport.rank))
-        chunks = _chunks_of_messages(schedule, transfers)
+        chunks = chunks_of_messages(schedule, transfers)
         encodings = form.encodings(schedule, transfers)
-        self._chunks = [chunks[i] for i in mine]
+        self._chunks = [apart(chunks[i]) for i in mine]
         self._codecs = [codec(encodings[i]) for i in mine]
         limits = limits_of(None if form.truncate is None else form.truncate(schedule, int(k or 0)), len(transfers))
-        self._cuts = _last_writes(self.steps, limits[mine].tolist())
+        self._cuts = last_writes(self.steps, limits[mine].tolist())
         self._queues: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number, step in enumerate(self.steps):
             if step.kind == RECEIVE:
@@ -148,18 +155,20 @@ class SparseExecution:
             if step.kind == LOCAL:
                 self._came[number] = held
                 continue
-            message = self._write(number, held)
-            sending.append((self.transport.isend(message, step.peer, step.tag), message))
-            self.n_bytes += len(message)
-            self._done[number] = 1  # the message is a copy: nothing that comes later can change it
+            for message in self._write(number, held):
+                sending.append((self.transport.isend(message, step.peer, step.tag), message))
+                self.n_bytes += len(message)
+            self._done[number] = 1  # messages are copies: nothing that comes later can change them
         self._finish_all(stage_first, len(self.steps))
         for handle, _ in sending:
             self.transport.wait(handle)
 
-    def _write(self, number: int, held: list[Elements]) -> NDArray[np.uint8]:
-        index = np.concatenate([part[0] for part in held]) if len(held) > 1 else held[0][0]
-        value = np.concatenate([part[1] for part in held]) if len(held) > 1 else held[0][1]
-        return self._codecs[number][0](self.layout, self._chunks[number], (index, value))
+    def _write(self, number: int, held: list[Elements]) -> Iterator[NDArray[np.uint8]]:
+        write = self._codecs[number][0]
+        for chunks in self._chunks[number]:
+            parts, held = held[: len(chunks)], held[len(chunks) :]
+            index, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+            yield write(self.layout, chunks, (index, value))
 
     def _finish_all(self, first: int, end: int) -> None:
         for number in range(first, end):
@@ -193,9 +202,11 @@ class SparseExecution:
         queue = self._queues[step.peer, step.tag]
         while number not in self._came:
             first = queue[self._taken[step.peer, step.tag]]
-            message = self.transport.receive_any_size(step.peer, step.tag)
-            chunks = self._chunks[first]
-            self._came[first] = self.layout.split(self._codecs[first][1](self.layout, chunks, message), chunks)
+            read = self._codecs[first][1]
+            self._came[first] = []
+            for chunks in self._chunks[first]:
+                message = self.transport.receive_any_size(step.peer, step.tag)
+                self._came[first] += self.layout.split(read(self.layout, chunks, message), chunks)
             self._taken[step.peer, step.tag] += 1
 
     def _cut(self, address: int, limit: int) -> None:
@@ -214,35 +225,3 @@ def add_lists(a: Elements, b: Elements) -> Elements:
     index, value = np.empty(len(a[0]) + len(b[0]), np.int64), np.empty(len(a[0]) + len(b[0]), a[1].dtype)
     n = merge_lists(*a, *b, index, value)
     return index[:n], value[:n]
-
-
-def _chunks_of_messages(schedule: Schedule, transfers: Transfers) -> list[tuple[int, ...]]:
-    """Find the chunks that each message stands for: in scratch memory any chunk may lie anywhere."""
-    held: dict[int, int] = {}
-    for rank in range(schedule.n_ranks):
-        held |= {rank * schedule.n_addresses + chunk: chunk for chunk in range(schedule.n_chunks)}
-    read = (schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses).tolist()
-    write = (schedule.dst_address(transfers) + transfers["dst"].astype(np.int64) * schedule.n_addresses).tolist()
-    counts, hop = transfers["count"].tolist(), transfers["hop"].tolist()
-    found: list[tuple[int, ...]] = []
-    written = 0
-    for i in range(len(transfers) + 1):
-        if i == len(transfers) or hop[i] != hop[written]:
-            for j in range(written, i):
-                held |= dict(zip(range(write[j], write[j] + counts[j]), found[j], strict=True))
-            written = i
-        if i < len(transfers):
-            found.append(tuple(held[address] for address in range(read[i], read[i] + counts[i])))
-    return found
-
-
-def _last_writes(steps: list[Step], limits: list[int]) -> list[int]:
-    """Move each limit to the last step of its hop that writes the same place: what is cut is all that a hop wrote."""
-    cuts = [UNLIMITED] * len(steps)
-    last: Mapping[Any, int]
-    last = {(step.hop, step.dst.start): i for i, step in enumerate(steps) if step.kind != SEND}
-    for step, limit in zip(steps, limits, strict=True):
-        if step.kind != SEND:
-            at = last[step.hop, step.dst.start]
-            cuts[at] = min(cuts[at], limit)
-    return cuts

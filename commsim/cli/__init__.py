@@ -11,6 +11,7 @@ from typing import NoReturn
 
 VERBS = {
     "run": "predict how long collectives take on a network",
+    "advise": "rank all ways to add up a tensor on a network: dense, sparse, servers, switches",
     "topo": "list, show, check and save topologies",
     "presets": "list and show machines and networks that exist",
     "schedule": "list, show, check and save schedules",

@@ -21,7 +21,7 @@ def kernel(function: F) -> F:
 
 
 def uncounted(function: F) -> F:
-    """Compile as :func:`kernel` does, without counting references: for kernels that allocate nothing, not even for a slice.
+    """Compile as :func:`kernel` does, without counting references: for kernels that allocate nothing, not even slices.
 
     Counting costs an atomic operation for each array that is named, which is most of the time of a kernel that does
     little with many arrays: 9 tenths of the packet engine's.

@@ -12,8 +12,6 @@ from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan
 
-COMPLETE = 1  # in a plan's rows of successors: waits until the transfer is complete, not only sent
-
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
@@ -75,30 +73,18 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
     """
     if not len(trace.done):
         return CriticalPath((), 0, 0.0, 0.0, 0.0, 0.0, -1)
-    before, by_completion = _last_of_predecessors(plan, trace)
+    from commsim.core.jit import announce
+
+    from .critical_path_kernel import last_predecessors
+
+    announce(last_predecessors)
+    before, by_completion = last_predecessors(*plan.successors, plan.queue, plan.wire_of, trace.sent, trace.done)
     path = [int(trace.done.argmax())]
     complete = [True]
     while before[path[-1]] >= 0:
         complete.append(bool(by_completion[path[-1]]))
         path.append(int(before[path[-1]]))
     return _terms(plan, trace, np.asarray(n_bytes, np.float64), np.array(path[::-1]), np.array(complete[::-1]))
-
-
-def _last_of_predecessors(plan: FlowPlan, trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Of each transfer what it waited for last, -1 if for nothing; and whether until that was complete, or only sent."""
-    first, code = plan.successors
-    of = np.repeat(np.arange(len(trace.done)), np.diff(first))
-    in_wire = np.flatnonzero(plan.wire_of[plan.queue[:-1]] == plan.wire_of[plan.queue[1:]])
-    earlier = np.concatenate((of, plan.queue[in_wire]))
-    later = np.concatenate((code >> 1, plan.queue[in_wire + 1]))
-    completes = np.concatenate(((code & 1) == COMPLETE, np.zeros(len(in_wire), np.bool_)))
-    gate = np.where(completes, trace.done[earlier], trace.sent[earlier])
-    latest = np.full(len(trace.done), -np.inf)
-    np.maximum.at(latest, later, gate)
-    last = gate == latest[later]
-    before, by_completion = np.full(len(trace.done), -1, np.int64), np.zeros(len(trace.done), np.bool_)
-    before[later[last]], by_completion[later[last]] = earlier[last], completes[last]
-    return before, by_completion
 
 
 def _terms(

@@ -11,7 +11,6 @@ from commsim.core.schedule import REDUCE
 from commsim.core.sparse.balance import balanced_bounds
 from commsim.core.sparse.generate import drawn_gradients, drawn_occupancy
 from commsim.core.sparse.reference import run_sparse
-from commsim.core.sparse.reused_threshold import ReusedThreshold
 from commsim.core.sparse.sparse_vector import SparseVector
 
 pytestmark = pytest.mark.nojit
@@ -77,14 +76,3 @@ def test_balanced_ranges_even_out_what_equal_ranges_do_not():
         into[balanced] = received.max() / received.mean()
     assert into[True] < 1.1
     assert into[False] > 2
-
-
-def test_a_threshold_is_found_when_it_is_due_and_taken_until_then():
-    rng, threshold = np.random.default_rng(0), ReusedThreshold(10, every=3)
-    steps = [rng.standard_normal(1000).astype(np.float32) * scale for scale in (1, 2, 0.5, 1)]
-    found = [threshold.select(step) for step in steps]
-    first, last = (np.sort(np.abs(steps[i]))[-10] for i in (0, 3))
-    assert len(found[0]) == len(found[3]) == 10
-    assert found[1].index.tolist() == np.flatnonzero(np.abs(steps[1]) >= first).tolist()
-    assert len(found[1]) > 10 > len(found[2])
-    assert first != last

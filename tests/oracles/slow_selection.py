@@ -53,8 +53,8 @@ def slow_gtop_k(lists, k):
 
 def mean_bounds(lists, n, p):
     """Where the ranks' lists split evenly, on average."""
-    cuts = [[sorted(one)[c * len(one) // p] for c in range(1, p)] for one in lists if one]
-    return [0, *(round(sum(cut) / len(cuts)) if cuts else 0 for cut in zip(*cuts, strict=True)), n]
+    cuts = [[sorted(one)[c * len(one) // p] for c in range(1, p)] for one in lists if one] or [[0] * (p - 1)]
+    return [0, *(round(sum(cut) / len(cuts)) for cut in zip(*cuts, strict=True)), n]
 
 
 def slow_ok_topk(lists, bounds, cut):

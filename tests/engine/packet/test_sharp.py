@@ -1,4 +1,4 @@
-"""SHARP against its published points, on a tree of 128 hosts; segment and host times are fitted to them, see `sharp`."""
+"""SHARP against its published points, on a tree of 128 hosts; its unit and host times are fitted, see `sharp`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,178 @@
+"""Where another way begins to pay: from which density on dense data is faster, and how many servers BytePS can use."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from collectives import COLLECTIVES
+from commsim.core.network import Network
+from commsim.core.parameter_servers import byteps_split
+from commsim.ranking import TIE
+from commsim.run import Prepared, prepare
+from commsim.sparse_data import FLOAT, SparseData
+
+from .candidates import count_machines, fitting, most_servers, spec_of
+from .question import Question
+
+TOLERANCE = 0.02
+"""Relative width of the interval of densities in which sparse stops paying."""
+GAIN = 0.01
+"""A server more has to make it so much faster to count as a gain."""
+FEWEST_PARTITIONS = 32
+"""With fewer, what BytePS's pipeline loses would hide what a server gains."""
+MOST_BLOCKS = 2**28
+"""Blocks of all ranks that are drawn for each density that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparsePays:
+    """Up to which density the best sparse way is faster than the best dense one.
+
+    Parameters
+    ----------
+    low, high : float
+        At `low` it still is, from `high` on it is not. 0 and the lowest density that can be drawn where it never is;
+        the highest one, and infinity, where it always is.
+    sparse, dense : str
+        The sparse way that is faster longest (empty if none ever is), and the dense one.
+    """
+
+    low: float
+    high: float
+    sparse: str
+    dense: str
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """BytePS with more and more CPU machines.
+
+    Parameters
+    ----------
+    simulated : mapping of int to float, s
+        By number of CPU machines, the time on this network.
+    enough : int
+        The fewest with which it is within ``GAIN`` of the fastest of these.
+    n_machines : int
+        GPU machines.
+    theory : mapping of int to float
+        For the same numbers, the time of theorem 1 in units of S/B: the whole tensor through one NIC.
+    enough_in_theory : int
+        The fewest that reach the shortest time of the theorem, however many hosts there are.
+    """
+
+    simulated: Mapping[int, float]
+    enough: int
+    n_machines: int
+    theory: Mapping[int, float]
+    enough_in_theory: int
+
+
+def density_crossover(
+    question: Question, ready: Mapping[str, Prepared], sparse: Iterable[str], dense: str, dense_time: float
+) -> SparsePays:
+    """Find by bisection of the density's logarithm up to where some sparse way is faster.
+
+    Parameters
+    ----------
+    question : Question
+        Whose data is drawn.
+    ready : mapping of str to Prepared
+        By spec.
+    sparse : iterable of str
+        Specs to try, the fastest first.
+    dense, dense_time : str, float (s)
+        The best dense way, and its time.
+
+    Notes
+    -----
+    A way that is slower at some density is taken to be slower at every higher one, since it sends no fewer bytes.
+    """
+    lowest = _lowest(question)
+    highest = 1 / question.n_workers if question.pattern == "disjoint" else 1.0
+    slower_from = dict.fromkeys(sparse, math.inf)
+
+    def faster(density: float) -> str:
+        for spec in sorted(slower_from, key=lambda spec: spec != best):  # the one that was faster last goes first
+            if density >= slower_from[spec]:
+                continue
+            if at_density(ready[spec], density).predict(question.size).time < dense_time * (1 - TIE):
+                return spec
+            slower_from[spec] = density
+        return ""
+
+    best = ""
+    best = faster(highest)
+    if best:
+        return SparsePays(highest, math.inf, best, dense)
+    best = faster(lowest)
+    if not best:
+        return SparsePays(0.0, lowest, "", dense)
+    low, high = lowest, highest
+    while high > low * (1 + TOLERANCE):
+        middle = math.sqrt(low * high)
+        found = faster(middle)
+        low, high, best = (middle, high, found) if found else (low, middle, best)
+    return SparsePays(low, high, best, dense)
+
+
+def can_search(prepared: Prepared, question: Question) -> bool:
+    """Whether data can be drawn again and again in little time for a sparse way that sums all values."""
+    data = prepared.data
+    if data is None or data.form.lossy or data.size is not None:
+        return False
+    return question.n_workers * question.size / FLOAT / min(data.block, question.run) <= MOST_BLOCKS
+
+
+def at_density(prepared: Prepared, density: float) -> Prepared:
+    """Return the same with data of another density; routes and dependencies do not change."""
+    if prepared.data is None:
+        return prepared
+    data = SparseData(
+        prepared.data.form, prepared.schedule, prepared.parameters, {**prepared.data.given, "density": density}
+    )
+    (job,) = prepared.plan.jobs
+    plan = dataclasses.replace(prepared.plan, jobs=(dataclasses.replace(job, messages=data.messages),))
+    return dataclasses.replace(prepared, plan=plan, data=data)
+
+
+def server_gains(question: Question, network: Network) -> Servers:
+    """Simulate BytePS with every number of CPU machines that there are hosts for, or with powers of two of many.
+
+    Parameters
+    ----------
+    question : Question
+        As :meth:`.question.Question.on` returns it.
+    network : Network
+        Where.
+    """
+    entry = COLLECTIVES["byteps"]
+    most = most_servers(entry, question, network)
+    n = count_machines(entry, question, network)
+    some = range(most + 1) if most <= 16 else sorted({0, *(2**i for i in range(most.bit_length())), most})
+    simulated: dict[int, float] = {}
+    for k in some:
+        own = fitting(entry, {"n_servers": k}, question, network)
+        if own is not None and own.get("n_partitions", FEWEST_PARTITIONS) >= FEWEST_PARTITIONS:
+            ready = prepare(
+                spec_of("byteps", own),
+                network,
+                n_ranks=question.n_workers,
+                placement=question.placement,
+                routing=question.routing,
+                seed=question.seed,
+            )
+            simulated[k] = ready.predict(question.size).time
+    best = min(simulated.values())
+    enough = min(k for k, time in simulated.items() if time <= best * (1 + GAIN))
+    theory = {k: float(byteps_split(n, k).time) for k in simulated}
+    shortest = byteps_split(n, n).time
+    return Servers(simulated, enough, n, theory, min(k for k in range(n + 1) if byteps_split(n, k).time == shortest))
+
+
+def _lowest(question: Question) -> float:
+    """Lowest density that leaves a run non-zero."""
+    return 1 / math.ceil(question.size / FLOAT / question.run)

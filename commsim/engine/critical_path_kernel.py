@@ -1,0 +1,55 @@
+"""Which of its predecessors each transfer waited for: one pass over what waits for what."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel
+
+
+@kernel
+def last_predecessors(
+    first: NDArray[np.int64],
+    code: NDArray[np.int32],
+    queue: NDArray[np.int32],
+    wire_of: NDArray[np.int32],
+    sent: NDArray[np.float64],
+    done: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Find what each transfer waited for last.
+
+    Parameters
+    ----------
+    first : int64[n + 1], code : int32[m]
+        A plan's rows of ``2 * successor + (1 when it waits for completion)``.
+    queue : int32[n]
+        Transfers by wire, in program order: each waits until the one before it on its wire was sent.
+    wire_of : int32[n]
+        Wire of each transfer.
+    sent, done : float64[n], s
+        When they left their sender, and were complete.
+
+    Returns
+    -------
+    before : int64[n]
+        The predecessor; -1 for a transfer that waited for nothing.
+    completes : bool[n]
+        Whether until that was complete, and not only sent.
+    """
+    n = len(done)
+    before = np.full(n, -1, np.int64)
+    completes = np.zeros(n, np.bool_)
+    latest = np.full(n, -np.inf)
+    for u in range(n):
+        for e in range(first[u], first[u + 1]):
+            v = code[e] >> 1
+            complete = code[e] & 1 == 1
+            gate = done[u] if complete else sent[u]
+            if gate > latest[v]:
+                latest[v], before[v], completes[v] = gate, u, complete
+    for i in range(1, n):
+        u, v = queue[i - 1], queue[i]
+        if wire_of[u] == wire_of[v] and sent[u] > latest[v]:
+            latest[v], before[v], completes[v] = sent[u], u, False
+    return before, completes
