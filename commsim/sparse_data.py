@@ -150,7 +150,7 @@ class SparseData:
                 raise InputError(f"{name}: sparse data is whole elements of {FLOAT} bytes, got a size of {size:g}")
             draw = {key: self.given[key] for key in ("density", "pattern", "seed", "exponent")}
             run = self.given["run"] or self.block
-            return regrouped(_drawn(self.schedule.n_ranks, int(size) // FLOAT, block=run, **draw), self.block)
+            return regrouped(drawn_once(self.schedule.n_ranks, int(size) // FLOAT, block=run, **draw), self.block)
         if size != self.size:
             raise InputError(
                 f"{self.given['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}"
@@ -196,7 +196,8 @@ class SparseData:
             raise InputError(f"{name} keeps a share of the gradients, and needs density=... to know which")
 
 
-_drawn = functools.lru_cache(maxsize=1)(drawn_occupancy)  # several collectives are asked about the same data
+drawn_once = functools.lru_cache(maxsize=1)(drawn_occupancy)
+"""The same, kept until something else is drawn: several collectives are asked about the same data."""
 
 
 def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any] | None]:

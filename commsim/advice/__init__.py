@@ -110,11 +110,13 @@ def advise(question: Question, network: Network) -> Advice:
         return dataclasses.replace(result, trace=None)
 
     order = rank_algorithms(list(ready), [int(question.size)], predict).by_size[int(question.size)]
-    ranked = tuple(Ranked(by_spec[spec], result, bounds[spec], _block(ready[spec])) for spec, result in order)
+    best: dict[tuple[str, str], Ranked] = {}
+    for spec, result in order:
+        best.setdefault(by_spec[spec].group, Ranked(by_spec[spec], result, bounds[spec], _block(ready[spec])))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
     small = (f"{c.label} {REDUCED}" for c in found if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
-    return Advice(ranked, ready, left_out | refused, notes)
+    return Advice(tuple(best.values()), ready, left_out | refused, notes)
 
 
 def _block(prepared: Prepared) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commsim.core.network import SWITCH, Network
+from commsim.core.node_kind import CPU, MEMORY
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.engine.critical_path import CriticalPath, critical_path
@@ -69,7 +70,7 @@ def find_bound(prepared: Prepared, result: Result) -> Bound:
         phrase = f"bandwidth of {whose} {name}, busy {busy:.0%}"
         if busy < BUSY:
             term = "rounds"
-            phrase = f"rounds: {path.n_messages} messages in turn, no link busy above {busy:.0%}"
+            phrase = f"rounds: {path.n_flights} messages in turn, no link busy above {busy:.0%}"
     else:
         phrase = _phrase(term, path, network, result.time)
     return Bound(term, phrase, path.terms, name, busy)
@@ -78,7 +79,7 @@ def find_bound(prepared: Prepared, result: Result) -> Bound:
 def _phrase(term: str, path: CriticalPath, network: Network, time: float) -> str:
     share = f"{path.terms[term] / time:.0%}"
     if term == "latency":
-        return f"latency of {path.n_messages} messages in turn, {share}"
+        return f"latency of {path.n_flights} messages in turn, {share}"
     if term == "overhead":
         return f"overhead per message, {path.n_messages} in turn, {share}"
     return f"reduction at {network.nodes[path.adder]}, {share}"
@@ -86,6 +87,8 @@ def _phrase(term: str, path: CriticalPath, network: Network, time: float) -> str
 
 def whose_link(network: Network, placement: Placement, n_ranks: int, link: int) -> str:
     """Say what a link is: inside of a machine, a helper's or a worker's, or between switches.
+
+    Inside of a machine it is staging when it leads through a CPU or the host's memory.
 
     Parameters
     ----------
@@ -101,7 +104,9 @@ def whose_link(network: Network, placement: Placement, n_ranks: int, link: int) 
     ends = (int(network.src[link]), int(network.dst[link]))
     machines = {int(network.machine[end]) for end in ends}
     if machines != {-1}:
-        return "the staging link" if len(machines) == 1 else "a machine's link"
+        staging = np.isin(network.kind[list(ends)], (CPU, MEMORY)).any()
+        inside = "the staging link" if staging else "a link inside a machine,"
+        return inside if len(machines) == 1 else "a machine's link"
     ranks, helpers = placement.nodes[:n_ranks], placement.nodes[n_ranks:]
     hosts = [end for end in ends if network.kind[end] != SWITCH]
     if np.isin(hosts, ranks).any():

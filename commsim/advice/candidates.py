@@ -25,6 +25,8 @@ SERVERS = ("n_servers", "n_aggregators")
 ASSUME = "--programmable assumes it"
 DECIDED = {"dense_share": 0}
 """Parameters that the question decides: all of the tensor is as sparse as was said."""
+COARSER = (8, 1)
+"""Partitions that are tried too where messages cost something in themselves."""
 USUAL, FEWER = 64, (32, 16, 8, 4, 2)
 """Partitions that builders make unless told otherwise, and what is tried where these make a schedule too large. A
 pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers."""
@@ -40,6 +42,8 @@ class Candidate:
         ``name:key=value,...``, as ``commsim run --collective`` takes it.
     label : str
         The same without what all have in common: the data, but for the density where several are asked about.
+    group : (str, str)
+        The same without partitions, and the density: of one group only the fastest is ranked.
     way : {"dense", "servers", "in-network", "sparse", "lossy"}
         What kind it is.
     exact : bool
@@ -50,6 +54,7 @@ class Candidate:
 
     spec: str
     label: str
+    group: tuple[str, str]
     way: str
     exact: bool
     reduced: bool
@@ -85,10 +90,12 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
             left_out[name] = f"needs switches that aggregate, and {network.name} says of none that it can; {ASSUME}"
         else:
             way, exact = _kind(entry)
-            for own, reduced in _variants(entry, question, network, left_out):
-                for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
-                    label = spec_of(name, own, density if len(question.densities) > 1 else "")
-                    found.append(Candidate(spec_of(name, own, data), label, way, exact, reduced))
+            for fitted, reduced in _variants(entry, question, network, left_out):
+                group = spec_of(name, {key: x for key, x in fitted.items() if key != "n_partitions"})
+                for own in coarser(entry, fitted, network):
+                    for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
+                        label = spec_of(name, own, density if len(question.densities) > 1 else "")
+                        found.append(Candidate(spec_of(name, own, data), label, (group, density), way, exact, reduced))
     return found, left_out
 
 
@@ -112,6 +119,14 @@ def fitting(entry: Entry[Schedule], own: dict[str, Any], question: Question, net
         return own
     k = next((k for k in FEWER if effort.fits(k)), None)
     return None if k is None else own | {"n_partitions": k}
+
+
+def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network) -> list[dict[str, Any]]:
+    """List the parameters, and where messages cost something in themselves, the same with fewer partitions."""
+    costly = network.overhead.any() or network.recv_overhead.any()
+    if not costly or "n_partitions" not in entry.parameters:
+        return [own]
+    return [own, *(own | {"n_partitions": k} for k in COARSER if k < own.get("n_partitions", USUAL))]
 
 
 def server_key(entry: Entry[Schedule]) -> str | None:

@@ -10,7 +10,7 @@ from commsim.core.schedule import Schedule
 MOST_TRANSFERS, MOST_WIRES, MOST_ADDRESSES = 2**19, 2**18, 2**19
 """Of a schedule: so many are planned and played in a few seconds, of transfers and wires half as many if of both."""
 MOST_MEETINGS = 2**29
-"""Transfers times wires, where messages are uneven: each ends alone, and what shares links with it goes on otherwise."""
+"""Transfers times wires, where messages are uneven: each ends alone, and what shares its links goes on otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from commsim.ranking import TIE
 from commsim.run import Prepared, prepare
 from commsim.sparse_data import FLOAT, SparseData
 
-from .candidates import count_machines, fitting, most_servers, spec_of
+from .candidates import coarser, count_machines, fitting, most_servers, spec_of
 from .question import Question
 
 TOLERANCE = 0.02
@@ -157,20 +157,20 @@ def server_gains(question: Question, network: Network) -> Servers:
     for k in some:
         own = fitting(entry, {"n_servers": k}, question, network)
         if own is not None and own.get("n_partitions", FEWEST_PARTITIONS) >= FEWEST_PARTITIONS:
-            ready = prepare(
-                spec_of("byteps", own),
-                network,
-                n_ranks=question.n_workers,
-                placement=question.placement,
-                routing=question.routing,
-                seed=question.seed,
+            simulated[k] = min(
+                _time(spec_of("byteps", each), question, network) for each in coarser(entry, own, network)
             )
-            simulated[k] = ready.predict(question.size).time
     best = min(simulated.values())
     enough = min(k for k, time in simulated.items() if time <= best * (1 + GAIN))
     theory = {k: float(byteps_split(n, k).time) for k in simulated}
     shortest = byteps_split(n, n).time
     return Servers(simulated, enough, n, theory, min(k for k in range(n + 1) if byteps_split(n, k).time == shortest))
+
+
+def _time(spec: str, question: Question, network: Network) -> float:
+    placement, routing = question.placement, question.routing
+    ready = prepare(spec, network, n_ranks=question.n_workers, placement=placement, routing=routing, seed=question.seed)
+    return ready.predict(question.size).time
 
 
 def _lowest(question: Question) -> float:

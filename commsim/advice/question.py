@@ -13,7 +13,8 @@ from commsim.core.node_kind import PLURALS
 from commsim.core.placement import helper_nodes
 from commsim.core.sparse.form import SparseForm
 from commsim.core.sparse.generate import PATTERNS
-from commsim.sparse_data import FLOAT
+from commsim.core.sparse.occupancy import Occupancy
+from commsim.sparse_data import FLOAT, drawn_once
 
 BLOCK = 256
 """Elements that are not zero together unless something else is said: as in a row of an embedding."""
@@ -85,13 +86,26 @@ class Question:
         block = f"block={self.run}" if lists or form.block == self.run else f"block={form.block},run={self.run}"
         return {share: f"{share},{block},pattern={self.pattern},seed={self.seed}" for share in shares}
 
+    def draw(self, density: float) -> Occupancy:
+        """Draw the data, in runs."""
+        n_elements = int(self.size) // FLOAT
+        return drawn_once(
+            self.n_workers,
+            n_elements,
+            block=self.run,
+            density=density,
+            pattern=self.pattern,
+            seed=self.seed,
+            exponent=1.0,
+        )
+
     def on(self, network: Network) -> Question:
         """Check the question, and return it with the number of servers that the network has places for.
 
         Raises
         ------
         InputError
-            If there are too few hosts, or a number is out of its range.
+            If there are too few hosts, a number is out of its range, or so sparse a tensor has nothing in it.
         """
         self._check()
         seats, beside = len(network.endpoints), len(helper_nodes(network))
@@ -102,8 +116,11 @@ class Question:
         n_servers = min(free, self.n_workers) if self.n_servers is None else self.n_servers
         if not 0 <= n_servers <= free:
             raise InputError(
-                f"{self.n_workers} workers leave {free} places for servers on {network.name}, got servers {n_servers}"
+                f"{network.name} has {free} places for servers beside {self.n_workers} workers: servers must be "
+                f"0..{free}, got {n_servers}"
             )
+        for density in self.densities if self.gradients is None else ():
+            self.draw(density)
         return dataclasses.replace(self, n_servers=n_servers)
 
     def _check(self) -> None:

@@ -33,7 +33,7 @@ def chunks_of_messages(schedule: Schedule, transfers: Transfers) -> list[tuple[i
 
 
 def apart(chunks: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Cut a message that holds several lists of one chunk, which nothing could tell apart, into one message for each."""
+    """Cut a message that holds several lists of one chunk, which nothing could tell apart, into one for each."""
     return [chunks] if len(set(chunks)) == len(chunks) else [(chunk,) for chunk in chunks]
 
 

@@ -109,12 +109,14 @@ def _about(question: Question, advice: Advice) -> list[str]:
         return ["all data is taken to be dense; --density or --gradients says otherwise"]
     drawn = f"runs of {question.run} non-zero elements, pattern {question.pattern}, seed {question.seed}"
     lines = [f"data: {drawn}" if question.gradients is None else f"data: {question.gradients}"]
-    for row in advice.ranked:
+    seen: dict[str, str] = {}
+    for row in sorted(advice.ranked, key=lambda row: row.block):
         if row.candidate.way == "sparse":
             density, union, ratio = (row.result.counters[k] for k in ("density", "union_density", "densification"))
             of = "elements" if row.block == 1 else f"blocks of {row.block} elements"
-            lines.append(f"of {of} a worker has {density:.4g}, all together {union:.4g}: densification {ratio:.4g}")
-    return list(dict.fromkeys(lines))
+            shares = f"a worker has {density:.4g}, all together {union:.4g}: densification {ratio:.4g}"
+            seen.setdefault(shares, f"of the {of} {shares}")
+    return lines + list(seen.values())
 
 
 def _rows(advice: Advice) -> list[list[str]]:
@@ -141,9 +143,9 @@ def _crossover(question: Question, advice: Advice) -> dict[str, Any] | None:
 
     sparse = [row.candidate for row in advice.ranked if row.candidate.way == "sparse"]
     dense = next((row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")), None)
-    if not question.densities or question.gradients is not None or not sparse or dense is None:
+    if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
         return None
-    first = {candidate.label: candidate.spec for candidate in reversed(sparse)}  # of several densities one will do
+    first = {candidate.group[0]: candidate.spec for candidate in reversed(sparse)}  # of several densities one will do
     tried = [spec for spec in reversed(first.values()) if can_search(advice.ready[spec], question)]
     untried = sorted({spec.partition(":")[0] for spec in first.values() if spec not in tried})
     if untried:
@@ -151,7 +153,7 @@ def _crossover(question: Question, advice: Advice) -> dict[str, Any] | None:
     if not tried:
         return None
     found = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
-    labels = {candidate.spec: candidate.label for candidate in sparse}
+    labels = {candidate.spec: candidate.group[0] for candidate in sparse}
     print(f"# {_density_sentence(found, labels.get(found.sparse, ''), dense.candidate.label)}")
     return {
         "low": found.low,
@@ -174,7 +176,7 @@ def _servers(question: Question, network: Network) -> dict[str, Any] | None:
     """Find after how many CPU servers BytePS stops gaining, and print it."""
     from commsim.advice.payoff import server_gains
 
-    if not question.n_servers:
+    if not question.n_servers or question.n_workers < 2:
         return None
     found = server_gains(question, network)
     print(f"# {_servers_sentence(found)}")
@@ -188,9 +190,9 @@ def _servers(question: Question, network: Network) -> dict[str, Any] | None:
 
 def _servers_sentence(found: Servers) -> str:
     most = max(found.simulated)
-    gain = found.simulated[min(found.simulated)] / found.simulated[found.enough]
+    theory = f"on equal links by theorem 1 up to {found.enough_in_theory}"
+    if not found.enough:
+        return f"BytePS gains nothing by up to {most} CPU servers here; {theory}"
+    gain = found.simulated[0] / found.simulated[found.enough]
     more = ", and more would help" if found.enough == most < found.enough_in_theory else ""
-    return (
-        f"BytePS gains by CPU servers up to {found.enough} of {most} tried ({gain:.2f}x of none{more}); "
-        f"on equal links by theorem 1 up to {found.enough_in_theory}"
-    )
+    return f"BytePS gains by CPU servers up to {found.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"

@@ -22,7 +22,9 @@ class CriticalPath:
     transfers : tuple of int
         In the order of time; each starts when the one before it was sent, or was complete.
     n_messages : int
-        Those of them that cross a link.
+        Those of them that cross a link, and
+    n_flights : int
+        those of these for whose arrival the next one waited, or the end.
     on_links : float, s
         While bytes left their sender, alone or in competition.
     overhead : float, s
@@ -37,6 +39,7 @@ class CriticalPath:
 
     transfers: tuple[int, ...]
     n_messages: int
+    n_flights: int
     on_links: float
     overhead: float
     latency: float
@@ -72,7 +75,7 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
         An empty one where nothing was sent.
     """
     if not len(trace.done):
-        return CriticalPath((), 0, 0.0, 0.0, 0.0, 0.0, -1)
+        return CriticalPath((), 0, 0, 0.0, 0.0, 0.0, 0.0, -1)
     from commsim.core.jit import announce
 
     from .critical_path_kernel import last_predecessors
@@ -106,6 +109,7 @@ def _terms(
     return CriticalPath(
         tuple(path.tolist()),
         int(crosses.sum()),
+        int((crosses & complete).sum()),
         float((sending - at_port).sum()),
         float((at_port + at_receiver - added).sum()),
         float(latency.sum()),
