@@ -161,8 +161,9 @@ class Simulation:
         if flow.path:
             self.transmit(flow)
         else:
-            message = flow.messages[flow.n_started - 1]
-            message.sent = message.done = self.now
+            for message in flow.messages[: flow.n_started]:
+                if message.sent is None:
+                    message.sent = message.done = self.now
             self.look_for_starts()
 
     def transmit(self, flow: Flow) -> None:

@@ -72,7 +72,7 @@ def on_left(t: Any, p: int) -> int:
         t.message[number]["sent"] = t.clock[NOW]
         flow["message"] += 1
         release(t, number, 0)
-        begin(t, f)
+        _begin(t, f)
     return int(f)
 
 
@@ -116,7 +116,7 @@ def on_flow_timer(t: Any, timer: int) -> int:
     flow, way = t.flow[f], t.transport[0]
     flow["pending"] &= ~np.uint8(1 << kind)
     if kind == GO:
-        begin(t, f)
+        _begin(t, f)
         if flow["local"]:
             _finish_local(t, f)
             return -1
@@ -142,40 +142,40 @@ def release(t: Any, number: int, completed: int) -> None:
         if code & 1 == completed:
             message = t.message[code >> 1]
             message["waiting"] -= 1
-            if message["waiting"] == 0:
-                begin(t, message["flow"])
+            if message["waiting"] == 0 and _begin(t, message["flow"]):
+                arm(t, message["flow"], GO, t.clock[NOW])
 
 
 @uncounted
-def begin(t: Any, f: int) -> None:
-    """Let the next message of a flow start, when nothing it waits for is left."""
+def _begin(t: Any, f: int) -> bool:
+    """Let the next message of a flow start, when nothing it waits for is left; return whether it did."""
     flow = t.flow[f]
     if flow["message"] == flow["end"] or t.clock[NOW] < flow["ready"]:
-        return
+        return False
     message = t.message[t.queue[flow["message"]]]
-    if message["start"] < 0 and message["waiting"] == 0:
-        message["start"] = t.clock[NOW]
-        flow["first"], flow["limit"] = message["first"], message["end"]
-        flow["last_size"] = message["last_size"]
-        arm(t, f, GO, t.clock[NOW])
+    if message["start"] >= 0 or message["waiting"] > 0:
+        return False
+    message["start"] = t.clock[NOW]
+    flow["first"], flow["limit"] = message["first"], message["end"]
+    flow["last_size"] = message["last_size"]
+    return True
 
 
 @uncounted
 def _finish_local(t: Any, f: int) -> None:
-    """Deliver the message that has begun, when both ends are one node."""
+    """Deliver the messages that can begin, when both ends are one node."""
     flow = t.flow[f]
-    if flow["message"] == flow["end"]:
-        return
-    number = t.queue[flow["message"]]
-    message = t.message[number]
-    if message["start"] < 0:
-        return
-    message["sent"] = message["done"] = t.clock[NOW]
-    t.clock[N_UNFINISHED] -= 1
-    flow["message"] += 1
-    for completed in range(2):
-        release(t, number, completed)
-    begin(t, f)
+    while flow["message"] < flow["end"]:
+        number = t.queue[flow["message"]]
+        message = t.message[number]
+        if message["start"] < 0:
+            break
+        message["sent"] = message["done"] = t.clock[NOW]
+        t.clock[N_UNFINISHED] -= 1
+        flow["message"] += 1
+        for completed in range(2):
+            release(t, number, completed)
+        _begin(t, f)
 
 
 @uncounted

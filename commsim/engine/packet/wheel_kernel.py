@@ -16,6 +16,7 @@ from commsim.core.jit import uncounted
 from .packet_state import (
     ASKED,
     HALF,
+    LAST_ASKED,
     N_BUCKETS,
     N_FAR,
     N_HALVES,
@@ -43,9 +44,13 @@ def schedule(t: Any, number: int, when: int) -> None:
     It only joins a list, which `next_event` sees to: a short function is inlined wherever something is scheduled, and
     the long one once.
     """
-    event = t.event[number]
-    event["when"], event["after"] = when, t.clock[ASKED]
-    t.clock[ASKED] = number
+    clock = t.clock
+    t.event[number]["when"], t.event[number]["after"] = when, -1
+    if clock[ASKED] < 0:
+        clock[ASKED] = number
+    else:
+        t.event[clock[LAST_ASKED]]["after"] = number
+    clock[LAST_ASKED] = number
 
 
 @uncounted
@@ -156,9 +161,11 @@ def _put_by(t: Any, number: int, half: int) -> None:
 
 @uncounted
 def _insert(t: Any, number: int) -> None:
-    """Put an event into the bucket that is open, where it belongs; mostly that is its end."""
+    """Put an event into the bucket that is open, where it belongs; mostly that is one of its ends."""
     event, clock = t.event, t.clock
     before, after = clock[OPEN_TAIL] if clock[OPEN_HEAD] >= 0 else -1, -1
+    if before >= 0 and _earlier(event, number, clock[OPEN_HEAD]):
+        before, after = -1, clock[OPEN_HEAD]
     while before >= 0 and _earlier(event, number, before):
         after = before
         before = event[before]["before"]
