@@ -17,7 +17,7 @@ from commsim.sparse_data import FLOAT, SparseData
 from .candidates import coarser, count_machines, fitting, most_servers, spec_of
 from .question import Question
 
-TOLERANCE = 0.02
+TOLERANCE = 0.03
 """Relative width of the interval of densities in which sparse stops paying."""
 GAIN = 0.01
 """A server more has to make it so much faster to count as a gain."""
@@ -83,7 +83,7 @@ def density_crossover(
     ready : mapping of str to Prepared
         By spec.
     sparse : iterable of str
-        Specs to try, the fastest first.
+        Specs to try, the most promising first: the others are tried only where it is no longer faster.
     dense, dense_time : str, float (s)
         The best dense way, and its time.
 
@@ -91,32 +91,23 @@ def density_crossover(
     -----
     A way that is slower at some density is taken to be slower at every higher one, since it sends no fewer bytes.
     """
-    lowest = _lowest(question)
     highest = 1 / question.n_workers if question.pattern == "disjoint" else 1.0
-    slower_from = dict.fromkeys(sparse, math.inf)
 
-    def faster(density: float) -> str:
-        for spec in sorted(slower_from, key=lambda spec: spec != best):  # the one that was faster last goes first
-            if density >= slower_from[spec]:
-                continue
-            if at_density(ready[spec], density).predict(question.size).time < dense_time * (1 - TIE):
-                return spec
-            slower_from[spec] = density
-        return ""
+    def faster(spec: str, density: float) -> bool:
+        return at_density(ready[spec], density).predict(question.size).time < dense_time * (1 - TIE)
 
-    best = ""
-    best = faster(highest)
-    if best:
-        return SparsePays(highest, math.inf, best, dense)
-    best = faster(lowest)
-    if not best:
-        return SparsePays(0.0, lowest, "", dense)
-    low, high = lowest, highest
-    while high > low * (1 + TOLERANCE):
-        middle = math.sqrt(low * high)
-        found = faster(middle)
-        low, high, best = (middle, high, found) if found else (low, middle, best)
-    return SparsePays(low, high, best, dense)
+    found = SparsePays(0.0, _lowest(question), "", dense)
+    for spec in sparse:
+        low, high = found.high, highest
+        if not faster(spec, low):
+            continue
+        if faster(spec, highest):
+            return SparsePays(highest, math.inf, spec, dense)
+        while high > low * (1 + TOLERANCE):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if faster(spec, middle) else (low, middle)
+        found = SparsePays(low, high, spec, dense)
+    return found
 
 
 def can_search(prepared: Prepared, question: Question) -> bool:

@@ -1,0 +1,145 @@
+"""How far the packet engine's transports are from the flow engine's fair shares, and why.
+
+python -m benchmarks.packet_vs_flow [--json FILE]
+
+Every gap is measured again with what may cause it taken away: acknowledgements of no bytes, then also switches that
+mark nothing. What is left then is store and forward, the ramp of windows, and unfair shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
+
+from collectives import COLLECTIVES
+from commsim.cli.table import print_table, progress, write_results
+from commsim.core.errors import CommsimError
+from commsim.core.network import Network
+from commsim.core.placement import place
+from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.packet.messages import simulate_packets
+from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
+from commsim.inputs import load_network
+
+N_RANKS = 8
+LINKS = "bandwidth=100Gbps,latency=1us"
+NETWORKS = {
+    "star": f"star:n_hosts=8,{LINKS}",
+    "leaf-spine 2:1": f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,oversubscription=2,{LINKS}",
+}
+CASES = ("ring_all_reduce", "halving_doubling_all_reduce", "direct_all_to_all")
+PRODUCTS = (100, 1000)
+"""Smallest message in bandwidth-delay products of the longest path there and back."""
+
+COLUMNS = [
+    "network", "collective", "message(BDP)", "transport", "flow(us)", "packet(us)", "gap(%)", "no_acks(%)",
+    "no_marks(%)", "marks", "cause",
+]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gap:
+    """One row.
+
+    Parameters
+    ----------
+    network, collective, transport : str
+        Of the case.
+    products : int
+        Of bandwidth and delay in the smallest message.
+    flow_s, packet_s : float, s
+        Time in either engine.
+    without_acks, without_marks : float
+        The gap when acknowledgements have no bytes; and when, besides, nothing is marked.
+    marks : float
+        Packets that were marked.
+    """
+
+    network: str
+    collective: str
+    transport: str
+    products: int
+    flow_s: float
+    packet_s: float
+    without_acks: float
+    without_marks: float
+    marks: float
+
+    @property
+    def gap(self) -> float:
+        """How much longer the packet engine takes."""
+        return self.packet_s / self.flow_s - 1
+
+    @property
+    def cause(self) -> str:
+        """What the largest part of the gap goes away with."""
+        parts = {
+            "acknowledgements' bytes": self.gap - self.without_acks,
+            "rates cut by marks": self.without_acks - self.without_marks,
+            "store and forward, windows, unfair shares": self.without_marks,
+        }
+        return max(parts, key=lambda name: parts[name])
+
+
+def gaps() -> Iterator[Gap]:
+    """Measure every case."""
+    for label, spec in NETWORKS.items():
+        network = load_network(spec)
+        for collective in CASES:
+            schedule = COLLECTIVES[collective].build(N_RANKS)
+            plan = plan_flows(network, [Job(schedule, place(network, N_RANKS))])
+            smallest = schedule.expand()["count"].min() / schedule.n_chunks
+            for products in PRODUCTS:
+                size = products * bandwidth_delay(network, plan) / smallest
+                flow = simulate_flows(plan, size, wire=ROCE)[0].time
+                for name, build in TRANSPORTS.items():
+                    yield measure((label, collective, name, products), plan, size, flow, build())
+
+
+def bandwidth_delay(network: Network, plan: FlowPlan) -> float:
+    """Bytes on the longest path, there and back, at the fastest link's rate."""
+    return float(2 * plan.routes.latency.max() * network.bandwidth.max())
+
+
+def measure(case: tuple[str, str, str, int], plan: FlowPlan, size: float, flow: float, transport: Transport) -> Gap:
+    """Simulate one case three times."""
+    fabric = transport.fabric(float(plan.network.bandwidth.max()))
+    silent = dataclasses.replace(transport, ack_bytes=0)
+    unmarked = dataclasses.replace(fabric, ecn_min=0.0, ecn_max=0.0)
+    whole = simulate_packets(plan, size, transport=transport, fabric=fabric)[0]
+    without = [simulate_packets(plan, size, transport=silent, fabric=f)[0].time / flow - 1 for f in (fabric, unmarked)]
+    return Gap(*case, flow, whole.time, without[0], without[1], whole.counters["marks"])
+
+
+def row(found: Gap) -> list[str]:
+    """Cells under COLUMNS."""
+    percents = [f"{100 * x:.2f}" for x in (found.gap, found.without_acks, found.without_marks)]
+    times = [f"{found.flow_s * 1e6:.1f}", f"{found.packet_s * 1e6:.1f}"]
+    what = [found.network, found.collective, f"{found.products}", found.transport]
+    return [*what, *times, *percents, f"{found.marks:.0f}", found.cause]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.packet_vs_flow", description=__doc__)
+    parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
+    args = parser.parse_args(argv)
+    try:
+        total = len(NETWORKS) * len(CASES) * len(PRODUCTS) * len(TRANSPORTS)
+        source = gaps()
+        found = [next(source) for _ in progress(range(total), "packet_vs_flow")]
+    except CommsimError as error:
+        print(f"benchmarks.packet_vs_flow: error: {error}", file=sys.stderr)
+        return 2
+    print_table(COLUMNS, [row(gap) for gap in found], f"packet engine against flow engine, {N_RANKS} ranks")
+    if args.json:
+        rows = [dataclasses.asdict(gap) | {"gap": gap.gap, "cause": gap.cause} for gap in found]
+        write_results(args.json, {"what": "packet_vs_flow"}, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+import time
+
+import numpy as np
+import pytest
+
+from collectives import COLLECTIVES
+
+STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
+ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")
+
+
+def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
+    tree = commsim.results(*ASKED, "--density", "0.01", "--programmable", "--lossy")
+    known = {name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"}
+    assert {row["collective"] for row in tree["results"]} == known
+    assert {row["way"] for row in tree["results"]} == {"dense", "servers", "in-network", "sparse", "lossy"}
+    times = [row["time_s"] for row in tree["results"]]
+    assert all(b >= a * (1 - 1e-9) for a, b in zip(times, times[1:], strict=False))
+    for row in tree["results"]:
+        assert 0 < row["max_link_bytes"] <= row["bytes_on_wire"]
+        assert row["bound_by"].split()[0].strip(":") in ("bandwidth", "rounds", "latency", "overhead", "reduction")
+        assert sum(row["terms_s"].values()) == pytest.approx(row["time_s"])
+        assert row["exact"] == (row["way"] != "lossy" and row["collective"] not in ("switchml", "atp"))
+        assert f"  {row['bound_by']}" in commsim.out
+    assert tree["left_out"] == {}
+
+
+def test_a_row_is_what_run_says_of_the_same_text(commsim):
+    tree = commsim.results(*ASKED, "--density", "0.01", "--block", "64", "--pattern", "zipf", "--seed", "3")
+    for row in tree["results"]:
+        (alone,) = commsim.results(
+            "run", "--topology", STAR, "--ranks", "8", "--collective", row["spec"], "-b", "4M", "-e", "4M"
+        )["results"]
+        assert {key: row[key] for key in alone} == alone
+
+
+def test_what_is_left_out_is_said_with_the_reason(commsim):
+    tree = commsim.results(*ASKED)
+    assert {row["way"] for row in tree["results"]} == {"dense", "servers"}
+    assert "--density or --gradients" in tree["left_out"]["omnireduce"]
+    assert "--programmable assumes it" in tree["left_out"]["switchml"]
+    assert "# left out: omnireduce: needs --density or --gradients" in commsim.out
+    assert tree["crossovers"]["density"] is None
+    tree = commsim.results(*ASKED, "--density", "0.01")
+    assert "--lossy ranks it too" in tree["left_out"]["ok_topk"]
+
+
+def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_are_found(commsim):
+    tree = commsim.results(*ASKED, "--density", "0.01")
+    density, servers = tree["crossovers"]["density"], tree["crossovers"]["servers"]
+    assert density["low"] < density["high"] <= density["low"] * 1.03
+    assert f"# sparse pays up to a density of about {density['low']:.3g}: until then " in commsim.out
+    for share, sparse_wins in ((density["low"], True), (density["high"], False)):
+        ranked = commsim.results(*ASKED, "--density", repr(share))["results"]
+        assert (ranked[0]["way"] == "sparse") == sparse_wins
+    assert servers["enough"] == servers["enough_in_theory"] == 8
+    assert list(servers["simulated_s"]) == [str(k) for k in range(9)]
+    assert "# BytePS gains by CPU servers up to 8 of 8 tried" in commsim.out
+
+
+def test_gradients_are_ranked_as_they_are(commsim, tmp_path):
+    rng = np.random.default_rng(0)
+    gradients = rng.standard_normal((4, 5000)).astype(np.float32) * (rng.random((4, 5000)) < 0.02)
+    path = tmp_path / "gradients.npy"
+    np.save(path, gradients)
+    tree = commsim.results("advise", "--topology", STAR, "--gradients", path)
+    assert {row["size_B"] for row in tree["results"]} == {20000}
+    assert {row["n_ranks"] for row in tree["results"]} == {4}
+    lists = next(row for row in tree["results"] if row["collective"] == "agsparse")
+    assert lists["bytes_on_wire"] == 3 * 8 * np.count_nonzero(gradients)
+    blocks = next(row for row in tree["results"] if row["collective"] == "omnireduce")
+    assert blocks["counters"]["density"] > lists["counters"]["density"]
+    assert "gradients=" in lists["spec"]
+
+
+def test_several_densities_are_ranked_together(commsim):
+    tree = commsim.results(*ASKED, "--density", "0.01,0.5")
+    found = [row["spec"] for row in tree["results"] if row["collective"] == "sparcml_ssar"]
+    assert ["density=0.01," in spec for spec in found] == [True, False]
+    assert sum(row["collective"] == "ring_all_reduce" for row in tree["results"]) == 1
+
+
+def test_one_worker_has_nothing_to_send(commsim):
+    tree = commsim.results("advise", "--topology", STAR, "--workers", "1", "--size", "1MiB", "--density", "0.01")
+    assert {row["bound_by"] for row in tree["results"]} == {"nothing to send"}
+
+
+def test_many_workers_are_answered_in_seconds_and_what_was_made_smaller_is_said(commsim):
+    began = time.process_time()
+    large = ("advise", "--topology", "star:n_hosts=256", "--workers", "128", "--size", "1MiB", "--density", "0.01")
+    tree = commsim.results(*large)
+    assert time.process_time() - began < 60
+    assert "so that the answer comes in seconds" in commsim.out
+    assert {"byteps", "parameter_server", "omnireduce", "ring_all_reduce"} <= {r["collective"] for r in tree["results"]}
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["--density", "1.5"], "density must be above 0 and at most 1, got 1.5"),
+        (["--density", "0"], "density must be above 0 and at most 1, got 0"),
+        (["--density", "few"], "--density takes shares such as 0.01 or 0.01,0.1, got 'few'"),
+        (["--density", "1e-9"], "an empty bitmap"),
+        (["--servers", "9"], "servers must be 0..8, got 9"),
+        (["--workers", "17"], "workers must be 1..16"),
+        (["--topology", "sta:n_hosts=3"], "unknown topology 'sta'; did you mean star?"),
+        (["--size", "0B"], "size must be positive and finite"),
+        (["--size", "4"], "--size needs a unit"),
+        (["--gradients", "nowhere.npy"], "nowhere.npy: No such file"),
+        (["--pattern", "stripes"], "invalid choice: 'stripes'"),
+        (["--lossy"], "need a density"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_on_one_line(commsim, argv, what):
+    assert what in commsim.refuses(*ASKED, *argv)
+
+
+def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
+    assert "needs --size or --gradients" in commsim.refuses("advise", "--topology", STAR)
+    gradients = np.ones((4, 100), np.float32)
+    np.save(tmp_path / "g.npy", gradients)
+    argv = ("advise", "--topology", STAR, "--gradients", tmp_path / "g.npy")
+    assert "holds gradients of 400 bytes a worker, got --size 1MiB" in commsim.refuses(*argv, "--size", "1MiB")
+    assert "needs gradients of 8 ranks, got 4" in commsim.refuses(*argv, "--workers", "8")
+    gradients[2, 3] = np.nan
+    np.save(tmp_path / "g.npy", gradients)
+    assert "rank 2" in commsim.refuses(*argv)
