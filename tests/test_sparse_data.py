@@ -116,6 +116,19 @@ def test_more_aggregators_than_free_hosts_are_refused():
         prepare("omnireduce:density=0.1,n_aggregators=3", STAR, n_ranks=6)
 
 
+def test_data_may_be_drawn_in_runs_of_another_length_than_a_block():
+    lists = prepare("agsparse:density=0.02,run=64", STAR).predict(400_000)
+    blocks = prepare("agsparse:density=0.02,block=64", STAR).predict(400_000)
+    assert lists.bytes_on_wire == blocks.bytes_on_wire  # the same elements
+    scattered = prepare("omnireduce:density=0.02,run=1", STAR)
+    assert "drawn, element by element: pattern random" in scattered.notes[-1]
+    drawn = drawn_occupancy(7, 100_000, density=0.02)
+    hit = np.pad(drawn.bitmap, ((0, 0), (0, -100_000 % 256))).reshape(7, -1, 256).any(axis=2)
+    assert scattered.predict(400_000).counters["density"] == pytest.approx(hit.mean())
+    with pytest.raises(InputError, match="a run has at least 1 element, got run=0"):
+        prepare("agsparse:density=0.1,run=0", STAR)
+
+
 def test_a_size_that_is_no_whole_number_of_elements_is_refused():
     with pytest.raises(InputError, match="whole elements of 4 bytes, got a size of 1001"):
         prepare("agsparse:density=0.1", STAR).predict(1001)
@@ -133,7 +146,7 @@ def test_gradients_that_are_not_finite_or_all_zero_are_refused(tmp_path, values,
         prepare(f"agsparse:gradients={path}", STAR).predict(200)
 
 
-@pytest.mark.parametrize("extra", ["density=0.1", "pattern=zipf", "seed=1", "exponent=2"])
+@pytest.mark.parametrize("extra", ["density=0.1", "pattern=zipf", "seed=1", "exponent=2", "run=8"])
 def test_what_has_no_effect_beside_gradients_is_refused(tmp_path, extra):
     path = write(tmp_path, np.ones((8, 50), np.float32))
     with pytest.raises(InputError, match="gradients from a file are not drawn, got "):
