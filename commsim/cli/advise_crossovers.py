@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from commsim.advice import Advice, Question
-    from commsim.advice.payoff import Servers, SparsePays
+    from commsim.advice.payoff import SparsePays
+    from commsim.advice.server_gains import Servers
     from commsim.core.network import Network
 
 
@@ -47,12 +48,12 @@ def _density_sentence(found: SparsePays, sparse: str, dense: str) -> str:
 
 def print_server_gains(question: Question, network: Network) -> dict[str, Any] | None:
     """Find after how many CPU servers BytePS stops gaining, print it, and return it for the JSON."""
-    from commsim.advice.payoff import server_gains
+    from commsim.advice.server_gains import server_gains
 
     if not question.n_servers or question.n_workers < 2:
         return None
     found = server_gains(question, network)
-    print(f"# {_servers_sentence(found)}")
+    print(f"# {servers_sentence(found)}")
     return {
         "simulated_s": {str(k): time for k, time in found.simulated.items()},
         "theory_S_over_B": {str(k): time for k, time in found.theory.items()},
@@ -61,9 +62,12 @@ def print_server_gains(question: Question, network: Network) -> dict[str, Any] |
     }
 
 
-def _servers_sentence(found: Servers) -> str:
+def servers_sentence(found: Servers) -> str:
+    """Say how many CPU servers do."""
     most = max(found.simulated)
     theory = f"on equal links by theorem 1 up to {found.enough_in_theory}"
+    if not most:
+        return f"BytePS with CPU servers is too large to be simulated here in seconds; {theory}"
     if not found.enough:
         return f"BytePS gains nothing by up to {most} CPU servers here; {theory}"
     gain = found.simulated[0] / found.simulated[found.enough]

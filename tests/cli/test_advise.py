@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from commsim.advice.server_gains import Servers
+from commsim.cli.advise_crossovers import servers_sentence
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")
@@ -57,6 +59,15 @@ def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_a
     assert servers["enough"] == servers["enough_in_theory"] == 8
     assert list(servers["simulated_s"]) == [str(k) for k in range(9)]
     assert "# BytePS gains by CPU servers up to 8 of 8 tried" in commsim.out
+
+
+def test_servers_that_could_not_be_simulated_are_not_said_to_be_useless():
+    too_large = Servers({0: 1.0}, 0, 256, {0: 2.0}, 256)
+    assert servers_sentence(too_large) == (
+        "BytePS with CPU servers is too large to be simulated here in seconds; on equal links by theorem 1 up to 256"
+    )
+    useless = Servers({0: 1.0, 1: 1.0, 2: 1.5}, 0, 8, {}, 8)
+    assert servers_sentence(useless).startswith("BytePS gains nothing by up to 2 CPU servers here; ")
 
 
 def test_gradients_are_ranked_as_they_are(commsim, tmp_path):
