@@ -88,7 +88,8 @@ def _in_network_remarks(ready: Any, results: list[Any], wire: Any) -> list[str]:
     if wanted is None or not ready.schedule.n_helpers:
         return []
     lines = [f"{name}: {line}" for line in _above_line_rate(ready, results)]
-    if wire is None and wanted.systems:
+    counted = wire is not None or any(r.engine == "packet" for r in results)
+    if wanted.systems and not counted:
         lines.append(f"{name}: headers are not counted; with them {' or '.join(map(_packets, wanted.systems))}")
     return lines
 
