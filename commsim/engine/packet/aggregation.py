@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,12 @@ from commsim.core.result import Result
 from . import packet_state as s
 from .aggregation_job import AggregationJob
 from .fabric import PS, Fabric
+from .lay_out import grown
 from .packet_plan import packet_tables
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
     from switch_model.replay import Replay
-
-LOG_MARGIN = 8  # records that one event may write at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,44 +115,17 @@ def play(tables: s.Tables, jobs: Sequence[AggregationJob]) -> tuple[s.Tables, fl
     widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
     margin = widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
     starts = np.concatenate([job.starts_ps() for job in jobs])
-    tables = _grown(tables, margin)
+    tables = grown(tables, margin)
     unfinished, tables.clock[s.N_UNFINISHED] = int(tables.clock[s.N_UNFINISHED]), 0
     run(tables, margin)  # compiles, or loads, before the clock starts
     tables.clock[s.N_UNFINISHED] = unfinished
     began = time.process_time()
     start(tables, starts)
     while (why := run(tables, margin)) == s.FULL:
-        tables = _grown(tables, margin)
+        tables = grown(tables, margin)
     if why == s.STUCK:
         raise PhysicsError(f"deadlock: {tables.clock[s.N_UNFINISHED]} workers never finished")
     return tables, time.process_time() - began
-
-
-def _grown(tables: s.Tables, margin: int) -> s.Tables:
-    """Make room: double what is nearly full."""
-    clock = tables.clock
-    changes: dict[str, Any] = {}
-    if clock[s.N_FREE] < margin:
-        old = len(tables.packet)
-        new = max(2 * old, 4 * margin, 1024)
-        packet = np.zeros(new, s.PACKET_ROW)
-        packet[:old] = tables.packet
-        packet["next"][old:] = np.arange(old + 1, new + 1)
-        packet["next"][-1] = clock[s.FREE_PACKET] if clock[s.N_FREE] else -1
-        clock[s.FREE_PACKET] = old
-        clock[s.N_FREE] += new - old
-        changes["packet"] = packet
-    for name, used, room in (
-        ("log", clock[s.N_LOG], LOG_MARGIN),
-        ("tap", clock[s.N_TAPPED], 1),
-        ("sample", clock[s.N_SAMPLES], 1),
-    ):
-        table = getattr(tables, name)
-        if used + room > len(table):
-            grown = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
-            grown[:used] = table[:used]
-            changes[name] = grown
-    return tables._replace(**changes)
 
 
 def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> Replay:
