@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 
 VERBS = {
     "simulate": "in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
@@ -20,8 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this verb."""
     verbs = parser.add_subparsers(dest="what", required=True, metavar="|".join(VERBS))
     for verb, what in VERBS.items():
-        if importlib.util.find_spec(_module(verb)) is None:
-            continue
         one = verbs.add_parser(verb, help=what, description=what[0].upper() + what[1:] + ".")
         importlib.import_module(_module(verb)).add_arguments(one)
 

@@ -7,7 +7,6 @@ the rules, as they were played with these losses, sum every element exactly once
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,9 +20,9 @@ from commsim.core.result import Result
 
 from . import packet_state as s
 from .aggregation_job import AggregationJob
-from .fabric import PS, Fabric
-from .lay_out import grown
+from .fabric import Fabric
 from .packet_plan import packet_tables
+from .playing import play, watch
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
@@ -95,37 +94,25 @@ def simulate_aggregation(
         If the run cannot end: our bug.
     """
     tables = packet_tables(network, jobs, fabric or Fabric(), seed)
-    tables.link["tapped"][list(tapped)] = True
-    if sample_every:
-        tables.clock[s.SAMPLE_EVERY], tables.clock[s.NEXT_SAMPLE] = max(1, round(sample_every * PS)), 0
-    tables, cpu = play(tables, jobs)
+    watch(tables, tapped, sample_every)
+    tables, cpu = _play(tables, jobs)
     sums = _sum(tables, jobs, payload, seed) if values else None
     results = tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
     clock = tables.clock
     return PacketRun(results, tables.sample[: clock[s.N_SAMPLES]], tables.tap[: clock[s.N_TAPPED]], tables, cpu)
 
 
-def play(tables: s.Tables, jobs: Sequence[AggregationJob]) -> tuple[s.Tables, float]:
-    """Run the timing pass to its end; tables that are full grow. Returns the tables and the CPU seconds taken."""
-    from commsim.core.jit import announce
+def _play(tables: s.Tables, jobs: Sequence[AggregationJob]) -> tuple[s.Tables, float]:
+    """Run the timing pass to its end. Returns the tables and the CPU seconds taken."""
+    from .run_kernel import start
 
-    from .run_kernel import run, start
-
-    announce(run)
     widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
     margin = widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
     starts = np.concatenate([job.starts_ps() for job in jobs])
-    tables = grown(tables, margin)
-    unfinished, tables.clock[s.N_UNFINISHED] = int(tables.clock[s.N_UNFINISHED]), 0
-    run(tables, margin)  # compiles, or loads, before the clock starts
-    tables.clock[s.N_UNFINISHED] = unfinished
-    began = time.process_time()
-    start(tables, starts)
-    while (why := run(tables, margin)) == s.FULL:
-        tables = grown(tables, margin)
-    if why == s.STUCK:
+    tables, finished, cpu = play(tables, margin, lambda t: start(t, starts))
+    if not finished:
         raise PhysicsError(f"deadlock: {tables.clock[s.N_UNFINISHED]} workers never finished")
-    return tables, time.process_time() - began
+    return tables, cpu
 
 
 def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> Replay:

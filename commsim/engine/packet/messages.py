@@ -7,7 +7,6 @@ then: a sender keeps what it may have to repeat. `done` is when its receiver has
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,9 +22,9 @@ from commsim.engine.flow_times import FlowTimes
 
 from . import packet_state as s
 from .fabric import PS, Fabric
-from .lay_out import grown
 from .message_plan import message_tables
 from .packet_physics import check_packets
+from .playing import play, watch
 from .transport import ROCE, Transport, Window
 
 PACKETS_PER_EVENT = 4
@@ -136,10 +135,8 @@ def run_messages(
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     n_bytes = payload(plan, sizes)
     tables = message_tables(plan, n_bytes, starts, wire, transport, fabric, seed)
-    tables.link["tapped"][list(tapped)] = True
-    if sample_every:
-        tables.clock[s.SAMPLE_EVERY], tables.clock[s.NEXT_SAMPLE] = max(1, round(sample_every * PS)), 0
-    tables, cpu = play_messages(tables)
+    watch(tables, tapped, sample_every)
+    tables, cpu = _play(tables)
     times = _times(tables)
     check_packets(plan, times, tables)
     results = _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"))
@@ -147,8 +144,8 @@ def run_messages(
     return MessageRun(results, times, tables.sample[: clock[s.N_SAMPLES]], tables.tap[: clock[s.N_TAPPED]], tables, cpu)
 
 
-def play_messages(tables: s.Tables) -> tuple[s.Tables, float]:
-    """Run to the end; tables that are full grow. Returns the tables and the CPU seconds taken.
+def _play(tables: s.Tables) -> tuple[s.Tables, float]:
+    """Run to the end. Returns the tables and the CPU seconds taken.
 
     Raises
     ------
@@ -157,17 +154,10 @@ def play_messages(tables: s.Tables) -> tuple[s.Tables, float]:
     PhysicsError
         If nothing can happen any more.
     """
-    from commsim.core.jit import announce
+    from .run_kernel import start_flows
 
-    from .run_kernel import run, start_flows
-
-    announce(run)
-    tables = grown(tables, PACKETS_PER_EVENT)
-    began = time.process_time()
-    start_flows(tables)
-    while (why := run(tables, PACKETS_PER_EVENT)) == s.FULL:
-        tables = grown(tables, PACKETS_PER_EVENT)
-    if why == s.STUCK:
+    tables, finished, cpu = play(tables, PACKETS_PER_EVENT, start_flows)
+    if not finished:
         clock = tables.clock
         left = f"{clock[s.N_UNFINISHED]} messages were never complete"
         if clock[s.DROPPED_TAIL]:
@@ -178,7 +168,7 @@ def play_messages(tables: s.Tables) -> tuple[s.Tables, float]:
         if tables.link["paused"].any():
             raise InputError(f"{left}: links that are paused (PFC) wait for each other in a cycle")
         raise PhysicsError(f"deadlock: {left}")
-    return tables, time.process_time() - began
+    return tables, cpu
 
 
 def _times(tables: s.Tables) -> FlowTimes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.cables import partners
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from switch_model.slot_kernel import SLOT_ROW
@@ -78,12 +79,8 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
 
 
 def reverse_links(network: Network) -> dict[int, int]:
-    """Link in the other direction of each link."""
-    ends = list(zip(network.src.tolist(), network.dst.tolist(), strict=True))
-    first: dict[tuple[int, int], list[int]] = {}
-    for i, pair in enumerate(ends):
-        first.setdefault(pair, []).append(i)
-    return {i: other for (a, b), links in first.items() for i, other in zip(links, first.get((b, a), []), strict=False)}
+    """Link in the other direction of each link that has one."""
+    return {link: back for link, back in enumerate(partners(network).tolist()) if back != link}
 
 
 def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, int], n_links: int) -> None:
