@@ -17,7 +17,7 @@ from commsim.core.sparse.form import SparseForm
 from commsim.core.sparse.occupancy import Occupancy
 
 from . import collective
-from .parameter_server import count_partitions
+from .parameter_server import count_partitions, served_cost
 
 BLOCK, SLOTS, THREADS = 256, 8, 8
 """Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices."""
@@ -50,22 +50,7 @@ def omnireduce_cost(
         If aggregators are colocated and their number is not that of the ranks, or there are several partitions.
     """
     a, k = _counts(n_ranks, n_aggregators, colocated, n_partitions)
-    if n_ranks == 1:
-        return 0.0
-    c = size / (a * k)
-    if colocated:
-        if (a, k) != (n_ranks, 1):
-            raise InputError(
-                "omnireduce has a closed form for aggregators on hosts of their own, or one colocated with each rank "
-                "and 1 partition"
-            )
-        return (n_ranks - 1) * (2 * (link.o + c / link.B) + link.gamma * c) + 2 * link.L
-    push, pull = (of * link.o + max(n_ranks, a) * c / link.B for of in (a, n_ranks))
-    add = n_ranks * link.gamma * c
-    home, apart = push + add + pull + 2 * link.L, max(push, add, pull)
-    window = min(pool or k, k)
-    rounds, rest = divmod(k - 1, window)
-    return home + rounds * max(home, window * apart) + rest * apart
+    return served_cost("omnireduce", "aggregators", n_ranks, a, k, size, link, colocated, pool)
 
 
 def streamed(schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, Any]) -> Occupancy:

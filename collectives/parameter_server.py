@@ -38,19 +38,45 @@ def parameter_server_cost(
         If servers are colocated and their number is not that of the ranks, or there are several partitions.
     """
     s, k = _counts(n_ranks, n_servers, colocated, n_partitions)
+    return served_cost("parameter_server", "servers", n_ranks, s, k, size, link, colocated)
+
+
+def served_cost(
+    name: str,
+    helpers: str,
+    n_ranks: int,
+    s: int,
+    k: int,
+    size: float,
+    link: LogGP,
+    colocated: bool,
+    pool: int | None = None,
+) -> float:
+    """Cost of k partitions through s helpers that add, at most `pool` of them under way; all unless given.
+
+    With a pool of w, w partitions start in each max(R, w t), R being a partition's way home and t the slowest stage.
+
+    Raises
+    ------
+    InputError
+        If helpers are colocated and their number is not that of the ranks, or there are several partitions.
+    """
     if n_ranks == 1:
         return 0.0
     c = size / (s * k)
     if colocated:
         if (s, k) != (n_ranks, 1):
             raise InputError(
-                "parameter_server has a closed form for servers on hosts of their own, or one colocated with each rank "
+                f"{name} has a closed form for {helpers} on hosts of their own, or one colocated with each rank "
                 "and 1 partition"
             )
         return (n_ranks - 1) * (2 * (link.o + c / link.B) + link.gamma * c) + 2 * link.L
     push, pull = (of * link.o + max(n_ranks, s) * c / link.B for of in (s, n_ranks))
     add = n_ranks * link.gamma * c
-    return push + link.L + add + pull + link.L + (k - 1) * max(push, add, pull)
+    home, apart = push + add + pull + 2 * link.L, max(push, add, pull)
+    window = min(pool or k, k)
+    rounds, rest = divmod(k - 1, window)
+    return home + rounds * max(home, window * apart) + rest * apart
 
 
 @collective("all_reduce", cost=parameter_server_cost)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import BackendError
 from commsim.core.schedule import Schedule
 
-from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
+from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, complete_in_order, plan_rank
 from .transport import Array, Transport
 
 
@@ -140,17 +140,7 @@ class Execution:
                 self._finish(k)
 
     def _finish(self, k: int) -> None:
-        """Complete a step, and before that what must be complete before it may write, smallest numbers first."""
-        open_steps = [k]
-        while open_steps:
-            top = open_steps[-1]
-            earlier = [p for p in self.steps[top].before if not self._done[p]]
-            if earlier and not self._done[top]:
-                open_steps += reversed(earlier)
-                continue
-            open_steps.pop()
-            if not self._done[top]:
-                self._complete(top, self.steps[top])
+        complete_in_order(k, self.steps, self._done, self._complete)
 
     def _complete(self, k: int, step: Step) -> None:
         if step.kind != LOCAL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,34 @@ class Step:
     needs: list[int]
     before: list[int]
     staged: bool
+
+
+def complete_in_order(
+    number: int, steps: Sequence[Step], done: bytearray, complete: Callable[[int, Step], None]
+) -> None:
+    """Complete a step, and before that what must be complete before it may write, smallest numbers first.
+
+    Parameters
+    ----------
+    number : int
+        Of the step.
+    steps : sequence of Step
+        All of the rank's.
+    done : bytearray
+        Which are complete; `complete` marks them.
+    complete : callable
+        Does it, when nothing is left to wait for.
+    """
+    open_steps = [number]
+    while open_steps:
+        top = open_steps[-1]
+        earlier = [p for p in steps[top].before if not done[p]]
+        if earlier and not done[top]:
+            open_steps += reversed(earlier)
+            continue
+        open_steps.pop()
+        if not done[top]:
+            complete(top, steps[top])
 
 
 def buffer_bounds(schedule: Schedule, n_elements: int) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from commsim.core.sparse.partition import Partition
 from commsim.core.sparse.sparse_vector import SparseVector
 
 from .execute import require_ranks
-from .plan import LOCAL, RECEIVE, Step, plan_rank
+from .plan import LOCAL, RECEIVE, Step, complete_in_order, plan_rank
 from .sparse_layout import Elements, Layout
 from .sparse_plan import apart, chunks_of_messages, last_writes
 from .sparse_wire import codec
@@ -175,17 +175,7 @@ class SparseExecution:
             self._finish(number)
 
     def _finish(self, number: int) -> None:
-        """Complete a step, and before that what must be complete before it may write, smallest numbers first."""
-        open_steps = [number]
-        while open_steps:
-            top = open_steps[-1]
-            earlier = [p for p in self.steps[top].before if not self._done[p]]
-            if earlier and not self._done[top]:
-                open_steps += reversed(earlier)
-                continue
-            open_steps.pop()
-            if not self._done[top]:
-                self._apply(top, self.steps[top])
+        complete_in_order(number, self.steps, self._done, self._apply)
 
     def _apply(self, number: int, step: Step) -> None:
         if step.kind == RECEIVE:
