@@ -24,3 +24,14 @@ LOG_ROW = np.dtype(
     ],
     align=True,
 )
+
+# why a row makes no sense
+ACTION, REGISTER, SOURCE, CHUNK, UNMADE, REMADE = range(1, 7)
+REASONS = {
+    ACTION: "needs OVERWRITE or ADD, READ, or both, or RECEIVE alone",
+    REGISTER: "names a register that does not exist",
+    SOURCE: "needs a worker or a message to take values from, and not both",
+    CHUNK: "names a worker that does not exist, or a chunk that the worker does not have",
+    UNMADE: "takes values from a message that was not made before",
+    REMADE: "makes a message that does not exist or was made before",
+}

@@ -16,19 +16,9 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from switch_model.half import BFLOAT16_ROUNDING
-from switch_model.operation_log import LOG_ROW
+from switch_model.operation_log import LOG_ROW, REASONS
 from switch_model.payload import Payload
 from switch_model.system import System
-
-ACTION, REGISTER, SOURCE, CHUNK, UNMADE, REMADE = range(1, 7)
-REASONS = {
-    ACTION: "needs OVERWRITE or ADD, READ, or both, or RECEIVE alone",
-    REGISTER: "names a register that does not exist",
-    SOURCE: "needs a worker or a message to take values from, and not both",
-    CHUNK: "names a worker that does not exist, or a chunk that the worker does not have",
-    UNMADE: "takes values from a message that was not made before",
-    REMADE: "makes a message that does not exist or was made before",
-}
 
 # A worker: where its values are, where its job's bounds of chunks start in a table of all and how many chunks there
 # are, the workers of its job, and where its receipts start in a table of all.

@@ -8,8 +8,7 @@ import numpy as np
 
 from commsim.core.jit import kernel, uncounted
 from switch_model.arithmetic_kernel import add, add_blocks, add_saturating, overwrite, round_to_bfloat16
-from switch_model.operation_log import RECEIVE
-from switch_model.replay import ACTION, CHUNK, REGISTER, REMADE, SOURCE, UNMADE
+from switch_model.operation_log import ACTION, CHUNK, RECEIVE, REGISTER, REMADE, SOURCE, UNMADE
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
 
 TAKE = OVERWRITE | ADD
