@@ -1,0 +1,1 @@
+"""A cluster over weeks: jobs that come, wait, run and share links."""

@@ -1,0 +1,1 @@
+"""Where jobs go, and when they start: circles, scores, shifts, candidates."""

@@ -1,0 +1,182 @@
+"""Build a layout: namespaces, cables with their rates, bridges or routers. All of it, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import BackendError
+from switch_model.bpf.commands import output_of
+
+from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, Port
+from .next_hops import next_hops
+from .places import Place
+from .requirements import require
+from .shaping import FRAME, Shape, shape_of
+
+SETTINGS = {
+    "ipv6/conf/all/disable_ipv6": "1",  # its neighbour discovery would be counted as traffic
+    "ipv6/conf/default/disable_ipv6": "1",
+    "ipv4/tcp_congestion_control": "reno",  # allowed in every namespace; keeps a queue full, which is all we ask of it
+    "ipv4/tcp_no_metrics_save": "1",  # no connection learns from another
+    "ipv4/tcp_slow_start_after_idle": "0",
+    "ipv4/tcp_autocorking": "0",
+    "ipv4/conf/all/rp_filter": "0",
+    "ipv4/conf/default/rp_filter": "0",
+    "ipv4/fib_multipath_hash_policy": "1",  # ports too: connections of one pair spread over equal paths
+    "ipv4/tcp_rmem": "4096 4194304 16777216",  # windows that never limit a shaped link
+    "ipv4/tcp_wmem": "4096 4194304 16777216",
+}
+NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"]
+"""Offloads join packets on a cable into one, which no wire does, and which a bucket of two packets cannot pass."""
+
+
+SECONDS_TO_RUN = 5.0
+
+
+def build(place: Place, layout: Layout) -> tuple[str, ...]:
+    """Build a testbed.
+
+    Parameters
+    ----------
+    place : Place
+        Under which name.
+    layout : Layout
+        What.
+
+    Returns
+    -------
+    tuple of str
+        Warnings: what of the network this kernel cannot do.
+
+    Raises
+    ------
+    BackendError
+        If something cannot be made; nothing is left then.
+    InputError
+        If the name is taken.
+    """
+    require()
+    shapes = {port.link: shape_of(layout.network, port.link) for port in layout.ports}
+    place.claim(layout.network)
+    try:
+        _make(place, layout, shapes)
+        place.finish()
+    except BaseException as error:
+        place.remove()
+        if isinstance(error, OSError) or type(error).__name__ == "NetlinkError":
+            raise BackendError(f"the testbed could not be built, and what there was is gone: {error}") from error
+        raise
+    return tuple(dict.fromkeys(warning for shape in shapes.values() for warning in shape.warnings))
+
+
+def _make(place: Place, layout: Layout, shapes: dict[int, Shape]) -> None:
+    from pyroute2 import netns
+
+    names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
+    for name in names.values():
+        netns.create(name)
+        with inside(name):
+            for setting, value in SETTINGS.items():
+                Path("/proc/sys/net", setting).write_text(value)
+    with contextlib.ExitStack() as stack:
+        into = {node: stack.enter_context(_opened(name)) for node, name in names.items()}
+        for door in into.values():
+            door.link("set", index=1, state="up")
+        for a, b in layout.cables:
+            peer = {"ifname": b.device, "net_ns_fd": names[b.node], "mtu": FRAME.mtu}
+            into[a.node].link("add", ifname=a.device, kind="veth", mtu=FRAME.mtu, peer=peer)
+        for node in into:
+            _set_up(layout, node, into[node], shapes)
+        if not layout.bridged:
+            _route(layout, names, into)
+        for node in into:
+            _wait_until_running(layout, node, into[node])
+    for node, name in names.items():
+        for port in layout.ports_of(node):
+            output_of([*entering(name), "ethtool", "-K", port.device, *NO_OFFLOADS])
+            shapes[port.link].lose(name, port.device)
+
+
+def _set_up(layout: Layout, node: int, door: Any, shapes: dict[int, Shape]) -> None:
+    """Shape a node's ports, give it its addresses, and bring it up."""
+    own = layout.device(node)
+    if own == "br0":
+        door.link("add", ifname=own, kind="bridge", mtu=FRAME.mtu)
+    elif own == OWN_DEVICE:  # a pair, for not every kernel has dummies, and programs want an interface that is running
+        door.link("add", ifname=own, kind="veth", mtu=FRAME.mtu, peer={"ifname": OTHER_END, "mtu": FRAME.mtu})
+    devices = {own, *([OTHER_END] if own == OWN_DEVICE else []), *(port.device for port in layout.ports_of(node))}
+    index = {name: door.link_lookup(ifname=name)[0] for name in sorted(devices)}
+    length = PREFIX_LENGTH if layout.bridged else 32
+    door.addr("add", index=index[own], address=str(layout.address(node)), prefixlen=length)
+    for port in layout.ports_of(node):
+        if own == "br0":
+            door.link("set", index=index[port.device], master=index[own])
+        if port.address is not None:
+            door.addr("add", index=index[port.device], address=str(port.address), prefixlen=31)
+        for kind, options in shapes[port.link].queues:
+            door.tc("add", kind, index[port.device], **options)
+    for number in index.values():
+        door.link("set", index=number, state="up")
+
+
+def _wait_until_running(layout: Layout, node: int, door: Any) -> None:
+    """Wait until a node's ports carry: for a moment after it is up, a bridge drops what arrives."""
+    deadline = time.monotonic() + SECONDS_TO_RUN
+    ports = {port.device for port in layout.ports_of(node)}
+    while not all(found.get("operstate") == "UP" for found in door.get_links() if found.get("ifname") in ports):
+        if time.monotonic() > deadline:
+            raise BackendError(f"the ports of {layout.network.nodes[node]} do not come up")
+        time.sleep(0.01)
+
+
+def _route(layout: Layout, names: dict[int, str], into: dict[int, Any]) -> None:
+    network = layout.network
+    port_of = {port.link: port for port in layout.ports}
+    for node in into:
+        if network.forwards[node]:
+            with inside(names[node]):
+                Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    for (node, destination), links in next_hops(network, network.routing).items():
+        _add_route(layout, into[node], destination, [port_of[link] for link in links], node in layout.seats)
+
+
+def _add_route(layout: Layout, door: Any, destination: int, over: list[Port], seat: bool) -> None:
+    hops = [{"gateway": str(port.peer), "oif": door.link_lookup(ifname=port.device)[0]} for port in over]
+    source = {"prefsrc": str(layout.address(over[0].node))} if seat else {}
+    target = f"{layout.address(destination)}/32"
+    if len(hops) == 1:
+        door.route("add", dst=target, **hops[0], **source)
+    else:
+        door.route("add", dst=target, multipath=hops, **source)
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[Any]:
+    from pyroute2 import NetNS
+
+    door = NetNS(name)
+    try:
+        yield door
+    finally:
+        door.close()
+
+
+@contextlib.contextmanager
+def inside(name: str) -> Iterator[None]:
+    """Be in a namespace for a moment."""
+    from pyroute2 import netns
+
+    netns.pushns(name)
+    try:
+        yield
+    finally:
+        netns.popns()
+
+
+def entering(name: str) -> list[str]:
+    """Return the beginning of a command that runs in a namespace, and finds that namespace's interfaces in /sys."""
+    return ["ip", "netns", "exec", name]

@@ -1,0 +1,150 @@
+"""Where a testbed is kept: its name, its namespaces, its directory; and what dead ones have left."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import BackendError, InputError
+from commsim.core.formats.store import read_network, save
+from commsim.core.network import Network
+
+PREFIX = "commsim-"
+NAMESPACES, KEPT = Path("/run/netns"), Path("/run/commsim")
+NAME = re.compile(r"[a-z0-9]{1,16}")
+USUAL = "testbed"
+SECONDS_TO_DIE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The names that belong to one testbed; all of them begin with the same prefix.
+
+    Raises
+    ------
+    InputError
+        If the name is not 1 to 16 small letters and digits.
+    """
+
+    name: str = USUAL
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise InputError(f"a testbed's name is 1 to 16 small letters and digits, got {self.name!r}")
+
+    @property
+    def directory(self) -> Path:
+        """What is remembered of it; made before anything else, and taken away last."""
+        return KEPT / self.name
+
+    def namespace(self, node: int) -> str:
+        """Name of a node's namespace."""
+        return f"{PREFIX}{self.name}-{node}"
+
+    def namespaces(self) -> list[str]:
+        """Return which of its namespaces there are."""
+        pattern = re.compile(rf"{PREFIX}{self.name}-\d+")
+        return sorted(path.name for path in NAMESPACES.glob(f"{PREFIX}*") if pattern.fullmatch(path.name))
+
+    def claim(self, network: Network) -> None:
+        """Take the name, and remember the network.
+
+        Raises
+        ------
+        InputError
+            If the name is taken.
+        """
+        KEPT.mkdir(mode=0o755, exist_ok=True)
+        try:
+            self.directory.mkdir()
+        except FileExistsError:
+            raise InputError(f"there is a testbed {self.name} already; `commsim testbed down {self.name}`, "
+                             "or choose another --name") from None  # fmt: skip
+        save(network, self.directory / "network.json")
+
+    def finish(self) -> None:
+        """Say that everything is built."""
+        (self.directory / "ready").touch()
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything is built."""
+        return (self.directory / "ready").exists()
+
+    def network(self) -> Network:
+        """Return the network that was built.
+
+        Raises
+        ------
+        InputError
+            If there is no such testbed, or only the remains of one.
+        """
+        if not self.ready:
+            what = "is not complete: take it `down`" if self.directory.exists() else "is not there"
+            raise InputError(f"testbed {self.name} {what}; `commsim testbed status` lists those that are up")
+        return read_network(self.directory / "network.json")
+
+    def processes(self) -> list[int]:
+        """Numbers of the processes that run in its namespaces: nobody but a testbed starts any there."""
+        inside = {(NAMESPACES / name).stat().st_ino for name in self.namespaces()}
+        return [pid for pid in _numbers() if pid != os.getpid() and _network_namespace(pid) in inside]
+
+    def remove(self) -> None:
+        """Take everything away, however little or much of it there is; no error if there is nothing.
+
+        Raises
+        ------
+        BackendError
+            If a process of the testbed cannot be ended.
+        """
+        self._end_processes()
+        for name in self.namespaces():
+            _remove_namespace(name)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _end_processes(self) -> None:
+        deadline = time.monotonic() + SECONDS_TO_DIE
+        while left := self.processes():
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            if time.monotonic() > deadline:
+                raise BackendError(f"testbed {self.name}: processes {left} do not end")
+            time.sleep(0.01)
+
+
+def testbeds() -> list[Place]:
+    """Return all testbeds of which anything is there, the remains of dead ones too."""
+    names = {path.name for path in KEPT.glob("*") if NAME.fullmatch(path.name)}
+    found = re.compile(rf"{PREFIX}([a-z0-9]{{1,16}})-\d+")
+    names |= {match[1] for path in NAMESPACES.glob(f"{PREFIX}*") if (match := found.fullmatch(path.name))}
+    return [Place(name) for name in sorted(names)]
+
+
+def _numbers() -> Iterator[int]:
+    return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+
+
+def _network_namespace(pid: int) -> int:
+    try:
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino
+    except OSError:
+        return -1
+
+
+def _remove_namespace(name: str) -> None:
+    from pyroute2 import netns
+
+    path = NAMESPACES / name
+    try:
+        netns.remove(name)
+    except OSError:
+        path.unlink(missing_ok=True)  # the name was made, but nothing was mounted on it: we were killed between the two

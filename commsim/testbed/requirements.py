@@ -1,0 +1,61 @@
+"""What a testbed needs of a machine, and what this kernel has of it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+
+from commsim.core.errors import BackendError
+
+PROGRAMS = {"ethtool": "ethtool", "nsenter": "util-linux", "unshare": "util-linux", "tc": "iproute2"}
+"""Programs, and the Debian packages that have them."""
+
+
+def lacking() -> str:
+    """Return why no testbed can be built here, in a few words; or nothing."""
+    if sys.platform != "linux":
+        return "a testbed needs Linux"
+    if os.geteuid() != 0:
+        return "a testbed needs root: it makes network namespaces"
+    if importlib.util.find_spec("pyroute2") is None:
+        return "pyroute2 is missing; install commsim[testbed]"
+    missing = [f"{program} (package {package})" for program, package in PROGRAMS.items() if not shutil.which(program)]
+    if missing:
+        return f"there is no {', '.join(missing)} here"
+    return "" if _works("ip link add type veth") else "the kernel or this container lets nobody make veth pairs"
+
+
+def require() -> None:
+    """Refuse where no testbed can be built.
+
+    Raises
+    ------
+    BackendError
+        With what is missing.
+    """
+    why = lacking()
+    if why:
+        raise BackendError(why)
+
+
+@functools.cache
+def has_netem() -> bool:
+    """Whether the kernel can delay and lose packets in a queue of its own."""
+    return _works("tc qdisc add dev lo root netem delay 1ms")
+
+
+@functools.cache
+def has_nftables() -> bool:
+    """Whether packets can be lost at random by a rule."""
+    rule = "table netdev t { chain c { type filter hook egress device lo priority 0; numgen random mod 9 < 1 drop; }; }"
+    return shutil.which("nft") is not None and _works(f"nft '{rule}'")
+
+
+def _works(command: str) -> bool:
+    """Try a command in a network namespace that ends with it."""
+    done = subprocess.run(["unshare", "--net", "sh", "-c", command], capture_output=True, timeout=10, check=False)
+    return done.returncode == 0
