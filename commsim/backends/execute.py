@@ -24,6 +24,10 @@ from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, complete_in_order, 
 from .transport import Array, Transport
 
 
+ACKNOWLEDGEMENT = 30_000
+"""Tag of the messages that say at a fence that all has arrived; channels have smaller numbers."""
+
+
 class Execution:
     """One rank's part of a schedule, bound to memory, ready to be run many times.
 
@@ -84,6 +88,7 @@ class Execution:
         for k, step in enumerate(self.steps):
             if step.stage != stage:
                 self._finish_range(stage_first, k)
+                self._acknowledge(stage_first, k)
                 stage, stage_first = step.stage, k
             if step.kind != RECEIVE or self._n_posted < len(self._receives):
                 self._post_receives(k, stage)
@@ -138,6 +143,18 @@ class Execution:
         for k in range(first, end):
             if not self._done[k]:
                 self._finish(k)
+
+    def _acknowledge(self, first: int, end: int) -> None:
+        """At a fence, learn from each receiver that it has all: a send that is complete may still be in a buffer."""
+        if not self.transport.acknowledges:
+            return
+        stage = self.steps[first:end]
+        to, of = ({step.peer for step in stage if step.kind == kind} for kind in (RECEIVE, SEND))
+        empty = self.transport.empty(1, "int32")
+        said = [self.transport.isend(empty, peer, ACKNOWLEDGEMENT) for peer in sorted(to)]
+        heard = [self.transport.irecv(self.transport.empty(1, "int32"), peer, ACKNOWLEDGEMENT) for peer in sorted(of)]
+        for handle in said + heard:
+            self.transport.wait(handle)
 
     def _finish(self, k: int) -> None:
         complete_in_order(k, self.steps, self._done, self._complete)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ from commsim.core.errors import BackendError
 from .transport import Native
 
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")
+WAIT_VARIABLE = "COMMSIM_MPI_WAIT"
+"""``sleep``: a rank that waits lets go of its core for a moment, as it must where ranks are more than cores."""
+PAUSE = 2e-5
+ACKNOWLEDGE_VARIABLE = "COMMSIM_MPI_ACKNOWLEDGE"
+"""``1``: at a fence ranks wait until their peers say that all has arrived, not only until their sends are buffered."""
 RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "RANK")
 
 
@@ -83,6 +89,8 @@ class MPITransport:
     def __init__(self) -> None:
         self._mpi = load_mpi()
         self._comm = self._mpi.COMM_WORLD.Dup()
+        self.acknowledges = os.environ.get(ACKNOWLEDGE_VARIABLE) == "1"
+        self._sleeps = os.environ.get(WAIT_VARIABLE) == "sleep"
         self.rank: int = self._comm.Get_rank()
         self.size: int = self._comm.Get_size()
         host = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
@@ -112,7 +120,11 @@ class MPITransport:
 
     def wait(self, handle: Any) -> None:
         """Return when complete."""
-        handle.Wait()
+        if not self._sleeps:
+            handle.Wait()
+        else:
+            while not handle.Test():
+                time.sleep(PAUSE)
 
     def receive_any_size(self, peer: int, tag: int) -> NDArray[np.uint8]:
         """Receive the next message of a peer and tag, however long it is: its size travels with it."""
@@ -127,12 +139,12 @@ class MPITransport:
 
     def barrier(self) -> None:
         """Return when every rank has called it."""
-        self._comm.Barrier()
+        self.wait(self._comm.Ibarrier())
 
     def max_over_ranks(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Largest value of any rank, element by element."""
         largest = np.empty_like(values)
-        self._comm.Allreduce(values, largest, self._mpi.MAX)
+        self.wait(self._comm.Iallreduce(values, largest, self._mpi.MAX))
         return largest
 
     def native(self, operation: str, n_elements: int, root: int, dtype: str, source: NDArray[Any]) -> Native:

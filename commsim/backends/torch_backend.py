@@ -44,6 +44,7 @@ class GlooTransport:
 
     name = "gloo"
     look_ahead = 8
+    acknowledges = False
 
     def __init__(self) -> None:
         self._torch = load_torch()

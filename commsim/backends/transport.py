@@ -47,6 +47,8 @@ class Transport(Protocol):
         How many transfers ahead of its turn a receive may be posted.
     ranks_per_host : int
         Most ranks that share one host.
+    acknowledges : bool
+        Whether ranks that pass a fence first hear from their receivers that all has arrived.
     """
 
     @property
@@ -57,6 +59,8 @@ class Transport(Protocol):
     def size(self) -> int: ...  # noqa: D102
     @property
     def look_ahead(self) -> int: ...  # noqa: D102
+    @property
+    def acknowledges(self) -> bool: ...  # noqa: D102
     @property
     def ranks_per_host(self) -> int: ...  # noqa: D102
 

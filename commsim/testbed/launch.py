@@ -15,7 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from commsim.backends.mpi import find_mpiexec
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.backends.mpi import ACKNOWLEDGE_VARIABLE, find_mpiexec
 from commsim.core.errors import BackendError, InputError
 from commsim.core.formats.store import save
 from commsim.core.schedule import Schedule
@@ -28,8 +31,13 @@ from .ranks import ANSWER
 BACKENDS = ("mpi", "gloo")
 SECONDS = 120.0
 MASTER_PORT = 29400
-UCX = {"UCX_TLS": "tcp,self", "MPIR_CVAR_NOLOCAL": "1"}
-"""MPICH over UCX's TCP, and no shared memory between ranks that believe themselves on one host."""
+MPICH = {
+    "UCX_TLS": "tcp,self",  # and no shared memory between ranks that believe themselves on one host
+    "MPIR_CVAR_NOLOCAL": "1",
+    "UCX_RNDV_THRESH": "inf",  # UCX's rendezvous over TCP lets the two directions of an exchange go one after the other
+    ACKNOWLEDGE_VARIABLE: "1",  # without rendezvous, a send that is complete may still be in a buffer
+}
+"""Environment of MPICH's ranks; docs/testbed.md has the measurements behind it."""
 
 
 class Ranks:
@@ -80,8 +88,8 @@ class Ranks:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
 
-    def run(self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = 5, **more: Any) -> Any:
-        """Measure a schedule, or the library's own collective.
+    def prepare(self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = 5, **more: Any) -> None:
+        """Tell the ranks what comes next; nothing is under way when this returns.
 
         Parameters
         ----------
@@ -91,6 +99,25 @@ class Ranks:
             As nccl-tests counts it.
         warmup, iterations : int
             Runs that are not timed, and those that are.
+        **more
+            Fields of the cell that a program of one's own reads.
+
+        Raises
+        ------
+        BackendError
+            If a rank ends, or none answers in time.
+        """
+        cell = {"size": int(size), "warmup": warmup, "iterations": iterations, **more}
+        cell |= {"operation": what} if isinstance(what, str) else {"schedule": self._path(what)}
+        self._tell(json.dumps(cell))
+        self._answer()
+
+    def begin(self) -> None:
+        """Let the ranks run what was prepared."""
+        self._tell("go")
+
+    def finish(self) -> dict[str, Any]:
+        """Wait for what the ranks have measured.
 
         Returns
         -------
@@ -102,28 +129,31 @@ class Ranks:
         BackendError
             If a rank ends, or none answers in time.
         """
-        cell = {"size": int(size), "warmup": warmup, "iterations": iterations, **more}
-        cell |= {"operation": what} if isinstance(what, str) else {"schedule": self._path(what)}
-        self.tell(cell)
-        return self._answer()
+        found: dict[str, Any] = self._answer()
+        return found
 
-    def tell(self, cell: dict[str, Any]) -> None:
-        """Send rank 0 a cell; `heard` has the answer."""
+    def write(self, values: NDArray[Any]) -> str:
+        """Write an array where the ranks find it, and return its path."""
+        path = Path(self._directory.name) / "values.npy"
+        np.save(path, values, allow_pickle=False)
+        return str(path)
+
+    def run(
+        self, what: Schedule | str, size: int, *, warmup: int = 2, iterations: int = 5, **more: Any
+    ) -> dict[str, Any]:
+        """Prepare, begin and finish."""
+        self.prepare(what, size, warmup=warmup, iterations=iterations, **more)
+        self.begin()
+        return self.finish()
+
+    def _tell(self, line: str) -> None:
         pipe = self._processes[0].stdin
         assert pipe is not None
         try:
-            pipe.write(json.dumps(cell) + "\n")
+            pipe.write(line + "\n")
             pipe.flush()
         except BrokenPipeError:
             raise BackendError(self._why()) from None
-
-    def heard(self) -> Any:
-        """Wait for what the ranks have measured."""
-        return self._answer()
-
-    def schedule_path(self, schedule: Schedule) -> str:
-        """Return the file in which ranks find a schedule."""
-        return self._path(schedule)
 
     def close(self) -> None:
         """End all ranks."""
@@ -159,12 +189,14 @@ class Ranks:
         """Start mpiexec in the first host's namespace; its launcher is a script that enters the others'."""
         hosts = [str(self.layout.address(seat)) for seat in self.seats]
         script = Path(self._directory.name) / "launcher"
-        cases = "".join(f"{host}) n={self.place.namespace(seat)};;\n" for host, seat in zip(hosts, self.seats, strict=True))
+        cases = "".join(
+            f"{host}) n={self.place.namespace(seat)};;\n" for host, seat in zip(hosts, self.seats, strict=True)
+        )
         script.write_text(f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}*) exit 1;;\nesac\n'
                           'exec ip netns exec $n sh -c "$*"\n')  # fmt: skip
         script.chmod(0o755)
         device = self.layout.device(self.seats[0])
-        environment = UCX | {"UCX_NET_DEVICES": device} | self._environment
+        environment = MPICH | {"UCX_NET_DEVICES": device} | self._environment
         options = [x for name, value in environment.items() for x in ("-genv", name, value)]
         command = [find_mpiexec(), "-launcher", "rsh", "-launcher-exec", str(script), "-iface", device,
                    "-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1", *options]  # fmt: skip

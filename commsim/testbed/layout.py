@@ -16,7 +16,7 @@ MAX_NODES = 64
 SEAT_NETWORK, CABLE_NETWORK = IPv4Address("10.77.0.0"), IPv4Address("10.78.0.0")
 PREFIX_LENGTH = 16
 OWN_DEVICE, OTHER_END = "own0", "own1"
-"""The first carries a node's address where nodes route, so that it does not depend on a cable."""
+"""The first carries the address of a node that routes or has several ports, so that it does not depend on a cable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,11 @@ class Layout:
         return SEAT_NETWORK + 1 + node
 
     def device(self, node: int) -> str:
-        """Name of the interface that carries the address."""
-        if node not in self.seats:
-            return "br0" if self.bridged else OWN_DEVICE
-        return self.ports_of(node)[0].device if self.bridged else OWN_DEVICE
+        """Name of the interface that carries the address: the only port of a seat that has one, else one of its own."""
+        ports = self.ports_of(node)
+        if node in self.seats and len(ports) == 1:
+            return ports[0].device
+        return "br0" if self.bridged else OWN_DEVICE
 
 
 def lay_out(network: Network) -> Layout:

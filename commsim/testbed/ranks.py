@@ -20,9 +20,11 @@ from commsim.core.errors import BackendError
 from commsim.core.formats.store import read_schedule
 from commsim.core.schedule import Schedule
 
+from .sparse import measure_sparse
+
 ANSWER = "commsim: "
 """Begins the lines that are meant for the launching process: launchers and libraries print others."""
-LONGEST_CELL = 65536
+LONGEST_CELL = 1024
 
 
 def main(backend: str) -> None:
@@ -35,15 +37,21 @@ def main(backend: str) -> None:
 
 
 def _measured(transport: Transport, cell: dict[str, Any], schedules: dict[str, Schedule]) -> dict[str, Any]:
+    """Prepare, wait for the word to go, and measure."""
     options: dict[str, Any] = {"warmup": cell["warmup"], "iterations": cell["iterations"]}
-    if cell.get("begin") is not None:
-        _wait_until(cell["begin"])
-    if "operation" in cell:
-        result = measure_native(transport, cell["operation"], cell["size"] // 4, root=cell.get("root", 0), **options)
+    path = cell.get("schedule", "")
+    if path and path not in schedules:
+        schedules[path] = read_schedule(path)
+    _say(transport, {"prepared": True})
+    if transport.rank == 0:
+        sys.stdin.readline()
+    transport.barrier()
+    if "gradients" in cell:
+        result = measure_sparse(transport, schedules[path], cell["gradients"], cell["block"], **options)
+    elif path:
+        result = measure_schedule(transport, schedules[path], cell["size"], **options)
     else:
-        path = cell["schedule"]
-        schedule = schedules.setdefault(path, read_schedule(path)) if path not in schedules else schedules[path]
-        result = measure_schedule(transport, schedule, cell["size"], **options)
+        result = measure_native(transport, cell["operation"], cell["size"] // 4, root=cell.get("root", 0), **options)
     return {"samples": result.samples.tolist(), "size": result.size, "wrong": result.counters.get("wrong", 0.0)}
 
 
@@ -65,13 +73,6 @@ def _cells(transport: Transport) -> Iterator[dict[str, Any]]:
 def _say(transport: Transport, what: dict[str, Any]) -> None:
     if transport.rank == 0:
         print(ANSWER + json.dumps(what), flush=True)
-
-
-def _wait_until(moment: float) -> None:
-    """Sleep until a time of the clock that all processes of this machine share."""
-    import time
-
-    time.sleep(max(0.0, moment - time.monotonic()))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,8 @@ PROGRAMS = {"ethtool": "ethtool", "nsenter": "util-linux", "unshare": "util-linu
 
 def lacking() -> str:
     """Return why no testbed can be built here, in a few words; or nothing."""
-    if sys.platform != "linux":
-        return "a testbed needs Linux"
-    if os.geteuid() != 0:
-        return "a testbed needs root: it makes network namespaces"
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "a testbed needs Linux and root: it makes network namespaces"
     if importlib.util.find_spec("pyroute2") is None:
         return "pyroute2 is missing; install commsim[testbed]"
     missing = [f"{program} (package {package})" for program, package in PROGRAMS.items() if not shutil.which(program)]
@@ -40,6 +38,18 @@ def require() -> None:
     why = lacking()
     if why:
         raise BackendError(why)
+
+
+def require_root() -> None:
+    """Refuse everybody who may not touch namespaces.
+
+    Raises
+    ------
+    BackendError
+        If we are not root, or this is not Linux.
+    """
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise BackendError("a testbed needs Linux and root: it makes network namespaces")
 
 
 @functools.cache

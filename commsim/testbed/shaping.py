@@ -88,7 +88,7 @@ def shape_of(network: Network, link: int) -> Shape:
     if (latency or loss) and has_netem():
         delayed = {"delay": round(latency * 1e6), "loss": 100 * loss, "limit": 100_000}
         return Shape((("netem", {"handle": "1:", **delayed}), ("tbf", {"parent": "1:1", "handle": "2:", **bucket})))
-    warnings = ()
+    warnings: tuple[str, ...] = ()
     if latency:
         warnings += ("this kernel has no netem: links have their rates, but not their latencies",)
     if loss and not has_nftables():

@@ -1,0 +1,164 @@
+"""Measure a schedule in a testbed: time and bytes on every link beside the prediction, and whether the run counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.core.sparse.generate import drawn_gradients
+from commsim.run import Prepared, prepare
+
+from .counters import Counts, read_counts
+from .launch import Ranks
+from .load import Load, LoadMeter
+from .shaping import FRAME
+
+WAITING = 0.8
+"""Where the busiest link should have been busy, at least this part of its packets must have waited for their turn."""
+BUSY = 0.5
+"""Part of the time from which on a link should have been busy."""
+FOREIGN = 0.25
+"""Others may use this part of the machine; interrupts of the network's own are in it, 5 to 15 % of two cores."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One algorithm at one size, measured and predicted.
+
+    Parameters
+    ----------
+    result : Result
+        As measured; `link_bytes` are what the ports have counted per iteration.
+    predicted : Result
+        Of the flow engine, headers included.
+    counts : Counts
+        Of all iterations together.
+    load : Load
+        Of the processors meanwhile.
+    network : Network
+        For which it was predicted.
+    """
+
+    result: Result
+    predicted: Result
+    counts: Counts
+    load: Load
+    network: Network
+
+    @property
+    def error(self) -> float:
+        """Relative error of the predicted time."""
+        return self.predicted.time / self.result.time - 1
+
+    @property
+    def bytes_error(self) -> float:
+        """Largest relative error of the bytes of a link, of those that carry at least a tenth of the busiest one."""
+        ours, real = self.predicted.link_bytes, self.result.link_bytes
+        carrying = ours >= 0.1 * ours.max(initial=0.0)
+        return float(np.abs(real[carrying] / ours[carrying] - 1).max(initial=0.0)) if ours.any() else 0.0
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """5th and 95th percentile of the measured times, s."""
+        low, high = np.percentile(self.result.samples, (5, 95))
+        return float(low), float(high)
+
+    @property
+    def invalid(self) -> str:
+        """Why the run says nothing about the network; or nothing."""
+        if self.result.counters.get("wrong"):
+            return "the result was wrong"
+        if self.load.foreign > FOREIGN:
+            return f"others used {self.load.foreign:.0%} of the processors"
+        busy = self.predicted.link_bytes / self.network.bandwidth / max(self.predicted.time, 1e-12)
+        if len(busy) and busy.max() > BUSY and self.counts.waiting[int(busy.argmax())] < WAITING:
+            waited = self.counts.waiting[int(busy.argmax())]
+            return f"the processors set the pace: only {waited:.0%} of the packets waited for the busiest link"
+        return ""
+
+
+def measure(
+    ranks: Ranks, ready: Prepared, size: int, *, warmup: int = 1, iterations: int = 5, native: str = ""
+) -> Cell:
+    """Measure one size of what was prepared for the ranks' own network and seats.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        In their namespaces, where `ready` has placed them.
+    ready : Prepared
+        A schedule on the calibrated network.
+    size : int, bytes
+        As nccl-tests counts it.
+    warmup, iterations : int
+        Runs that are not timed, and those that are.
+    native : str
+        Run the library's own collective of this operation instead.
+
+    Raises
+    ------
+    BackendError
+        If the ranks do not answer.
+    """
+    more: dict[str, Any] = {}
+    if ready.data is not None:
+        values = drawn_gradients(ready.data.occupancy(size), whole=True)
+        more = {"gradients": ranks.write(values), "block": ready.data.block}
+    ranks.prepare(native or ready.schedule, size, warmup=warmup, iterations=iterations, **more)
+    before = read_counts(ranks.place, ranks.layout)
+    meter = LoadMeter(ranks.place)
+    ranks.begin()
+    found = ranks.finish()
+    load = meter.read()
+    counts = read_counts(ranks.place, ranks.layout) - before
+    return as_cell(ready, found, counts, load, warmup + iterations, native)
+
+
+def as_cell(
+    ready: Prepared,
+    found: Mapping[str, Any],
+    counts: Counts,
+    load: Load,
+    n_runs: int,
+    native: str = "",
+    wire: Wire = FRAME.wire,
+) -> Cell:
+    """Put what was measured beside the prediction; the counters are of `n_runs` runs."""
+    samples = np.array(found["samples"])
+    middle = float(np.median(samples))
+    schedule = ready.schedule
+    name = f"native {native}" if native else schedule.name
+    result = Result(
+        name,
+        schedule.operation,
+        "testbed",
+        schedule.n_ranks,
+        found["size"],
+        middle,
+        middle,
+        link_bytes=counts.n_bytes / n_runs,
+        samples=samples,
+        counters={"wrong": found["wrong"]},
+    )
+    return Cell(result, ready.predict(found["size"], wire=wire), counts, load, ready.network)
+
+
+def prepare_here(collective: str | Schedule, network: Network, seats: Sequence[int]) -> Prepared:
+    """Prepare a collective whose participants sit on `seats`, in this order.
+
+    Raises
+    ------
+    InputError
+        As :func:`commsim.run.prepare`.
+    """
+    nodes: NDArray[np.int32] = np.asarray(seats, np.int32)
+    return prepare(collective, network, placement=Placement(nodes))

@@ -1,0 +1,105 @@
+"""Run collectives in a testbed, one launch of ranks for all that need as many of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+
+from commsim.core.network import Network
+from commsim.run import Prepared, prepare
+
+from .calibration import Costs, calibrate
+from .launch import Ranks
+from .layout import Layout
+from .measure import Cell, measure
+from .places import Place
+from .switch import measure_switch
+
+ON_A_SWITCH = "switchml"
+
+
+def run_cells(
+    place: Place,
+    layout: Layout,
+    collectives: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    native: Sequence[str] = (),
+    backend: str = "mpi",
+    n_ranks: int | None = None,
+    placement: str = "packed",
+    seed: int = 0,
+    calibrated: bool = True,
+    costs: Costs | None = None,
+    warmup: int = 1,
+    iterations: int = 5,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Cell], Costs | None]:
+    """Measure every collective at every size.
+
+    Parameters
+    ----------
+    place, layout : Place, Layout
+        The testbed.
+    collectives : sequence of str
+        ``name:key=value,...``; ``switchml`` runs on the live switch.
+    sizes : sequence of int, bytes
+        As nccl-tests counts them.
+    native : sequence of str
+        Operations of which the library's own collective is run too, on all seats, beside the prediction of a ring.
+    backend, n_ranks, placement, seed
+        As in :func:`commsim.run.prepare` and :class:`Ranks`.
+    calibrated : bool
+        Whether to measure the costs of messages first, point to point.
+    costs : Costs, optional
+        Measured before.
+    warmup, iterations : int
+        Runs that are not timed, and those that are.
+    tell : callable
+        Told what comes next.
+
+    Returns
+    -------
+    list of Cell, Costs or None
+        One cell per collective and size, and what messages cost.
+
+    Raises
+    ------
+    InputError
+        If a name or a parameter is wrong, or the placement does not fit.
+    BackendError
+        If ranks do not answer.
+    """
+    cells: list[Cell] = []
+    known = costs
+    live = [spec for spec in collectives if spec.partition(":")[0] == ON_A_SWITCH]
+    mine = [spec for spec in collectives if spec not in live]
+
+    def place_on(network: Network, spec: str) -> Prepared:
+        ready = prepare(spec, network, n_ranks=n_ranks, placement=placement, seed=seed)
+        if ready.data is not None:  # what the switch's workers send for their pool's sake, ours over MPI do not
+            ready.data.form = dataclasses.replace(ready.data.form, sends=None)
+        return ready
+
+    def seats_of(spec: str) -> tuple[int, ...]:
+        return tuple(int(node) for node in place_on(layout.network, spec).placement.nodes)
+
+    wanted = [(spec, seats_of(spec)) for spec in mine]
+    rings = [(operation, seats_of("ring_all_reduce")) for operation in native]
+    for seats, group in itertools.groupby(sorted(wanted + rings, key=lambda w: w[1]), key=lambda w: w[1]):
+        with Ranks(place, layout, seats, backend) as ranks:
+            if calibrated and known is None and len(seats) > 1:
+                known = calibrate(ranks)
+            network = layout.network if known is None else known.on(layout.network)
+            for name, _ in group:
+                tell(f"{name} on {len(seats)} ranks")
+                own = name if name in native else ""
+                ready = place_on(network, "ring_all_reduce" if own else name)
+                cells += [measure(ranks, ready, size, warmup=warmup, iterations=iterations, native=own)
+                          for size in sizes]  # fmt: skip
+    for spec in live:
+        tell(f"{spec} on the live switch")
+        seats = seats_of(spec)[: place_on(layout.network, spec).schedule.n_ranks]
+        cells += [measure_switch(place, layout, seats, size, warmup=warmup, iterations=iterations) for size in sizes]
+    return cells, known
