@@ -12,6 +12,7 @@ from commsim.core.errors import InputError
 
 from .sizes import add_size_arguments, read_sizes
 from .table import print_table, write_results
+from .testbed_up import routed
 
 if TYPE_CHECKING:
     from commsim.testbed.layout import Layout
@@ -42,9 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_testbed_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say in which testbed."""
     parser.add_argument("--name", metavar="NAME", help="a testbed that is up; or")
-    parser.add_argument(
-        "--network", metavar="NETWORK", help="a network to build for this run, and to take away after it"
-    )
+    parser.add_argument("--network", metavar="NETWORK", help="one to build for this run alone")
+    parser.add_argument("--routing", metavar="NAME", help="of that network, instead of its own")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -82,8 +82,10 @@ def testbed_of(args: argparse.Namespace) -> Iterator[tuple[Place, Layout]]:
 
     if args.name and args.network:
         raise InputError("--name is of a testbed that is up, --network builds one: give one of them")
+    if args.routing and not args.network:
+        raise InputError("--routing is decided when a testbed is built: give it with --network, or to testbed up")
     if args.network:
-        with built(load_network(args.network), _tell) as found:
+        with built(routed(load_network(args.network), args.routing), _tell) as found:
             yield found
     else:
         yield up(args.name or "testbed")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
+from typing import TYPE_CHECKING
 
 from commsim.core.units import format_bandwidth
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     parser.add_argument("network", metavar="NETWORK", help="topology:key=value,..., preset, or network file")
+    parser.add_argument("--routing", metavar="NAME", help="instead of the network's own")
     add_name(parser)
 
 
@@ -21,6 +27,11 @@ def add_name(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def routed(network: Network, routing: str | None) -> Network:
+    """Return the network with another routing, if one is given."""
+    return network if routing is None else dataclasses.replace(network, routing=routing)
+
+
 def main(args: argparse.Namespace) -> int:
     """Build, and say what is where."""
     from commsim.inputs import load_network
@@ -28,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     from commsim.testbed.layout import lay_out
     from commsim.testbed.places import Place
 
-    place, layout = Place(args.name), lay_out(load_network(args.network))
+    place, layout = Place(args.name), lay_out(routed(load_network(args.network), args.routing))
     for warning in build(place, layout):
         print(f"commsim testbed: {warning}", file=sys.stderr)
     network = layout.network

@@ -34,6 +34,8 @@ NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", 
 """Offloads join packets on a cable into one, which no wire does, and which a bucket of two packets cannot pass."""
 
 
+HASHED_APART = ("of equal paths the kernel takes one by its own hash, and predictions take another one: "
+                "with --routing dmodk or shortest both take the same")  # fmt: skip
 SECONDS_TO_RUN = 5.0
 
 
@@ -70,7 +72,12 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
         if isinstance(error, OSError) or type(error).__name__ == "NetlinkError":
             raise BackendError(f"the testbed could not be built, and what there was is gone: {error}") from error
         raise
-    return tuple(dict.fromkeys(warning for shape in shapes.values() for warning in shape.warnings))
+    warnings = [warning for shape in shapes.values() for warning in shape.warnings]
+    if not layout.bridged and any(
+        len(links) > 1 for links in next_hops(layout.network, layout.network.routing).values()
+    ):
+        warnings.append(HASHED_APART)
+    return tuple(dict.fromkeys(warnings))
 
 
 def _make(place: Place, layout: Layout, shapes: dict[int, Shape]) -> None:

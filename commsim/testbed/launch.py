@@ -24,7 +24,7 @@ from commsim.core.formats.store import save
 from commsim.core.schedule import Schedule
 
 from .build import entering
-from .layout import Layout
+from .layout import OWN_DEVICE, Layout
 from .places import Place
 from .ranks import ANSWER
 
@@ -32,12 +32,19 @@ BACKENDS = ("mpi", "gloo")
 SECONDS = 120.0
 MASTER_PORT = 29400
 MPICH = {
-    "UCX_TLS": "tcp,self",  # and no shared memory between ranks that believe themselves on one host
-    "MPIR_CVAR_NOLOCAL": "1",
-    "UCX_RNDV_THRESH": "inf",  # UCX's rendezvous over TCP lets the two directions of an exchange go one after the other
+    "MPIR_CVAR_NOLOCAL": "1",  # no shared memory between ranks that believe themselves on one host
     ACKNOWLEDGE_VARIABLE: "1",  # without rendezvous, a send that is complete may still be in a buffer
 }
-"""Environment of MPICH's ranks; docs/testbed.md has the measurements behind it."""
+UCX = {
+    "UCX_TLS": "tcp,self",
+    "UCX_RNDV_THRESH": "inf",  # UCX's rendezvous over TCP lets the two directions of an exchange go one after the other
+}
+OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
+"""Environment of MPICH's ranks; docs/testbed.md has the measurements behind it.
+
+UCX believes only what lies behind the very interface that it is told to be reachable, so where a host has several
+ports, libfabric carries the messages.
+"""
 
 
 class Ranks:
@@ -196,11 +203,16 @@ class Ranks:
                           'exec ip netns exec $n sh -c "$*"\n')  # fmt: skip
         script.chmod(0o755)
         device = self.layout.device(self.seats[0])
-        environment = MPICH | {"UCX_NET_DEVICES": device} | self._environment
+        environment = MPICH | self._carrier(device) | self._environment
         options = [x for name, value in environment.items() for x in ("-genv", name, value)]
         command = [find_mpiexec(), "-launcher", "rsh", "-launcher-exec", str(script), "-iface", device,
                    "-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1", *options]  # fmt: skip
         self._start(self.seats[0], [*command, *_program("mpi")], {})
+
+    def _carrier(self, device: str) -> dict[str, str]:
+        if device == OWN_DEVICE:
+            return OFI | {"FI_TCP_IFACE": device}
+        return UCX | {"UCX_NET_DEVICES": device}
 
     def _launch_gloo(self) -> None:
         for rank, seat in enumerate(self.seats):

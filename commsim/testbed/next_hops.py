@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.core.node_kind import SEATS
 from commsim.core.routes.routing import HASHED, find_routes
 
+NextHops = dict[tuple[int, int], tuple[int, ...]]
 
-def next_hops(network: Network, routing: str) -> dict[tuple[int, int], tuple[int, ...]]:
+
+def next_hops(network: Network, routing: str) -> NextHops:
     """Return the links that a router may take, by (node, destination).
 
     Several where the routing spreads over equal paths; routers then choose by a hash of addresses and ports, which is
@@ -18,15 +21,23 @@ def next_hops(network: Network, routing: str) -> dict[tuple[int, int], tuple[int
     Raises
     ------
     InputError, RoutingError
-        As `find_routes`.
+        As :func:`commsim.core.routes.routing.find_routes`.
     """
-    pairs = np.argwhere(~np.eye(network.n_nodes, dtype=bool))
     seats = np.flatnonzero(np.isin(network.kind, SEATS))
-    pairs = pairs[np.isin(pairs[:, 0], seats) | np.isin(pairs[:, 1], seats)]
+    others = np.setdiff1d(np.arange(network.n_nodes), seats)
     spread = "spray" if routing in HASHED and routing.startswith("ecmp") else routing
-    routes = find_routes(network, pairs[:, 0], pairs[:, 1], routing=spread)
+    found = _between(network, seats, np.arange(network.n_nodes), spread)
+    # A switch as a source comes second: where messages pass it, their path decides and not its own.
+    return _between(network, others, seats, spread) | found
+
+
+def _between(network: Network, sources: NDArray[np.intp], destinations: NDArray[np.intp], routing: str) -> NextHops:
+    pairs = [(int(a), int(b)) for a in sources for b in destinations if a != b]
+    if not pairs:
+        return {}
+    routes = find_routes(network, [a for a, _ in pairs], [b for _, b in pairs], routing=routing)
     found: dict[tuple[int, int], set[int]] = {}
-    for row, (_, destination) in enumerate(pairs.tolist()):
+    for row, (_, destination) in enumerate(pairs):
         for link in routes.link[routes.first[row] : routes.first[row + 1]].tolist():
             found.setdefault((int(network.src[link]), destination), set()).add(link)
     return {key: tuple(sorted(links)) for key, links in found.items()}
