@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from collectives import COLLECTIVES
 from commsim.cli.table import print_table, progress, write_results
@@ -50,6 +50,8 @@ class Gap:
         Of the case.
     products : int
         Of bandwidth and delay in the smallest message.
+    size : float, bytes
+        Of the whole collective.
     flow_s, packet_s : float, s
         Time in either engine.
     without_acks, without_marks : float
@@ -62,6 +64,7 @@ class Gap:
     collective: str
     transport: str
     products: int
+    size: float
     flow_s: float
     packet_s: float
     without_acks: float
@@ -84,19 +87,21 @@ class Gap:
         return max(parts, key=lambda name: parts[name])
 
 
-def gaps() -> Iterator[Gap]:
-    """Measure every case."""
-    for label, spec in NETWORKS.items():
+def gaps(
+    networks: Mapping[str, str] = NETWORKS, cases: Sequence[str] = CASES, products: Sequence[int] = PRODUCTS
+) -> Iterator[Gap]:
+    """Measure every case of these networks, collectives and products."""
+    for label, spec in networks.items():
         network = load_network(spec)
-        for collective in CASES:
+        for collective in cases:
             schedule = COLLECTIVES[collective].build(N_RANKS)
             plan = plan_flows(network, [Job(schedule, place(network, N_RANKS))])
             smallest = schedule.expand()["count"].min() / schedule.n_chunks
-            for products in PRODUCTS:
-                size = products * bandwidth_delay(network, plan) / smallest
+            for product in products:
+                size = product * bandwidth_delay(network, plan) / smallest
                 flow = simulate_flows(plan, size, wire=ROCE)[0].time
                 for name, build in TRANSPORTS.items():
-                    yield measure((label, collective, name, products), plan, size, flow, build())
+                    yield measure((label, collective, name, product), plan, size, flow, build())
 
 
 def bandwidth_delay(network: Network, plan: FlowPlan) -> float:
@@ -111,7 +116,7 @@ def measure(case: tuple[str, str, str, int], plan: FlowPlan, size: float, flow: 
     unmarked = dataclasses.replace(fabric, ecn_min=0.0, ecn_max=0.0)
     whole = simulate_packets(plan, size, transport=transport, fabric=fabric)[0]
     without = [simulate_packets(plan, size, transport=silent, fabric=f)[0].time / flow - 1 for f in (fabric, unmarked)]
-    return Gap(*case, flow, whole.time, without[0], without[1], whole.counters["marks"])
+    return Gap(*case, size, flow, whole.time, without[0], without[1], whole.counters["marks"])
 
 
 def row(found: Gap) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from commsim.cli.table import print_table, write_results
 from commsim.core.errors import CommsimError
+from commsim.core.result import Result
 from commsim.core.units import format_size, parse_size
 from commsim.run import prepare
 
@@ -84,8 +85,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def predicted(case: Case) -> Result:
+    """Predict one case; its bus bandwidth stands beside the published one."""
+    return prepare(case.collective, case.network).predict(parse_size(case.size))
+
+
 def _predict(case: Case) -> dict[str, str]:
-    result = prepare(case.collective, case.network).predict(parse_size(case.size))
+    result = predicted(case)
     ours = result.busbw / 1e9
     error = "" if case.published is None else f"{100 * (ours / case.published - 1):+.1f}%"
     return {

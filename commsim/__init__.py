@@ -40,8 +40,13 @@ if TYPE_CHECKING:
     from .core.units import parse_time as parse_time
     from .inputs import load_network as load_network
     from .inputs import load_placement as load_placement
+    from .placement.cluster import read_cluster as read_cluster
+    from .placement.evaluate import evaluate as evaluate
+    from .placement.place import place_jobs as place_jobs
+    from .placement.score import score_link as score_link
     from .run import predict as predict
     from .run import prepare as prepare
+    from .workload.periodic import read_jobs as read_jobs
 
 __version__ = "0.1.0"
 
@@ -61,7 +66,12 @@ _MODULES = {
     "commsim.core.formats.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
     "commsim.inputs": ("load_network", "load_placement"),
+    "commsim.placement.cluster": ("read_cluster",),
+    "commsim.placement.evaluate": ("evaluate",),
+    "commsim.placement.place": ("place_jobs",),
+    "commsim.placement.score": ("score_link",),
     "commsim.run": ("predict", "prepare"),
+    "commsim.workload.periodic": ("read_jobs",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -16,8 +16,13 @@ VERBS = {
     "presets": "list and show machines and networks that exist",
     "schedule": "list, show, check and save schedules",
     "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
+    "workload": "predict training iterations: buckets, priorities, sharding; and their demand on links",
+    "profile": "measure the gradients of a torch module: sizes and ready times",
+    "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
     "calibrate": "measure this machine under mpirun, and write it down as a network",
     "validate": "run schedules for real under mpirun, beside the prediction",
+    "place": "rank placements of jobs on a cluster, when each should start, how long iterations take; serve schedulers",
+    "testbed": "build a network out of namespaces on this machine, and run collectives in it",
     "doctor": "say what this machine can do",
 }
 

@@ -8,6 +8,7 @@ import importlib
 VERBS = {
     "up": "build a network out of namespaces, with its rates",
     "run": "run collectives in it for real, beside the prediction",
+    "share": "run jobs on its links at once, with and without a shift of their starts",
     "status": "testbeds that are up, and what dead ones have left",
     "down": "take a testbed away, whatever state it is in",
 }

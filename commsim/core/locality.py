@@ -42,8 +42,8 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     tuple of Level
         At least the machines. Groups may be single endpoints, or all of them.
     """
-    unit = _units(network)
-    above = _first_above(network, unit)
+    unit = units(network)
+    above = first_above(network, unit)
     at = unit[network.endpoints]
     levels = [Level("machine", _numbered(at))]
     while (above[at] != at).any():
@@ -92,13 +92,13 @@ def rank_levels(network: Network, placement: Placement, n_ranks: int) -> tuple[t
     return tuple(found)
 
 
-def _units(network: Network) -> NDArray[np.int64]:
+def units(network: Network) -> NDArray[np.int64]:
     """Return the number of the machine that each node is in; what is in none is one by itself."""
     n_machines = int(network.machine.max()) + 1
     return np.where(network.machine >= 0, network.machine, n_machines + np.arange(network.n_nodes)).astype(np.int64)
 
 
-def _first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     """By unit, the switch one tier up that its first link leads to; itself where there is none."""
     n_units = int(unit.max()) + 1
     src, dst = unit[network.src], unit[network.dst]

@@ -109,7 +109,9 @@ class FlowPlan:
         return sum(job.schedule.n_participants for job in self.jobs)
 
 
-def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = None, seed: int = 0) -> FlowPlan:
+def plan_flows(
+    network: Network, jobs: Sequence[Job], *, routing: str | None = None, seed: int = 0, first_number: int = 0
+) -> FlowPlan:
     """Lay out the tables: dependencies, wires, routes and resources of all jobs together.
 
     Parameters
@@ -120,6 +122,8 @@ def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = N
         At least one.
     routing, seed : str, int
         As in :func:`commsim.core.routes.routing.find_routes`.
+    first_number : int
+        Number of the first job; numbers are hashed, so that a job can keep its paths when it is planned by itself.
 
     Raises
     ------
@@ -142,7 +146,8 @@ def plan_flows(network: Network, jobs: Sequence[Job], *, routing: str | None = N
     ends = np.concatenate([p.ends + np.int32(o) for p, o in zip(parts, participants, strict=True)])
     nodes = np.concatenate([job.placement.nodes for job in jobs])[ends]
     job_of_wire = np.repeat(np.arange(len(jobs)), [len(p.ends) for p in parts])
-    channel = np.concatenate([p.channel for p in parts]) + 1000 * job_of_wire  # jobs hash to paths of their own
+    number = first_number + job_of_wire
+    channel = np.concatenate([p.channel for p in parts]) + 1000 * number  # jobs hash to paths of their own
     routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
 
     slot, entry, resource = _slots(network, jobs, routes, nodes, job_of_wire)

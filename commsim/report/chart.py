@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +18,27 @@ LEFT, RIGHT, TOP, BOTTOM = 86.0, 18.0, 40.0, 52.0
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one line, in the order of x; a dashed one without marks is a bound."""
+    """Points of one line, in the order of x; a dashed one without marks is a bound.
+
+    Parameters
+    ----------
+    name : str
+        In the legend.
+    points : tuple of Point
+        Where.
+    dashed : bool
+        A line without marks.
+    joined : bool
+        False for marks without a line.
+    titles : tuple of str
+        What a mouse that rests on each point is told; the coordinates when empty.
+    """
 
     name: str
     points: tuple[Point, ...]
     dashed: bool = False
+    joined: bool = True
+    titles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +92,7 @@ def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Pictur
     ValueError
         If there is no point to draw.
     """
-    shown = [Series(s.name, tuple(p for p in s.points if _drawable(p, x, y)), s.dashed) for s in series]
+    shown = [_drawable_part(s, x, y) for s in series]
     xs = [p[0] for s in shown for p in s.points]
     ys = [p[1] for s in shown for p in s.points]
     if not xs:
@@ -87,6 +104,12 @@ def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Pictur
     for i, one in enumerate(shown):
         shapes += _line(one, COLOURS[i % len(COLOURS)], across, upwards)
     return Picture(WIDTH, HEIGHT, title, (*shapes, *_legend(shown)))
+
+
+def _drawable_part(series: Series, x: Axis, y: Axis) -> Series:
+    kept = [i for i, point in enumerate(series.points) if _drawable(point, x, y)]
+    titles = tuple(series.titles[i] for i in kept) if series.titles else ()
+    return dataclasses.replace(series, points=tuple(series.points[i] for i in kept), titles=titles)
 
 
 def _drawable(point: Point, x: Axis, y: Axis) -> bool:
@@ -124,11 +147,11 @@ def _frame(title: str, x: Axis, y: Axis, across: _Scale, upwards: _Scale) -> lis
 def _line(series: Series, colour: str, across: _Scale, upwards: _Scale) -> list[Shape]:
     points = [(across.at(px), upwards.at(py)) for px, py in series.points]
     shapes: list[Shape] = []
-    if len(points) > 1:
+    if len(points) > 1 and series.joined:
         shapes.append(Line(tuple(points), colour, 1.6, series.dashed, series.name))
-    if not series.dashed and len(points) <= 200:
-        for (px, py), at in zip(series.points, points, strict=True):
-            shapes.append(Disc(*at, 3.0, colour, colour, f"{series.name}: {px:g}, {py:g}"))
+    if not series.dashed and (len(points) <= 200 or not series.joined):
+        titles = series.titles or tuple(f"{series.name}: {px:g}, {py:g}" for px, py in series.points)
+        shapes += [Disc(*at, 3.0, colour, colour, title) for at, title in zip(points, titles, strict=True)]
     return shapes
 
 
@@ -143,6 +166,10 @@ def _legend(series: Sequence[Series]) -> list[Shape]:
     for i, one in enumerate(series):
         if one in named:
             y = top + 11 + 16 * named.index(one)
-            shapes.append(Line(((left + 6, y), (left + 24, y)), COLOURS[i % len(COLOURS)], 1.8, one.dashed))
+            colour = COLOURS[i % len(COLOURS)]
+            if one.joined:
+                shapes.append(Line(((left + 6, y), (left + 24, y)), colour, 1.8, one.dashed))
+            else:
+                shapes.append(Disc(left + 15, y, 3.0, colour, colour))
             shapes.append(Label(left + 28, y, one.name, 10.0, INK, "start"))
     return shapes

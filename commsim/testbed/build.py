@@ -27,7 +27,7 @@ SETTINGS = {
     "ipv4/conf/all/rp_filter": "0",
     "ipv4/conf/default/rp_filter": "0",
     "ipv4/fib_multipath_hash_policy": "1",  # ports too: connections of one pair spread over equal paths
-    "ipv4/tcp_rmem": "4096 4194304 16777216",  # windows that never limit a shaped link
+    "ipv4/tcp_rmem": "4096 131072 262144",  # small windows: flows in one queue share it evenly only if none can fill it alone
     "ipv4/tcp_wmem": "4096 4194304 16777216",
 }
 NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"]

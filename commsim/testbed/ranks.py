@@ -21,6 +21,7 @@ from commsim.core.formats.store import read_schedule
 from commsim.core.schedule import Schedule
 
 from .sparse import measure_sparse
+from .training import measure_training
 
 ANSWER = "commsim: "
 """Begins the lines that are meant for the launching process: launchers and libraries print others."""
@@ -48,6 +49,10 @@ def _measured(transport: Transport, cell: dict[str, Any], schedules: dict[str, S
     transport.barrier()
     if "gradients" in cell:
         result = measure_sparse(transport, schedules[path], cell["gradients"], cell["block"], **options)
+    elif "begin" in cell:
+        result = measure_training(
+            transport, schedules[path], cell["size"], cell["begin"], cell["compute"], cell["iterations"]
+        )
     elif path:
         result = measure_schedule(transport, schedules[path], cell["size"], **options)
     else:

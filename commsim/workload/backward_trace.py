@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.formats.files import replacing
 from commsim.core.value import Value, freeze
 
 FORWARD_SHARE = 0.5
@@ -30,6 +33,8 @@ class BackwardTrace(Value):
         When each is ready, from the start of the backward pass; the last one ends it.
     forward : float64[n_tensors], s
         How long the forward pass needs the tensor's layer; it comes to the last tensor first.
+    names : tuple of str
+        What they are called; their numbers unless given.
 
     Raises
     ------
@@ -40,6 +45,7 @@ class BackwardTrace(Value):
     n_bytes: NDArray[np.float64]
     ready: NDArray[np.float64]
     forward: NDArray[np.float64]
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n = np.size(self.n_bytes)
@@ -52,6 +58,13 @@ class BackwardTrace(Value):
             object.__setattr__(self, name, values)
         if (np.diff(self.ready) < 0).any():
             raise InputError("tensors must be in the order in which they become ready")
+        if self.names and len(self.names) != n:
+            raise InputError(f"names must be those of {n} tensors, got {len(self.names)}")
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        """Seconds of the backward pass for each tensor, float64[n_tensors]."""
+        return np.diff(self.ready, prepend=0.0)
 
     @property
     def backward_time(self) -> float:
@@ -63,10 +76,43 @@ class BackwardTrace(Value):
         """Seconds of one iteration's computation."""
         return self.backward_time + float(self.forward.sum())
 
+    def name(self, tensor: int) -> str:
+        """Return what a tensor is called."""
+        return self.names[tensor] if self.names else str(tensor)
 
-def trace_from_gaps(n_bytes: NDArray[np.float64], gaps: NDArray[np.float64]) -> BackwardTrace:
+    def with_compute_time(self, seconds: float) -> BackwardTrace:
+        """Return the same backward pass in an iteration whose computation takes `seconds`.
+
+        The forward pass, with all that is neither forward nor backward, takes what is left, in its layers' proportions.
+
+        Raises
+        ------
+        InputError
+            If the backward pass alone takes longer.
+        """
+        rest, forward = seconds - self.backward_time, self.forward
+        if not 0 <= rest < math.inf:
+            raise InputError(
+                f"the backward pass alone takes {self.backward_time:.6g} s, an iteration at least that, got {seconds} s"
+            )
+        if not forward.sum():
+            forward = np.ones_like(forward)
+        return dataclasses.replace(self, forward=forward * (rest / forward.sum()))
+
+    def slowed(self, factor: float) -> BackwardTrace:
+        """Return the trace of a worker that takes `factor` times as long for everything."""
+        return dataclasses.replace(self, ready=self.ready * factor, forward=self.forward * factor)
+
+
+def trace_from_gaps(
+    n_bytes: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    forward: NDArray[np.float64] | None = None,
+    names: Sequence[str] = (),
+) -> BackwardTrace:
     """Trace from the seconds between each tensor and the one before it, with the usual share of forward time."""
-    return BackwardTrace(n_bytes, np.cumsum(gaps), FORWARD_SHARE * np.asarray(gaps))
+    forward = FORWARD_SHARE * np.asarray(gaps) if forward is None else forward
+    return BackwardTrace(n_bytes, np.cumsum(gaps), forward, tuple(names))
 
 
 def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace:
@@ -75,7 +121,7 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
     Parameters
     ----------
     path : str or Path
-        The file; other columns are not looked at.
+        The file. Where it has the columns ``tensor`` and ``forward_us`` they are read too; others are not looked at.
     value_bytes : int
         Bytes of an element, for ``numel``.
 
@@ -89,18 +135,33 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
             rows = csv.DictReader(file)
             names = rows.fieldnames or []
             if {"numel", "gap_us"} <= set(names):
-                size, gap, factor = "numel", "gap_us", float(value_bytes)
+                columns, factor = ["numel", "gap_us"], float(value_bytes)
             elif {"nbytes", "wait_us"} <= set(names):
-                size, gap, factor = "nbytes", "wait_us", 1.0
+                columns, factor = ["nbytes", "wait_us"], 1.0
             else:
                 raise InputError(f"{path}: needs the columns numel and gap_us, or nbytes and wait_us, got {names}")
-            found = [[_number(path, i, row, column) for column in (size, gap)] for i, row in enumerate(rows, 2)]
+            columns += ["forward_us"] * ("forward_us" in names)
+            table = list(rows)
+            found = [[_number(path, i, row, column) for column in columns] for i, row in enumerate(table, 2)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     if not found:
         raise InputError(f"{path}: holds no tensor")
-    table = np.array(found)
-    return trace_from_gaps(table[:, 0] * factor, table[:, 1] * 1e-6)
+    values = np.array(found)
+    forward = values[:, 2] * 1e-6 if len(columns) > 2 else None
+    tensors = [row["tensor"] or "" for row in table] if "tensor" in names else []
+    return trace_from_gaps(values[:, 0] * factor, values[:, 1] * 1e-6, forward, tensors)
+
+
+def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:
+    """Write the columns ``tensor``, ``nbytes``, ``wait_us`` and ``forward_us``; the file appears whole or not."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["tensor", "nbytes", "wait_us", "forward_us"])
+    for i, (n_bytes, gap, forward) in enumerate(zip(trace.n_bytes, trace.gaps, trace.forward, strict=True)):
+        rows.writerow([trace.name(i), f"{n_bytes:.0f}", f"{gap * 1e6:.3f}", f"{forward * 1e6:.3f}"])
+    with replacing(path) as out:
+        out.write(text.getvalue().encode())
 
 
 def _number(path: str | Path, line: int, row: dict[str, str], column: str) -> float:

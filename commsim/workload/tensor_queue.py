@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 
 from .backward_trace import BackwardTrace
+
+MAX_MESSAGES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,35 +112,64 @@ def run_iteration(trace: BackwardTrace, link: LogGP, discipline: Discipline = WA
     discipline : Discipline
         How gradients are given to the network.
     """
-    ready = trace.ready if discipline.overlap else np.full_like(trace.ready, trace.backward_time)
-    sizes = _partitions(trace, discipline)
-    done, busy = _send(ready, sizes, link, discipline)
+    messages = send_in_order(trace, discipline, lambda size: link.o + size / link.B, link.L)
+    done = np.zeros(len(trace.ready))
+    for message in messages:
+        done[message.tensor] = message.complete  # the last one of a tensor is the last to be complete
+    busy = sum(link.o + message.n_bytes / link.B for message in messages)
     if discipline.barrier:
         time = max(trace.backward_time, float(done.max())) + float(trace.forward.sum())
     else:
         time = trace.backward_time
         for tensor in range(len(done) - 1, -1, -1):
             time = max(time, float(done[tensor])) + float(trace.forward[tensor])
-    return Iteration(time, trace.compute_time, busy, done, sum(map(len, sizes)))
+    return Iteration(time, trace.compute_time, busy, done, len(messages))
 
 
-def _partitions(trace: BackwardTrace, discipline: Discipline) -> list[list[float]]:
-    """Sizes of the messages of each tensor."""
-    out = []
-    for n_bytes in trace.n_bytes.tolist():
-        whole, rest = divmod(n_bytes, discipline.partition) if discipline.partition < n_bytes else (0.0, n_bytes)
-        out.append([discipline.partition] * int(whole) + [rest] * (rest > 0 or not whole))
-    return out
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A tensor or a part of one, on the link.
+
+    Parameters
+    ----------
+    tensor, part : int
+        Numbers in the trace, and among the tensor's parts.
+    n_bytes : float, bytes
+        Size.
+    start, complete : float, s
+        When the link began with it, and when it had arrived.
+    """
+
+    tensor: int
+    part: int
+    n_bytes: float
+    start: float
+    complete: float
 
 
-def _send(
-    ready: NDArray[np.float64], sizes: list[list[float]], link: LogGP, discipline: Discipline
-) -> tuple[NDArray[np.float64], float]:
-    """When each tensor is complete, and how long the link is busy."""
+def send_in_order(
+    trace: BackwardTrace, discipline: Discipline, time_of: Callable[[float], float], latency: float = 0.0
+) -> list[Message]:
+    """Decide the order of all messages of one iteration on one link.
+
+    Parameters
+    ----------
+    time_of : callable
+        From bytes to the seconds in which the link is busy with a message of so many.
+    latency : float, s
+        From when the link has done with a message to when it is complete.
+
+    Returns
+    -------
+    list of Message
+        In the order in which the link takes them.
+    """
+    ready = trace.ready if discipline.overlap else np.full_like(trace.ready, trace.backward_time)
+    sizes = _partitions(trace, discipline)
     queue: list[tuple[int, int, float]] = []  # what waits: tensor by urgency, number, bytes
     flying: list[tuple[float, float]] = []  # what is under way: complete at, bytes; first in, first out
-    done, n = np.zeros(len(ready)), len(ready)
-    credit, free, busy, now, arrived = discipline.credit, 0.0, 0.0, 0.0, 0
+    sent: list[Message] = []
+    n, credit, free, now, arrived = len(ready), discipline.credit, 0.0, 0.0, 0
     while queue or flying or arrived < n:
         while arrived < n and ready[arrived] <= now:
             urgency = n - 1 - arrived if discipline.priority else arrived
@@ -147,11 +179,23 @@ def _send(
         while flying and flying[0][0] <= now:
             credit += heapq.heappop(flying)[1]
         while queue and (queue[0][2] <= credit or not flying):
-            urgency, _, size = heapq.heappop(queue)
-            took = link.o + size / link.B
-            free, busy, credit = max(free, now) + took, busy + took, credit - size
-            done[n - 1 - urgency if discipline.priority else urgency] = free + link.L
-            heapq.heappush(flying, (free + link.L, size))
+            urgency, number, size = heapq.heappop(queue)
+            start = max(free, now)
+            free, credit = start + time_of(size), credit - size
+            tensor = n - 1 - urgency if discipline.priority else urgency
+            sent.append(Message(tensor, number, size, start, free + latency))
+            heapq.heappush(flying, (free + latency, size))
         following = ([float(ready[arrived])] if arrived < n else []) + ([flying[0][0]] if flying else [])
         now = max(now, min(following)) if following else now
-    return done, busy
+    return sent
+
+
+def _partitions(trace: BackwardTrace, discipline: Discipline) -> list[list[float]]:
+    """Sizes of the messages of each tensor."""
+    if float((trace.n_bytes / discipline.partition).sum()) > MAX_MESSAGES:
+        raise InputError(f"partitions of {discipline.partition} bytes are more than {MAX_MESSAGES} messages")
+    out = []
+    for n_bytes in trace.n_bytes.tolist():
+        whole, rest = divmod(n_bytes, discipline.partition) if discipline.partition < n_bytes else (0.0, n_bytes)
+        out.append([discipline.partition] * int(whole) + [rest] * (rest > 0 or not whole))
+    return out

@@ -9,7 +9,7 @@ import tempfile
 import tomllib
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,12 +29,26 @@ def read_tree(path: str | Path) -> dict[str, Any]:
     InputError
         If the file is missing, too large, not UTF-8, not well formed, or has a key twice.
     """
+    tree = read_any(path)
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
+    return tree
+
+
+def read_any(path: str | Path) -> Any:
+    """Read a ``.toml`` or ``.json`` file whatever its top level is.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, too large, not UTF-8, not well formed, or has a key twice.
+    """
     path = Path(path)
     try:
         if path.stat().st_size > MAX_TEXT_BYTES:
             raise InputError(f"{path}: larger than {MAX_TEXT_BYTES >> 20} MiB")
         text = path.read_text(encoding="utf-8")
-        tree = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+        return tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except RecursionError:
@@ -42,10 +56,9 @@ def read_tree(path: str | Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
     except ValueError as error:  # both decoders raise subclasses
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path}: {_first_line(error)}") from None
-    if not isinstance(tree, dict):
-        raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
-    return tree
 
 
 def parse_json(text: str) -> Any:
@@ -59,7 +72,7 @@ def parse_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
 
 
-def write_json(path: str | Path, tree: Mapping[str, Any]) -> None:
+def write_json(path: str | Path, tree: Mapping[str, Any] | Sequence[Any]) -> None:
     """Write `tree` as JSON; the file appears whole or not at all.
 
     Raises

@@ -1,0 +1,134 @@
+"""The command: makes all rows, says how long that takes, prints statistics, and writes pages and data."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import commsim.data
+from commsim.cli.table import print_table
+from commsim.core.errors import CommsimError, InputError
+from commsim.core.formats.files import replacing, write_json
+from commsim.core.known_error import FILE, to_tree
+
+from .html_page import html
+from .makers import MAKERS, Maker
+from .page import markdown, percent
+from .real import real_rows, why_absent
+from .row import KINDS, Row
+from .summary import errors_by_size, summary
+
+REAL_SECONDS, QUICK_REAL_SECONDS = 1500, 60
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make the matrix; 0, or 2 when what the user gave is wrong. Misses are no failure: they are the result."""
+    args = _parser().parse_args(argv)
+    try:
+        kinds = _kinds(args)
+        makers = [maker for maker in _makers(args.real) if maker.kind in kinds]
+        _print_budget(makers, args.quick)
+        rows = [row for maker in makers for row in _made(maker, args.quick)]
+        _refuse_same_names(rows)
+        _print_summary(rows)
+        _write(args, rows, {kind: _absence(kind, kinds, args.real) for kind in KINDS if _is_absent(kind, rows)})
+    except CommsimError as error:
+        print(f"benchmarks.validation: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="benchmarks.validation", description="Every model beside what checks it.")
+    parser.add_argument("--quick", action="store_true", help="a subset that takes some seconds")
+    parser.add_argument("--json", metavar="FILE", help="write all rows, and the statistics")
+    parser.add_argument("-o", metavar="DIR", dest="pages", help="write validation.md and validation.html there")
+    parser.add_argument("--only", metavar="KIND[,KIND...]", help=f"of {', '.join(KINDS)} (all)")
+    parser.add_argument("--real", metavar="FILE", help="rows of kind real, as --json writes them, instead of real runs")
+    parser.add_argument("--write-data", action="store_true", help=f"write commsim/data/{FILE} from all kinds")
+    return parser
+
+
+def _kinds(args: argparse.Namespace) -> tuple[str, ...]:
+    kinds = tuple(KINDS) if args.only is None else tuple(args.only.split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"--only takes kinds of {', '.join(KINDS)}, got {kind!r}")
+    if args.write_data and (args.quick or args.only is not None):
+        raise InputError("--write-data takes all rows of all kinds: leave out --quick and --only")
+    return kinds
+
+
+def _makers(real: str | None) -> list[Maker]:
+    """Return all makers; real runs last, since the others say within minutes whether something is wrong."""
+    if why_absent(real):
+        return list(MAKERS)
+    full, quick = (0.0, 0.0) if real else (REAL_SECONDS, QUICK_REAL_SECONDS)
+    return [*MAKERS, Maker("real runs", "real", full, quick, functools.partial(real_rows, path=real))]
+
+
+def _print_budget(makers: Sequence[Maker], quick: bool) -> None:
+    total = sum(maker.quick_seconds if quick else maker.seconds for maker in makers)
+    print(f"# time budget: {total:.0f} s on one core when kernels are compiled", flush=True)
+
+
+def _made(maker: Maker, quick: bool) -> list[Row]:
+    began = time.perf_counter()
+    rows = list(maker.make(quick))
+    missed = sum(row.missed for row in rows)
+    took = time.perf_counter() - began
+    print(f"# {maker.kind}: {maker.name}: {len(rows)} rows, {missed} misses, {took:.1f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def _refuse_same_names(rows: Sequence[Row]) -> None:
+    seen: set[str] = set()
+    for row in rows:
+        if row.id in seen:
+            raise InputError(f"two rows have the id {row.id!r}")
+        seen.add(row.id)
+
+
+def _print_summary(rows: Sequence[Row]) -> None:
+    lines = [
+        [f["kind"], f["engine"], f["against"], f"{f['count']}",
+         *(percent(f[key]) for key in ("median", "p90", "largest")), f"{f['misses']}"]
+        for f in summary(rows)
+    ]  # fmt: skip
+    columns = ("kind", "engine", "against", "rows", "median", "p90", "largest", "misses")
+    print_table(columns, lines, "absolute errors, ours / reference - 1")
+    silent = [row.id for row in rows if row.missed and not row.note]
+    if silent:
+        print(f"# without a reason: {', '.join(silent)}")
+
+
+def _is_absent(kind: str, rows: Sequence[Row]) -> bool:
+    return not any(row.kind == kind for row in rows)
+
+
+def _absence(kind: str, kinds: Sequence[str], real: str | None) -> str:
+    if kind not in kinds:
+        return "this run left it out (--only)"
+    return (why_absent(real) if kind == "real" else "") or "nothing made any"
+
+
+def _write(args: argparse.Namespace, rows: Sequence[Row], absent: dict[str, str]) -> None:
+    if args.json:
+        config = {"quick": args.quick, "only": args.only, "real": args.real}
+        tree = {"schema": 1, "config": config, "absent": absent, "summary": summary(rows)}
+        write_json(args.json, tree | {"rows": [row.json() for row in rows]})
+    if args.pages:
+        folder = Path(args.pages)
+        if not folder.is_dir():
+            raise InputError(f"{folder}: not a directory to write the pages to")
+        real = " --real FILE" if args.real else ""
+        for name, text in (("md", markdown(rows, absent, real)), ("html", html(rows, absent))):
+            with replacing(folder / f"validation.{name}") as out:
+                out.write(text.encode())
+    if args.write_data:
+        errors = [to_tree(error) for error in errors_by_size(rows)]
+        write_json(Path(commsim.data.__path__[0]) / FILE, {"schema": 1, "errors": errors})

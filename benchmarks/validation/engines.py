@@ -1,0 +1,111 @@
+"""Engines against each other on the same plans: the faster one, which leaves something out, against the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from collectives import COLLECTIVES
+from commsim.aggregation import aggregation_job
+from commsim.core.errors import InputError
+from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.engine.packet.recurrence import simulate_recurrence
+from commsim.inputs import load_network
+from commsim.run import prepare, with_costs
+from switch_model.systems import SYSTEMS
+from topologies.star import star
+
+from .. import packet_vs_flow
+from .row import Row
+
+MIB = 2**20
+QUICK_RANKS, RANKS = (5,), (4, 8, 12)
+RECURRENT = ("switchml_udp", "switchml_rdma", "sharp", "nvls")
+NETWORKS = (
+    "star:n_hosts=8,bandwidth=100Gbps,latency=1us",
+    "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=3,bandwidth=90Gbps,latency=700ns",
+    "fat_tree:k=4,bandwidth=10Gbps,latency=300ns",
+)
+MEET = "messages that meet at a port go one after the other here, and share it in the flow engine"
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Compare; the quick subset has the star only."""
+    yield from flow_against_packets(quick)
+    yield from alpha_beta_against_flow(QUICK_RANKS if quick else RANKS)
+    yield from recurrence_against_events(NETWORKS[:1] if quick else NETWORKS)
+
+
+def flow_against_packets(quick: bool) -> Iterator[Row]:
+    """Flow engine against three transports; the reasons are measured, see benchmarks.packet_vs_flow."""
+    star_only = {"star": packet_vs_flow.NETWORKS["star"]}
+    found = packet_vs_flow.gaps(star_only, packet_vs_flow.CASES[:1], (100,)) if quick else packet_vs_flow.gaps()
+    for gap in found:
+        yield Row(
+            id=f"engines/packets/{gap.network}/{gap.collective}/{gap.products}/{gap.transport}",
+            kind="engines",
+            against="packet engine",
+            model=f"{gap.collective} over {gap.transport}",
+            engine="flow",
+            operation=str(COLLECTIVES[gap.collective].facts["operation"]),
+            reference=gap.packet_s,
+            ours=gap.flow_s,
+            unit="s",
+            source=f"the packet engine, transport {gap.transport}, messages of {gap.products} bandwidth-delay products",
+            ranks=packet_vs_flow.N_RANKS,
+            network=gap.network,
+            size=gap.size,
+            note=f"most of it: {gap.cause}",
+        )
+
+
+def alpha_beta_against_flow(ranks: tuple[int, ...]) -> Iterator[Row]:
+    """Critical path against the flow engine on a star, where only ports are shared."""
+    for name in COLLECTIVES:
+        for n_ranks in ranks:
+            network = with_costs(star(n_ranks + 1), overhead=1.5e-6, gamma=2e-11)
+            ready = prepare(name, network, n_ranks=n_ranks)
+            flow = ready.predict(MIB).time
+            yield Row(
+                id=f"engines/alpha-beta/{name}/{n_ranks}",
+                kind="engines",
+                against="flow engine",
+                model=name,
+                engine="alpha-beta",
+                operation=ready.schedule.operation,
+                reference=flow,
+                ours=ready.predict(MIB, engine="alpha-beta").time,
+                unit="s",
+                source="the flow engine on a star",
+                ranks=n_ranks,
+                network="star",
+                size=float(MIB),
+                note=MEET,
+            )
+
+
+def recurrence_against_events(networks: tuple[str, ...]) -> Iterator[Row]:
+    """Max-plus recurrence against the packet engine's events."""
+    for where in networks:
+        network = load_network(where)
+        for name in RECURRENT:
+            job = aggregation_job(SYSTEMS[name].build(), network, network.endpoints.tolist(), MIB // 4)
+            events = simulate_aggregation(network, [job], values=False).results[0].time
+            try:
+                ours = simulate_recurrence(network, job).time
+            except InputError:  # streams that share a link: no recurrence there
+                continue
+            yield Row(
+                id=f"engines/recurrence/{network.name}/{name}",
+                kind="engines",
+                against="event by event",
+                model=f"recurrence of {name}",
+                engine="recurrence",
+                operation="all_reduce",
+                reference=events,
+                ours=ours,
+                unit="s",
+                source="the packet engine, event by event",
+                ranks=len(network.endpoints),
+                network=where.partition(":")[0],
+                size=float(MIB),
+            )

@@ -1,0 +1,96 @@
+"""The matrix as one HTML file without script or network: plots of predicted against measured, and every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from commsim.report.scatter import draw_scatter
+from commsim.report.svg import svg_text
+
+from .page import number, percent
+from .row import KINDS, Row
+from .summary import groups, summary
+
+STYLE = """body{font-family:sans-serif;margin:2em;color:#222}table{border-collapse:collapse;font-size:.85em}
+td,th{border:1px solid #ddd;padding:.2em .5em;text-align:left}td.n{text-align:right;font-variant-numeric:tabular-nums}
+tr.miss td{background:#fdebd8}tr.aside td{color:#888;font-style:italic}summary{cursor:pointer;font-weight:bold}"""
+MOST_ENGINES = 5
+"""With a colour of their own: there are seven, one of them for what is left and one for the diagonal."""
+ABOUT = """Made by <code>python -m benchmarks.validation -o DIR</code>. The error is ours / reference - 1. Misses have
+a coloured ground and their reason; rows in grey italics count nowhere. Rest the mouse on a mark to see its row."""
+
+
+def html(rows: Sequence[Row], absent: Mapping[str, str]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of all kinds.
+    absent : mapping of str to str
+        Why a kind has no rows.
+    """
+    parts = ["<h1>The validation matrix</h1>", f"<p>{ABOUT}</p>", _summary(rows)]
+    parts += [f"<p>No rows of kind <b>{kind}</b>: {escape(why)}.</p>" for kind, why in absent.items()]
+    for kind, title in KINDS.items():
+        mine = [row for row in rows if row.kind == kind]
+        if mine:
+            parts += [f"<h2>{escape(title[0].upper() + title[1:])}</h2>", plot(mine, title), _details(mine)]
+    head = '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>commsim: validation</title>'
+    return f"{head}<style>{STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+
+
+def plot(rows: Sequence[Row], title: str) -> str:
+    """Return SVG of ours over the reference, one colour per engine; each row is in its own unit."""
+    of_engine = groups([row for row in rows if row.counts], lambda row: row.engine)
+    often = sorted(of_engine, key=lambda engine: -len(of_engine[engine]))[:MOST_ENGINES]
+    points: dict[str, list[tuple[float, float, str]]] = {}
+    for engine, mine in of_engine.items():
+        named = engine if engine in often else "others"
+        points.setdefault(named, []).extend((row.reference, row.ours, _tooltip(row)) for row in mine)
+    if not any(a > 0 and b > 0 for mine in points.values() for a, b, _ in mine):
+        return "<p>Nothing to draw.</p>"
+    picture = draw_scatter(title, "reference, in each row's unit", "ours", points)
+    return svg_text(picture).partition("\n")[2]  # without the XML declaration, which HTML does not take
+
+
+def _tooltip(row: Row) -> str:
+    return f"{row.id}: {number(row.reference)} {row.unit}, ours {number(row.ours)} ({percent(row.error)})"
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    heading = ("kind", "engine", "against", "rows", "shown only", "median", "p90", "largest", "misses")
+    lines = [
+        [f["kind"], f["engine"], f["against"], str(f["count"]), str(f["shown"]),
+         *(percent(f[key]) for key in ("median", "p90", "largest")), str(f["misses"])]
+        for f in summary(rows)
+    ]  # fmt: skip
+    return _table(heading, [("", line) for line in lines])
+
+
+def _details(rows: Sequence[Row]) -> str:
+    heading = ("id", "engine", "size", "reference", "ours", "unit", "error", "spread", "source", "note")
+    lines = []
+    for row in sorted(rows, key=lambda r: (not r.missed, r.id)):
+        style = "miss" if row.missed else "" if row.counts else "aside"
+        size = "" if row.size is None else number(row.size)
+        spread = "" if row.spread is None else f"{row.spread:.1%}"
+        note = f"fitted to this number. {row.note}" if row.fitted else row.note
+        lines.append((style, [row.id, row.engine, size, number(row.reference), number(row.ours), row.unit,
+                              percent(row.error), spread, row.source, note]))  # fmt: skip
+    return f"<details><summary>{len(rows)} rows, misses first</summary>{_table(heading, lines)}</details>"
+
+
+def _table(heading: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
+    body = "\n".join(f'<tr class="{style}">{"".join(map(_cell, cells))}</tr>' for style, cells in rows)
+    return f"<table><tr>{head}</tr>\n{body}</table>"
+
+
+def _cell(text: str) -> str:
+    try:
+        float(text.rstrip("%"))
+    except ValueError:
+        return f"<td>{escape(text)}</td>"
+    return f'<td class="n">{text}</td>'

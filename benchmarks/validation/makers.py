@@ -1,0 +1,57 @@
+"""Who makes rows: one entry for each family of models. To add one, write its file and its line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from . import (
+    closed_form,
+    closed_form_bytes,
+    closed_form_rates,
+    engines,
+    engines_slow_solver,
+    published_collectives,
+    published_examples,
+    published_omnireduce,
+    published_switch,
+    published_trial,
+    published_workload,
+)
+from .row import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A family of rows.
+
+    Parameters
+    ----------
+    name, kind : str
+        What is compared, and the kind of all its rows.
+    seconds, quick_seconds : float, s
+        What it took of one core when last measured, with kernels compiled; and of the quick subset.
+    make : callable
+        From whether only the quick subset is wanted to its rows.
+    """
+
+    name: str
+    kind: str
+    seconds: float
+    quick_seconds: float
+    make: Callable[[bool], Iterable[Row]]
+
+
+MAKERS = (
+    Maker("collectives where their closed forms hold", "closed_form", 2, 1, closed_form.rows),
+    Maker("bytes of servers and of sparse data", "closed_form", 4, 1, closed_form_bytes.rows),
+    Maker("rates, pools and losses in the network", "closed_form", 3, 1, closed_form_rates.rows),
+    Maker("in-network aggregation", "published", 3, 1, published_switch.rows),
+    Maker("worked examples", "published", 1, 0.5, published_examples.rows),
+    Maker("collectives and parameter servers", "published", 2, 1, published_collectives.rows),
+    Maker("OmniReduce", "published", 1, 0.5, published_omnireduce.rows),
+    Maker("a trial of the testbed", "published", 1, 0.5, published_trial.rows),
+    Maker("training iterations and jobs on a link", "published", 1, 0.5, published_workload.rows),
+    Maker("engines on the same plans", "engines", 60, 1, engines.rows),
+    Maker("the flow engine against the slow solver", "engines", 2, 0.5, engines_slow_solver.rows),
+)

@@ -1,0 +1,64 @@
+"""Rows of real runs: read from a file, or made by what runs them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.formats.files import read_tree
+
+from .row import Row, row_from_json
+
+RUNNERS: list[Callable[[bool], Iterable[Row]]] = []
+"""What builds testbeds and runs collectives in them, from whether only the quick subset is wanted to rows."""
+
+
+def real_rows(quick: bool, path: str | Path | None = None) -> Iterable[Row]:
+    """Return rows of kind real.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether only the quick subset is wanted; of no meaning for a file.
+    path : str or Path, optional
+        A JSON file with a list `rows`, such as ``--json`` writes; rows of other kinds in it are left out. Without one
+        the RUNNERS run.
+
+    Raises
+    ------
+    InputError
+        If the file holds no such rows.
+    """
+    return run_real(quick) if path is None else read_real(path)
+
+
+def run_real(quick: bool) -> Iterable[Row]:
+    """Run everything in RUNNERS, one after the other."""
+    for run in RUNNERS:
+        yield from run(quick)
+
+
+def read_real(path: str | Path) -> list[Row]:
+    """Read rows of kind real from a file.
+
+    Raises
+    ------
+    InputError
+        If the file is no JSON, or a row is not as :class:`Row` wants it.
+    """
+    path = Path(path)
+    if path.suffix != ".json":
+        raise InputError(f"{path}: real runs are read from a .json file")
+    rows = read_tree(path).get("rows")
+    if not isinstance(rows, list):
+        raise InputError(f"{path}: rows must be a list, got {type(rows).__name__}")
+    found = [row_from_json(row, str(path)) for row in rows]
+    return [row for row in found if row.kind == "real"]
+
+
+def why_absent(path: str | Path | None) -> str:
+    """Say why there may be no real runs; nothing when there should be some."""
+    if path is None and not RUNNERS:
+        return "no file of real runs was given (--real FILE), and nothing here runs them"
+    return ""

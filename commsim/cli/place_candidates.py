@@ -1,0 +1,96 @@
+"""``commsim place CLUSTER JOBS``: candidate placements, best first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .place_flags import add_score_arguments, settings_of, write
+from .table import print_table
+
+if TYPE_CHECKING:
+    from commsim.placement.place import Ranking
+    from commsim.workload.periodic import PeriodicJob
+
+COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
+_MOST_NAMES = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this verb."""
+    add = parser.add_argument
+    add("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
+    add("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
+    add("--candidates", type=int, default=10, metavar="N", help="how many to look at, at most (10)")
+    what = "where they come from, in turn: packed, spread, random, themis, tiresias, muri (packed,spread,random)"
+    add("--generator", default="packed,spread,random", metavar="NAME[,NAME...]", help=what)
+    what = "merged: links that are alike count once; literal: each counts, and candidates with loops are discarded"
+    add("--loops", default="merged", choices=("merged", "literal"), help=what)
+    add("--rank-by", default="mean", choices=("mean", "min", "weighted"), help="which score of the links (mean)")
+    add("--seed", type=int, default=0, metavar="N", help="of random candidates, and of the hashes in routing (0)")
+    add_score_arguments(parser, longest="2.4s")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Make candidates, score and rank them."""
+    from commsim.placement.cluster import read_cluster
+    from commsim.placement.place import place_jobs
+    from commsim.workload.periodic import read_jobs
+
+    settings = settings_of(args)
+    cluster, jobs = read_cluster(args.cluster), read_jobs(args.jobs)
+    ranking = place_jobs(
+        cluster,
+        jobs,
+        n=args.candidates,
+        generators=[name.strip() for name in args.generator.split(",")],
+        loops=args.loops,
+        rank_by=args.rank_by,
+        check=args.check,
+        settings=settings,
+    )
+    if args.json != "-":
+        _print(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
+    rows = {
+        "candidates": [candidate.row() for candidate in ranking.candidates],
+        "discarded": [candidate.row() for candidate in ranking.discarded],
+        "notes": list(ranking.notes),
+    }
+    write(args, rows)
+    return 0
+
+
+def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
+    from commsim.placement.check import slowdown
+
+    for note in ranking.notes:
+        print(f"# {note}")
+    rows = []
+    for i, c in enumerate(ranking.candidates):
+        worst = min(c.links, key=lambda link: link.score, default=None)
+        name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MOST_NAMES])})"
+        scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
+        rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
+    print_table(COLUMNS, rows, title)
+    if not ranking.candidates:
+        return
+    best = ranking.candidates[0]
+    print(f"# the best, iteration times by {best.prediction}:")
+    columns = ["job", "start(ms)", "alone(ms)", "iteration(ms)", "placement"]
+    print_table(columns, [
+        [
+            job.name,
+            f"{best.shifts[job.name] * 1e3:.3f}",
+            f"{job.period * 1e3:.3f}",
+            f"{best.predicted[job.name] * 1e3:.3f}",
+            _places(best.placement[job.name]),
+        ]
+        for job in jobs
+    ])  # fmt: skip
+
+
+def _places(nodes: tuple[str, ...]) -> str:
+    """Names of nodes with how often each comes, in order, shortened."""
+    counts = {name: nodes.count(name) for name in dict.fromkeys(nodes)}
+    shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:_MOST_NAMES]]
+    return " ".join(shown) + (" ..." if len(counts) > _MOST_NAMES else "")

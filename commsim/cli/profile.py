@@ -1,0 +1,108 @@
+"""``commsim profile module:Class``: run a torch module, and write when its gradients are ready as a trace."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import BackendError, InputError
+from commsim.core.units import format_size, format_time
+
+from .table import print_facts, write_results
+
+_INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this verb."""
+    add = parser.add_argument
+    add("model", metavar="MODULE:CLASS", help="what is called without arguments to make the model; it is executed")
+    add("--batch", type=int, default=8, metavar="N", help="samples (8)")
+    add("--input", action="append", metavar="SHAPE[:N]", required=True,
+        help="of a sample, such as 3x32x32; with :N whole numbers below N, such as 128:30522; repeat")  # fmt: skip
+    add("--iterations", type=int, default=5, metavar="N", help="runs that are measured (5)")
+    add("--warm-up", type=int, default=2, metavar="N", help="runs before them (2)")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="where to run it (cpu)")
+    add("--seed", type=int, default=0, metavar="N", help="of the model's and the input's numbers (0)")
+    add("-o", "--output", metavar="FILE.csv", help="write the trace, for `commsim workload run --trace`")
+    add("--json", metavar="FILE", help="also write the results as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Measure and print."""
+    shapes = [_shape(text) for text in args.input]
+    if args.batch < 1:
+        raise InputError(f"--batch must be at least 1, got {args.batch}")
+    try:
+        import torch
+    except ImportError:
+        raise BackendError("torch is not installed: pip install 'commsim[torch]'") from None
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise BackendError("--device cuda: torch finds no GPU")
+    from commsim.workload.backward_trace import write_backward_trace
+    from commsim.workload.profile_model import profile_model
+
+    torch.manual_seed(args.seed)
+    model = _model(args.model, torch).to(args.device)
+    inputs = [_input(torch, args.batch, shape, below).to(args.device) for shape, below in shapes]
+    trace = profile_model(model, inputs, iterations=args.iterations, warm_up=args.warm_up)
+    n_parameters = sum(p.requires_grad for p in model.parameters())
+    facts = {
+        "model": args.model,
+        "gradients": f"{len(trace.n_bytes)} tensors, {format_size(float(trace.n_bytes.sum()))}",
+        "largest": f"{trace.name(int(trace.n_bytes.argmax()))}, {format_size(float(trace.n_bytes.max()))}",
+        "forward": format_time(float(trace.forward.sum())),
+        "backward": format_time(trace.backward_time),
+    }
+    if n_parameters > len(trace.n_bytes):
+        facts["without"] = f"{n_parameters - len(trace.n_bytes)} parameters got no gradient and are not in the trace"
+    print_facts(facts)
+    if args.output:
+        write_backward_trace(args.output, trace)
+        print(f"{args.output}: written")
+    if args.json:
+        rows = [
+            {"tensor": trace.name(i), "size_B": float(trace.n_bytes[i]), "ready_s": float(trace.ready[i]),
+             "forward_s": float(trace.forward[i])} for i in range(len(trace.n_bytes))
+        ]  # fmt: skip
+        config = {k: v for k, v in vars(args).items() if k not in ("json", "output")}
+        write_results(args.json, config, rows, forward_s=float(trace.forward.sum()), backward_s=trace.backward_time)
+    return 0
+
+
+def _shape(text: str) -> tuple[tuple[int, ...], int]:
+    """Read ``3x32x32`` or ``128:30522`` as a shape, and the bound of whole numbers or 0."""
+    match = _INPUT.fullmatch(text)
+    shape = tuple(map(int, match[1].split("x"))) if match is not None and match[1] else ()
+    if match is None or not text or not all(shape) or (match[2] is not None and int(match[2]) < 1):
+        raise InputError(f"--input must be a shape such as 3x32x32, or 128:30522 for whole numbers, got {text!r}")
+    return shape, int(match[2] or 0)
+
+
+def _input(torch: Any, batch: int, shape: tuple[int, ...], below: int) -> Any:
+    try:
+        return torch.randint(below, (batch, *shape)) if below else torch.randn(batch, *shape)
+    except RuntimeError as error:  # more than there is memory for
+        raise InputError(f"--input {'x'.join(map(str, shape))}: {str(error).splitlines()[0]}") from None
+
+
+def _model(text: str, torch: Any) -> Any:
+    """Import the module, from the working folder too, and call what it names."""
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise InputError(f"the model must be MODULE:CLASS, such as torchvision.models:resnet50, got {text!r}")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        made = getattr(importlib.import_module(module), name)()
+    except Exception as error:  # whatever the user's module may raise
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"{text}: cannot be made: {type(error).__name__}: {first}") from None
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if not isinstance(made, torch.nn.Module):
+        raise InputError(f"{text}: must make a torch.nn.Module, got {type(made).__name__}")
+    return made

@@ -1,0 +1,157 @@
+"""What came out of a replay: completion times, queueing, use of GPUs, and what was asked of links in vain."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from commsim.core.formats.files import replacing
+
+from .machines import Machines
+from .state import JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Job `job` of the trace had GPUs `gpus` from `start` to `end`, in seconds."""
+
+    job: int
+    start: float
+    end: float
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """One job. Times are seconds since the trace began; `slowdown` is by others' traffic while it ran, on average."""
+
+    job: str
+    gpus: int
+    submit_s: float
+    start_s: float
+    finish_s: float
+    jct_s: float
+    queued_s: float
+    ideal_s: float
+    slowdown: float
+    starts: int
+    iterations: float
+    deadline_met: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One replay.
+
+    Parameters
+    ----------
+    policy : str
+        Under which.
+    cassini : bool
+        Whether with CASSINI.
+    n_gpus : int
+        Of the cluster, those that inference lends not among them.
+    jobs : tuple of JobOutcome
+        In the order of the trace.
+    stays : tuple of Stay
+        Who had which GPU when.
+    use : tuple of (float, int)
+        From each time on so many GPUs had a job.
+    link_excess : float
+        Bytes that jobs wanted to send at instants when the link was full already, over all that they wanted to send.
+    """
+
+    policy: str
+    cassini: bool
+    n_gpus: int
+    jobs: tuple[JobOutcome, ...]
+    stays: tuple[Stay, ...]
+    use: tuple[tuple[float, int], ...]
+    link_excess: float
+
+    @property
+    def label(self) -> str:
+        """Name of the policy, and whether CASSINI helps it."""
+        return self.policy + ("+cassini" if self.cassini else "")
+
+    @property
+    def makespan(self) -> float:
+        """Seconds from the first submission to the last finish."""
+        return max(job.finish_s for job in self.jobs) - min(job.submit_s for job in self.jobs)
+
+    def row(self) -> dict[str, Any]:
+        """Everything in a few numbers; the utilisation exceeds 1 where enough GPUs were borrowed from inference."""
+        jct = np.array([job.jct_s for job in self.jobs])
+        queued = np.array([job.queued_s for job in self.jobs])
+        slow = np.array([job.slowdown for job in self.jobs])
+        met = [job.deadline_met for job in self.jobs if job.deadline_met is not None]
+        used = sum(u * (b - a) for (a, u), (b, _) in zip(self.use, self.use[1:], strict=False))
+        return {
+            "policy": self.policy,
+            "cassini": self.cassini,
+            "jobs": len(self.jobs),
+            "jct_mean_s": float(jct.mean()),
+            "jct_p50_s": float(np.percentile(jct, 50)),
+            "jct_p99_s": float(np.percentile(jct, 99)),
+            "queued_mean_s": float(queued.mean()),
+            "queued_p99_s": float(np.percentile(queued, 99)),
+            "makespan_s": self.makespan,
+            "utilisation": used / (self.n_gpus * self.makespan),
+            "slowdown_mean": float(slow.mean()),
+            "slowdown_p99": float(np.percentile(slow, 99)),
+            "link_excess": self.link_excess,
+            "starts": sum(job.starts for job in self.jobs),
+            "deadlines_met": sum(met) / len(met) if met else None,
+        }
+
+
+def outcome_of(
+    machines: Machines,
+    policy: str,
+    cassini: bool,
+    states: Sequence[JobState],
+    stays: Sequence[Stay],
+    use: Sequence[tuple[float, int]],
+    excess: float,
+    asked: float,
+) -> Outcome:
+    """Sum a replay up, once all jobs have finished."""
+    jobs = tuple(_job(state) for state in states)
+    share = excess / asked if asked else 0.0
+    return Outcome(policy, cassini, machines.n_gpus, jobs, tuple(stays), tuple(use), share)
+
+
+def write_jobs(path: str | Path, outcomes: Sequence[Outcome]) -> None:
+    """Write a CSV with one line per policy and job; the file appears whole or not at all."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    columns = JobOutcome.__slots__
+    table.writerow(["policy", *columns])
+    for outcome in outcomes:
+        table.writerows([outcome.label, *(getattr(job, column) for column in columns)] for job in outcome.jobs)
+    with replacing(path) as out:
+        out.write(text.getvalue().encode())
+
+
+def _job(state: JobState) -> JobOutcome:
+    finish, start, job = state.finish or 0.0, state.first_start or 0.0, state.job
+    return JobOutcome(
+        job.name,
+        job.gpus,
+        job.submit,
+        start,
+        finish,
+        finish - job.submit,
+        max(finish - job.submit - state.run_time, 0.0),
+        state.ideal,
+        state.iterating / state.stretched if state.stretched else 1.0,
+        state.starts,
+        state.done,
+        None if job.deadline is None else finish <= job.deadline,
+    )

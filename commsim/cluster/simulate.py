@@ -1,0 +1,174 @@
+"""Replays a trace on a cluster under a policy, event by event: arrivals, ends and rounds.
+
+Between two events every running job progresses at a constant rate: that of its GPUs alone, divided by the slowdown that
+traffic of others causes, times what it gets of GPUs and CPUs that it shares. Equal times are one event. The same input
+and seed give the same outcome.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from commsim.core.errors import InputError, PhysicsError
+
+from .assumptions import Assumptions
+from .machines import DAY, Machines
+from .outcome import Outcome, Stay, outcome_of
+from .policy import POLICIES, View
+from .seating import Seating
+from .shares import speeds
+from .state import JobState
+from .trace_job import TraceJob
+from .work import Work
+
+LONGEST = 3650 * DAY
+
+
+def simulate_cluster(
+    machines: Machines,
+    jobs: Sequence[TraceJob],
+    policy: str,
+    *,
+    cassini: bool = False,
+    assumed: Assumptions | None = None,
+    seed: int = 0,
+) -> Outcome:
+    """Replay a trace.
+
+    Parameters
+    ----------
+    machines : Machines
+        Where.
+    jobs : sequence of TraceJob
+        In order of submission.
+    policy : str
+        A name in ``POLICIES``.
+    cassini : bool
+        Whether placements are ranked and jobs shifted by CASSINI; otherwise shifts are drawn.
+    assumed : Assumptions, optional
+        Models, and the time that a restart costs.
+    seed : int
+        Of the shifts that are drawn, and of the routes' hashes.
+
+    Raises
+    ------
+    InputError
+        If the policy is unknown, a job is larger than the cluster, or jobs wait that never get GPUs.
+    """
+    if any(a.submit > b.submit for a, b in itertools.pairwise(jobs)):
+        raise InputError("a trace must be in order of submission")
+    replay = _Replay(machines, jobs, policy, cassini, assumed or Assumptions(), seed)
+    while replay.step():
+        pass
+    return outcome_of(machines, policy, cassini, replay.states, replay.stays, replay.use, replay.excess, replay.asked)
+
+
+class _Replay:
+    """One run; every step is one event."""
+
+    def __init__(
+        self, machines: Machines, jobs: Sequence[TraceJob], policy: str, cassini: bool, assumed: Assumptions, seed: int
+    ) -> None:
+        entry, self._name = POLICIES[policy], policy
+        if 0 < entry.facts["interval"] <= assumed.restart:
+            interval = entry.facts["interval"]
+            raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
+        self._policy, self._facts = entry.build, entry.facts
+        self._work = Work(jobs, machines, assumed.models)
+        self._seating = Seating(machines, self._work, cassini=cassini, restart=assumed.restart, seed=seed)
+        self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
+        self._machines, self._now, self._next = machines, 0.0, 0
+        self._active: list[JobState] = []
+        self._usable = ~machines.inference
+        self._began: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self._flow = (0.0, 0.0)
+        self.stays: list[Stay] = []
+        self.use: list[tuple[float, int]] = [(0.0, 0)]
+        self.excess = self.asked = 0.0
+
+    def step(self) -> bool:
+        """Go to the next event and decide; False when there is none."""
+        arrival = self.states[self._next].job.submit if self._next < len(self.states) else math.inf
+        ends = {state.index: self._end(state) for state in self._seating.running}
+        a_round = self._round()
+        then = min(arrival, min(ends.values(), default=math.inf), a_round)
+        if then == math.inf:
+            return False
+        if then > LONGEST:
+            raise InputError(f"the simulation would last longer than {LONGEST / DAY:.0f} days")
+        self._advance(then)
+        for state in [s for s in self._seating.running if ends[s.index] <= then]:
+            self._finish(state)
+        while self._next < len(self.states) and self.states[self._next].job.submit <= then:
+            self._active.append(self.states[self._next])
+            self._next += 1
+        self._decide(then == a_round)
+        if self._active and not self._seating.running and self._next == len(self.states):
+            waiting = self._active[0].job
+            raise InputError(f"{waiting.name} never gets the {waiting.gpus} GPUs that it wants from {self._name}")
+        return True
+
+    def _round(self) -> float:
+        """When running jobs may be stopped next; never if there is nothing that this could change."""
+        interval = float(self._facts["interval"])
+        waiting = len(self._active) > len(self._seating.running)
+        if not interval or not self._active or not (waiting or self._facts["scales"]):
+            return math.inf
+        return (math.floor(self._now / interval * (1 + 1e-15)) + 1) * interval
+
+    def _end(self, state: JobState) -> float:
+        return max(self._now, state.resume) + (state.total - state.done) / state.rate
+
+    def _advance(self, then: float) -> None:
+        for state in self._seating.running:
+            iterating = max(0.0, then - max(self._now, state.resume))
+            state.done += state.rate * iterating
+            state.attained += len(state.gpus) * (then - self._now)
+            state.run_time += then - self._now
+            state.iterating += iterating
+            state.stretched += iterating / state.slowdown
+        self.excess += self._flow[0] * (then - self._now)
+        self.asked += self._flow[1] * (then - self._now)
+        self._now = then
+
+    def _finish(self, state: JobState) -> None:
+        if abs(state.done - state.total) > 1e-6 * state.total:
+            raise PhysicsError(f"{state.job.name} ends with {state.done} of {state.total} iterations")
+        state.done, state.finish = state.total, self._now
+        self._seating.stop(state)
+        self._active.remove(state)
+
+    def _decide(self, is_round: bool) -> None:
+        """Ask the policy, seat jobs, and bring all rates up to date."""
+        seating = self._seating
+        if self._facts["borrows"] and (is_round or self._now == 0.0):
+            self._usable = self._machines.lent(self._now, seating.used())
+            for state in tuple(seating.running):
+                if not all(self._usable[host] for host, _ in state.spread):
+                    seating.stop(state)
+        kept = [] if is_round and self._facts["interval"] else list(seating.running)
+        usable = np.where(self._usable, self._machines.gpus, 0)
+        view = View(self._now, tuple(self._active), kept, usable, self._work, self._machines)
+        seating.apply(self._policy(view), self._usable, self._now)
+        seating.settle()
+        for index, factor in speeds(self._machines, self._work, seating.running, self._facts["tunes_cpu"]).items():
+            state = self.states[index]
+            alone = self._work.rate(index, len(state.gpus), len(state.spread), state.gpu_type)
+            state.rate = alone * factor / state.slowdown
+        self._record()
+
+    def _record(self) -> None:
+        """Note who has begun or left, the use of GPUs, and what is asked of links."""
+        holding = {state.index: state.gpus for state in self._seating.running}
+        for index, (since, gpus) in tuple(self._began.items()):
+            if holding.get(index) != gpus:
+                self.stays.append(Stay(index, since, self._now, gpus))
+                del self._began[index]
+        for index, gpus in holding.items():
+            self._began.setdefault(index, (self._now, gpus))
+        self.use.append((self._now, self._seating.pool.used))
+        self._flow = self._seating.traffic.excess()

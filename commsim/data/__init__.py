@@ -1,0 +1,1 @@
+"""Data that shipped code reads, made by what is not shipped."""

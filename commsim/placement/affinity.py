@@ -1,0 +1,156 @@
+"""The affinity graph: which jobs share which links, and start times that suit all links at once."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .circles import QUANTUM
+
+_MOST_OFFSETS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLink:
+    """A link, or several alike, and what its jobs want of it.
+
+    Parameters
+    ----------
+    jobs : tuple of int
+        At least two; numbers of jobs.
+    shifts : tuple of float, s
+        How much later each should start, as far as this link is concerned.
+    """
+
+    jobs: tuple[int, ...]
+    shifts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Jobs and links that hang together.
+
+    Parameters
+    ----------
+    jobs, links : tuple of int
+        In ascending order.
+    has_loop : bool
+        Whether there are two ways from a job to another: then the links' wishes may contradict each other.
+    """
+
+    jobs: tuple[int, ...]
+    links: tuple[int, ...]
+    has_loop: bool
+
+
+def components(links: Sequence[tuple[int, ...]]) -> list[Component]:
+    """Split the bipartite graph of links and their jobs.
+
+    Parameters
+    ----------
+    links : sequence of tuple of int
+        The jobs on each link.
+
+    Returns
+    -------
+    list of Component
+        In the order of their first jobs. One without a loop has one edge less than vertices.
+    """
+    root: dict[int, int] = {job: job for jobs in links for job in jobs}
+
+    def find(job: int) -> int:
+        while root[job] != job:
+            root[job] = job = root[root[job]]
+        return job
+
+    for jobs in links:
+        for job in jobs[1:]:
+            a, b = sorted((find(jobs[0]), find(job)))
+            root[b] = a
+    members: dict[int, list[int]] = {}
+    for job in sorted(root):
+        members.setdefault(find(job), []).append(job)
+    mine: dict[int, list[int]] = {first: [] for first in members}
+    for number, jobs in enumerate(links):
+        mine[find(jobs[0])].append(number)
+    return [
+        Component(tuple(jobs), tuple(mine[first]), sum(len(links[i]) - 1 for i in mine[first]) > len(jobs) - 1)
+        for first, jobs in members.items()
+    ]
+
+
+def traverse(
+    links: Sequence[SharedLink], periods: NDArray[np.float64], *, root: np.random.Generator | None = None
+) -> NDArray[np.float64]:
+    """Walk each component breadth first, and give every job one start time (Algorithm 1).
+
+    A job k that a link l joins to a job j with a known time gets ``t_k = (t_j - t_j^l + t_k^l) mod period_k``.
+
+    Parameters
+    ----------
+    links : sequence of SharedLink
+        The vertices; several alike must come as one, or they close loops.
+    periods : float64[n_jobs], s
+        Of every job, also of those that share nothing.
+    root : numpy.random.Generator, optional
+        Draws the job of each component that starts at 0; the first one, unless given.
+
+    Returns
+    -------
+    float64[n_jobs], s
+        0 for jobs that share nothing. Where there are loops, the link that is met first decides.
+
+    References
+    ----------
+    Rajasekaran, Ghobadi and Akella, NSDI 2024, algorithm 1 and theorem 1.
+    """
+    shifts = np.zeros(len(periods))
+    of_job: dict[int, list[int]] = {}
+    for number, link in enumerate(links):
+        for job in link.jobs:
+            of_job.setdefault(job, []).append(number)
+    for component in components([link.jobs for link in links]):
+        first = component.jobs[0] if root is None else component.jobs[int(root.integers(len(component.jobs)))]
+        known, queue = {first}, deque([first])
+        while queue:
+            j = queue.popleft()
+            for link in (links[number] for number in of_job[j]):
+                wish = dict(zip(link.jobs, link.shifts, strict=True))
+                for k in link.jobs:
+                    if k not in known:
+                        shifts[k] = _wrapped(shifts[j] - wish[j] + wish[k], float(periods[k]))
+                        known.add(k)
+                        queue.append(k)
+    return shifts
+
+
+def inconsistency(link: SharedLink, shifts: NDArray[np.float64], periods: NDArray[np.float64]) -> float:
+    """How far start times are from what a link wants, up to a common offset of its jobs.
+
+    Since a job looks the same after its own period, all that a link needs is one offset c with ``t_k = t_k^l + c (mod
+    period_k)`` for each of its jobs. (Eq. 6 of the paper compares differences modulo the perimeter instead, which the
+    times of algorithm 1, taken modulo each period, do not satisfy.)
+
+    Returns
+    -------
+    float, s
+        The largest deviation of a job, for the offset for which it is least; 0 where the link gets what it wants.
+    """
+    wish, period = np.array(link.shifts), periods[list(link.jobs)]
+    given = shifts[list(link.jobs)]
+    whole = np.maximum(np.rint(period / QUANTUM), 1).astype(np.int64).tolist()
+    n_offsets = min(math.lcm(*whole) // whole[0], _MOST_OFFSETS)
+    offset = given[0] - wish[0] + np.arange(n_offsets) * period[0]
+    away = (given - wish - offset[:, None] + period / 2) % period - period / 2
+    return float(np.abs(away).max(axis=1).min())
+
+
+def _wrapped(time: float, period: float) -> float:
+    """Bring a time into its period; what rounding leaves just below the end is 0."""
+    time %= period
+    return 0.0 if period - time < 1e-9 * period else time

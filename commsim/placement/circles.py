@@ -1,0 +1,209 @@
+"""Circles: the demand of periodic jobs on one common circle of time, cut into angles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.value import Value
+from commsim.workload.periodic import PeriodicJob
+
+ANGLES = 72
+"""Into which a circle is cut at least: one is 5 degrees."""
+MOST_ANGLES = 1440
+QUANTUM = 1e-3
+"""Seconds to which periods are rounded, so that they have a common multiple."""
+LONGEST = 10.0
+"""Seconds: the longest perimeter."""
+_LEAST_POSITIONS = 24  # of the job with the shortest period, unless the number of angles runs out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Circle(Value):
+    """Unified circle: each job appears as often as its period fits into the perimeter.
+
+    Parameters
+    ----------
+    perimeter : float, s
+        Least common multiple of the rounded periods; or ``LONGEST``, when that is shorter.
+    step : float, s
+        Time of one angle.
+    period : float64[n_jobs], s
+        Rounded periods.
+    reach : int
+        How many steps before 0 `demand` begins, so that a job can be turned by any part of its period.
+    demand : float64[n_jobs, reach + n_angles], bytes/s
+        What each job sends, averaged exactly over each step of time (no samples: a phase that covers half of an angle
+        counts half). The excess of averages is never above the average excess, so that scores err upwards, by less
+        the more angles there are.
+    rounding : float, s
+        By how much a period was changed at most.
+    is_common : bool
+        Whether the perimeter is a multiple of all periods. Where it is not, time is cut off at the perimeter, and the
+        jobs of which no whole number fits are seen for one part of an iteration more or less.
+    multiples : int64[n_jobs]
+        Rounded periods in what they are rounded to.
+    """
+
+    perimeter: float
+    step: float
+    period: NDArray[np.float64]
+    reach: int
+    demand: NDArray[np.float64]
+    rounding: float
+    is_common: bool
+    multiples: NDArray[np.int64]
+
+    @property
+    def n_angles(self) -> int:
+        """Number of angles."""
+        return int(self.demand.shape[1]) - self.reach
+
+    @property
+    def n_positions(self) -> NDArray[np.int64]:
+        """How many angles each job can be turned by before it looks the same again: its own period's (Eq. 4)."""
+        positions: NDArray[np.int64] = np.ceil(self.period / self.step - 1e-9).astype(np.int64)
+        return positions
+
+    def distinct_positions(self, order: bool) -> NDArray[np.int64]:
+        """How many of these make a difference in the long run, int64[n_jobs].
+
+        A job with period p among others whose common multiple is q meets them in the same way after p, and after q, so
+        after their greatest common divisor.
+
+        Parameters
+        ----------
+        order : bool
+            Whether only the jobs before count as others, as they do when all turns of later jobs are tried too.
+        """
+        whole = self.multiples.tolist()
+        others = [whole[:j] if order else whole[:j] + whole[j + 1 :] for j in range(len(whole))]
+        shared = [math.gcd(p, math.lcm(*rest)) if rest else 1 for p, rest in zip(whole, others, strict=True)]
+        span = self.period * np.array(shared) / self.multiples
+        positions: NDArray[np.int64] = np.maximum(np.ceil(span / self.step - 1e-9), 1).astype(np.int64)
+        return positions
+
+    def seconds(self, turns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Shifts that belong to turns (Eq. 5), float64[n_jobs], s."""
+        shifts: NDArray[np.float64] = turns * self.step % self.period
+        return shifts
+
+    def turned(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Demand when each job starts later by its shift, in seconds, rounded to angles.
+
+        Returns
+        -------
+        float64[n_jobs, n_angles], bytes/s
+        """
+        first = self.reach - np.rint((shifts % self.period) / self.step).astype(np.int64)
+        n = self.n_angles
+        return np.array([row[a : a + n] for row, a in zip(self.demand, first.tolist(), strict=True)])
+
+
+def unify(
+    jobs: Sequence[PeriodicJob],
+    *,
+    angles: int = ANGLES,
+    step: float | None = None,
+    quantum: float = QUANTUM,
+    longest: float = LONGEST,
+) -> Circle:
+    """Put jobs on one circle.
+
+    Parameters
+    ----------
+    jobs : sequence of PeriodicJob
+        At least one. Their phases are stretched with their periods where these are rounded.
+    angles : int
+        Into how many the circle is cut; into more, up to ``MOST_ANGLES``, where the shortest period would cover fewer
+        than 24 of them, since otherwise long common multiples blur what they show.
+    step : float, s, optional
+        Time of one angle instead; the perimeter is divided into whole ones that are not longer.
+    quantum, longest : float, s
+        To what periods are rounded, and the longest perimeter.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+
+    References
+    ----------
+    Rajasekaran, Ghobadi and Akella, "CASSINI: network-aware job scheduling in machine learning clusters", NSDI 2024,
+    section 3.
+    """
+    _check(jobs, angles, step, quantum, longest)
+    given = np.array([job.period for job in jobs], np.float64)
+    if given.max() / quantum > 2**31:
+        raise InputError(f"an iteration of {given.max():g} s is too long to be counted in {quantum:g} s")
+    whole = np.maximum(np.rint(given / quantum), 1).astype(np.int64)
+    multiple = math.lcm(*whole.tolist())
+    is_common = multiple * quantum <= longest * (1 + 1e-9)
+    perimeter = multiple * quantum if is_common else max(longest, float(whole.max() * quantum))
+    period = whole.astype(np.float64) * quantum
+    n = _angles(perimeter, float(period.min()), angles, step)
+    size = perimeter / n
+    reach = int(np.ceil(period.max() / size)) + 1
+    demand = mean_rates(jobs, period, np.arange(-reach, n + 1).astype(np.float64) * size)
+    rounding = float(np.abs(period - given).max())
+    for array in (period, demand, whole):
+        array.setflags(write=False)
+    return Circle(perimeter, size, period, reach, demand, rounding, is_common, whole)
+
+
+def mean_rates(
+    jobs: Sequence[PeriodicJob], period: NDArray[np.float64], edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Mean rate of jobs between points in time.
+
+    Parameters
+    ----------
+    period : float64[n_jobs], s
+        To which each job is stretched.
+    edges : float64[n + 1], s
+        In ascending order.
+
+    Returns
+    -------
+    float64[n_jobs, n], bytes/s
+    """
+    demand = np.zeros((len(jobs), len(edges) - 1))
+    rows = [(j, phase) for j, job in enumerate(jobs) for phase in job.phases]
+    if not rows:
+        return demand
+    owner = np.array([j for j, _ in rows])
+    stretch = period / np.array([job.period for job in jobs])
+    offset, duration, rate = np.array([(phase.offset, phase.duration, phase.rate) for _, phase in rows]).T[:, :, None]
+    offset, duration = offset * stretch[owner, None], duration * stretch[owner, None]
+    rounds = np.floor((edges - offset) / period[owner, None])
+    late = edges - offset - rounds * period[owner, None]
+    on = np.diff(rounds * duration + np.minimum(late, duration), axis=1)  # seconds of the phase, from edge to edge
+    np.add.at(demand, owner, rate * np.maximum(on, 0.0))
+    return demand / np.diff(edges)
+
+
+def _angles(perimeter: float, shortest: float, angles: int, step: float | None) -> int:
+    if step is not None:
+        n = math.ceil(perimeter / step - 1e-9)
+        if n > 2**20:
+            raise InputError(
+                f"a circle of {perimeter:g} s has {n} steps of {step:g} s, and at most {2**20} are counted"
+            )
+        return n
+    needed = math.ceil(_LEAST_POSITIONS * perimeter / shortest / angles - 1e-9) * angles
+    return max(angles, min(needed, MOST_ANGLES))
+
+
+def _check(jobs: Sequence[PeriodicJob], angles: int, step: float | None, quantum: float, longest: float) -> None:
+    if not jobs:
+        raise InputError("a circle needs at least one job")
+    if not 1 <= angles <= 2**20:
+        raise InputError(f"a circle is cut into 1..{2**20} angles, got {angles}")
+    for name, value in (("step", 1.0 if step is None else step), ("quantum", quantum), ("longest", longest)):
+        if not 0 < value < math.inf:
+            raise InputError(f"the {name} of a circle is a positive time, got {value:g} s")

@@ -1,0 +1,150 @@
+"""A cluster: a network, how many GPUs sit where, and how many of them are taken by jobs that we do not know."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+from commsim.core.formats.files import read_tree
+from commsim.core.formats.network_file import read_network
+from commsim.core.network import Network
+from commsim.core.node_kind import HOST
+from commsim.core.value import Value, freeze
+from commsim.inputs import load_network
+
+MAX_GPUS = 1024
+"""Of one host."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster(Value):
+    """Where jobs can run.
+
+    Parameters
+    ----------
+    network : Network
+        What joins the hosts.
+    gpus : int64[n_nodes]
+        GPUs at each node: those of a host; 1 for a node that is a GPU; 0 elsewhere.
+    busy : int64[n_nodes]
+        How many of these are taken by something that sends nothing that we know of; 0 unless given.
+
+    Raises
+    ------
+    InputError
+        If GPUs are where ranks cannot sit, or more are busy than there are.
+    """
+
+    network: Network
+    gpus: NDArray[np.int64]
+    busy: NDArray[np.int64] = 0  # type: ignore[assignment]  # a scalar broadcasts in __post_init__
+
+    if TYPE_CHECKING:
+
+        def __init__(self, network: Network, gpus: ArrayLike, busy: ArrayLike = ...) -> None: ...
+
+    def __post_init__(self) -> None:
+        for field in ("gpus", "busy"):
+            values = freeze(getattr(self, field), np.int64, (self.network.n_nodes,), f"{self.network.name}: {field}")
+            object.__setattr__(self, field, values)
+        is_seat = np.zeros(self.network.n_nodes, np.bool_)
+        is_seat[self.network.endpoints] = True
+        for bad, what in (
+            ((self.gpus < 0) | (self.gpus > np.where(is_seat, MAX_GPUS, 0)), f"can have 0..{MAX_GPUS} GPUs on a host"),
+            ((self.busy < 0) | (self.busy > self.gpus), "cannot have more busy GPUs than GPUs"),
+        ):
+            if bad.any():
+                i = int(bad.argmax())
+                got = f"{self.gpus[i]} GPUs, {self.busy[i]} of them busy"
+                raise InputError(f"{self.network.name}: node {self.network.nodes[i]} {what}, got {got}")
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """GPUs at each node that jobs may take."""
+        return self.gpus - self.busy
+
+
+def read_cluster(path: str | Path) -> Cluster:
+    """Read a cluster from a .toml (or .json) file.
+
+    ``[topology]`` has a ``name`` and that topology's parameters, or ``spec = "leaf_spine:n_leaves=4,..."``, or
+    ``file = "network.toml"`` (beside the cluster's file). ``[hosts]`` has ``gpus``, how many every host has;
+    ``per_host``, a table of those that have another number; and ``busy``, a table of GPUs that are taken. Where GPUs
+    are nodes of the network, each is 1, and only ``busy`` can be given.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the line and the field that is wrong.
+    """
+    top = Fields(read_tree(path), path)
+    network = _read_topology(top, Path(path))
+    hosts = top.table("hosts")
+    gpus = np.zeros(network.n_nodes, np.int64)
+    if network.seat_kind == HOST:
+        gpus[network.hosts] = hosts.whole("gpus", 0, MAX_GPUS, 0 if "per_host" in hosts else None)
+        _fill(gpus, hosts.table("per_host"), network)
+    else:
+        gpus[network.endpoints] = 1
+        for key in ("gpus", "per_host"):
+            if key in hosts:
+                hosts.fail(key, f"has no effect: the GPUs of {network.name} are nodes, and each is 1")
+    busy = np.zeros(network.n_nodes, np.int64)
+    _fill(busy, hosts.table("busy"), network)
+    hosts.finish()
+    top.finish()
+    with _blaming(path):
+        return Cluster(network, gpus, busy)
+
+
+def _read_topology(top: Fields, path: Path) -> Network:
+    fields = top.table("topology")
+    ways = [key for key in ("name", "spec", "file") if key in fields]
+    if len(ways) != 1:
+        fields.fail(None, f"needs one of name, spec and file, got {' and '.join(ways) or 'none'}")
+    text = fields.text(ways[0])
+    if ways[0] == "name":
+        given = [f"{key}={_as_text(fields, key)}" for key in fields if key != "name"]
+        text = f"{text}:{','.join(given)}" if given else text
+    fields.finish()
+    if ways[0] == "file":
+        return read_network(path.parent / text)
+    with _blaming(path):
+        return load_network(text)
+
+
+def _as_text(fields: Fields, key: str) -> str:
+    """Write a parameter of a topology as the command line takes it."""
+    value = fields.raw(key)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and all(isinstance(part, int) for part in value):
+        return "x".join(map(str, value))
+    if not isinstance(value, (str, int, float)) or "," in str(value):
+        fields.refuse(key, "a number, text without a comma, true, false or a list of whole numbers")
+    return str(value)
+
+
+def _fill(values: NDArray[np.int64], table: Fields, network: Network) -> None:
+    seats = {network.nodes[i]: int(i) for i in network.endpoints}
+    for name in table:
+        if name not in seats:
+            table.fail(name, f"is not a host of {network.name}; the first is {network.nodes[network.endpoints[0]]}")
+        values[seats[name]] = table.whole(name, 0, MAX_GPUS)
+
+
+@contextlib.contextmanager
+def _blaming(path: str | Path) -> Iterator[None]:
+    """Put the name of the file before what is wrong."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

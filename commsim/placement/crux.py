@@ -1,0 +1,158 @@
+"""Crux's priorities: GPU intensity, corrected by what it gains, and costs, to let a job go first.
+
+Two jobs on one link show why intensity alone is not enough: letting the one go first may gain it more time on the link
+than it takes from the other. So priority is P = k * I, with the reference job's k = 1, and k of another job the ratio
+of the two gains: it goes first exactly if that does more work.
+
+References
+----------
+Cao et al., "Crux: GPU-efficient communication scheduling for deep learning training", SIGCOMM 2024, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.errors import InputError
+from commsim.workload.periodic import PeriodicJob
+
+ITERATIONS = 100
+"""Of the longer of two jobs, for how many they are compared unless a window is given."""
+ROUNDING = 1e-9  # part of the window: who gains less gains nothing
+
+
+@dataclass(frozen=True, slots=True)
+class CruxJob:
+    """What Crux knows of a job.
+
+    Parameters
+    ----------
+    name : str
+        Of the job.
+    gpus : int
+        That compute at the same time.
+    work : float
+        Done in one iteration, in FLOP or in any unit that is the same for all jobs.
+    compute_time, network_time : float, s
+        Of one iteration, one after the other; the network's is that of its most loaded link, alone.
+    """
+
+    name: str
+    gpus: int
+    work: float
+    compute_time: float
+    network_time: float
+
+    def __post_init__(self) -> None:
+        times = (self.work, self.compute_time, self.network_time)
+        if not all(0 <= value < math.inf for value in times) or not self.compute_time + self.network_time > 0:
+            raise InputError(f"{self.name}: work and times must be 0 or more, finite, and not all times 0, got {times}")
+
+    @property
+    def intensity(self) -> float:
+        """Work per second on the network; infinite for a job that needs none."""
+        return self.work / self.network_time if self.network_time else math.inf
+
+
+def crux_job(job: PeriodicJob, bandwidth: ArrayLike, use: ArrayLike) -> CruxJob:
+    """Describe a placed job to Crux; its work is counted in seconds of GPUs.
+
+    Parameters
+    ----------
+    bandwidth, use : float64[n_links]
+        Capacities, and how many times its rate the job puts on each link.
+    """
+    compute = max(job.period - job.communication_time, 0.0)
+    network_time = float(np.max(job.n_bytes * np.asarray(use) / np.asarray(bandwidth), initial=0.0))
+    if not compute and not network_time:
+        raise InputError(f"{job.name}: neither computes nor uses a link")
+    return CruxJob(job.name, job.n_gpus, job.n_gpus * compute, compute, network_time)
+
+
+def times_on_link(jobs: Sequence[CruxJob], window: float) -> tuple[list[float], list[float]]:
+    """How long jobs send, and compute, on one link where the first always goes first, and so on.
+
+    All begin to send at 0. A job computes when it has sent all of an iteration, and then sends again; who sends is
+    interrupted at once by who goes before it. Numbers may be of any kind: fractions give an exact answer.
+
+    Returns
+    -------
+    network, compute : list of float, s
+        Of each job, until the end of the window.
+    """
+    if not 0 < window < math.inf:
+        raise InputError(f"the window must be positive and finite, got {window}")
+    left = [job.network_time for job in jobs]  # to send
+    until: list[float | None] = [None if job.network_time else job.compute_time for job in jobs]  # who computes
+    network, compute = [0 * job.network_time for job in jobs], [0 * job.compute_time for job in jobs]
+    now = 0 * window
+    while now < window:
+        sender = next((j for j, end in enumerate(until) if end is None), None)
+        ends = [end for end in until if end is not None] + ([] if sender is None else [now + left[sender]])
+        then = min(*ends, window)
+        for j, end in enumerate(until):
+            if end is not None:
+                compute[j] += then - now
+        if sender is not None:
+            network[sender] += then - now
+            left[sender] = 0 * left[sender] if then == now + left[sender] else left[sender] - (then - now)
+        now = then
+        for j, job in enumerate(jobs):
+            if until[j] is not None and until[j] <= now:  # type: ignore[operator]
+                left[j] = job.network_time
+                until[j] = None if job.network_time else now + job.compute_time
+            if until[j] is None and not left[j]:
+                left[j], until[j] = job.network_time, now + job.compute_time
+    return network, compute
+
+
+def utilisation(jobs: Sequence[CruxJob], window: float) -> float:
+    """Part of the window in which the GPUs of all jobs compute, when they share one link in this order of priority."""
+    _, compute = times_on_link(jobs, window)
+    busy = sum(job.gpus * time for job, time in zip(jobs, compute, strict=True))
+    return busy / (window * sum(job.gpus for job in jobs))
+
+
+def correction(job: CruxJob, reference: CruxJob, window: float | None = None) -> float:
+    """Seconds on the link that going first gains the job, per second that going first gains the reference job.
+
+    Returns
+    -------
+    float
+        1 where neither gains anything; infinite where only the job does, 0 where only the other does.
+    """
+    if window is None:
+        window = ITERATIONS * max(one.compute_time + one.network_time for one in (job, reference))
+    first, second = times_on_link([job, reference], window)[0]
+    after, before = times_on_link([reference, job], window)[0]
+    own, other = (gain if gain > ROUNDING * window else 0.0 for gain in (first - before, after - second))
+    if own and other:
+        return own / other
+    return math.inf if own else 0.0 if other else 1.0
+
+
+def priorities(jobs: Sequence[CruxJob], window: float | None = None) -> NDArray[np.float64]:
+    """Priority of each job: its intensity, corrected by the comparison with the job that is longest on the network.
+
+    Parameters
+    ----------
+    window : float, s
+        Over which two jobs are compared; many of their iterations unless given.
+
+    Returns
+    -------
+    float64[n_jobs]
+        The larger goes first.
+    """
+    if not jobs:
+        raise InputError("priorities need at least one job, got none")
+    reference = max(jobs, key=lambda job: job.network_time)  # of equals the first
+    return np.array([
+        job.intensity * (correction(job, reference, window) if job is not reference and job.network_time else 1.0)
+        for job in jobs
+    ])  # fmt: skip

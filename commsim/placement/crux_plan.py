@@ -1,0 +1,88 @@
+"""All of Crux for placed jobs: paths, priorities, and the levels of the network that they are compressed to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.value import Value, freeze
+from commsim.workload.periodic import PeriodicJob
+
+from .cluster import Cluster
+from .crux import crux_job, priorities
+from .crux_compression import compress, contention
+from .crux_paths import choose_paths
+from .link_use import link_uses, ring_edges
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CruxPlan(Value):
+    """What Crux decides.
+
+    Parameters
+    ----------
+    use : float64[n_jobs, n_links]
+        How many times its rate each job puts on every link, on the paths that it was given.
+    ports : tuple of tuple of int
+        The port of each edge of each job's ring.
+    intensity, priority : float64[n_jobs]
+        Seconds of GPUs per second on the network, and the corrected priority: the larger goes first.
+    level : int64[n_jobs]
+        Priority in the network, 0 first: what ``priority`` sharing takes.
+    """
+
+    use: NDArray[np.float64]
+    ports: tuple[tuple[int, ...], ...]
+    intensity: NDArray[np.float64]
+    priority: NDArray[np.float64]
+    level: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in ("use", "intensity", "priority"):
+            object.__setattr__(self, name, freeze(getattr(self, name), np.float64, name=f"Crux: {name}"))
+        object.__setattr__(self, "level", freeze(self.level, np.int64, name="Crux: level"))
+
+
+def plan_crux(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], *, n_levels: int = 8, n_ports: int = 32, seed: int = 0
+) -> CruxPlan:
+    """Choose paths, then priorities for these paths, then levels.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where.
+    jobs : sequence of PeriodicJob
+        All placed. Each is a ring over its hosts; its work is counted in seconds of GPUs.
+    n_levels : int
+        Priorities of the network.
+    n_ports, seed : int
+        As in :func:`.crux_paths.choose_paths`; the seed also draws the orders of the compression.
+
+    Raises
+    ------
+    InputError
+        If a job has no placement, or a number is not at least 1.
+    """
+    for job in jobs:
+        if job.placement is None:
+            raise InputError(f"{job.name}: Crux needs a placement, got none")
+    placements = [job.placement or () for job in jobs]
+    network = cluster.network
+    usual = link_uses(cluster, placements, seed)
+    first = [crux_job(job, network.bandwidth, row).intensity for job, row in zip(jobs, usual, strict=True)]
+    node = {name: i for i, name in enumerate(network.nodes)}
+    rings = [[(node[a], node[b]) for a, b in ring_edges(placement)] for placement in placements]
+    rates = [job.n_bytes / job.period for job in jobs]
+    paths = choose_paths(network, rings, rates, first, n_ports=n_ports, seed=seed)
+    known = [crux_job(job, network.bandwidth, row) for job, row in zip(jobs, paths.use, strict=True)]
+    intensity = np.array([job.intensity for job in known])
+    priority = priorities(known)
+    level = compress(contention(intensity, priority, paths.use), n_levels, seed=seed)
+    alone = ~np.isfinite(intensity)
+    intensity[alone] = priority[alone] = 0.0  # who uses no link needs no priority
+    return CruxPlan(paths.use, paths.ports, intensity, priority, level)

@@ -1,0 +1,150 @@
+"""Kernels that turn circles until little demand is left above the capacity.
+
+Demand is in small whole units of the capacity: sums of whole numbers are the same in any order, so that they can be
+formed many at a time, and equals are equal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel
+
+MOST_ROUNDS = 20
+
+
+@kernel
+def excess(total: NDArray[np.int64], demand: NDArray[np.int64]) -> int:
+    """Sum the positive values of ``total + demand``."""
+    found = 0
+    for a in range(total.shape[0]):
+        found += max(total[a] + demand[a], 0)
+    return found
+
+
+@kernel
+def search_all(
+    demand: NDArray[np.int64], reach: int, positions: NDArray[np.int64], capacity: int, enough: int
+) -> tuple[int, NDArray[np.int64]]:
+    """Try all turns of all jobs but the first, and take the first best ones in lexicographic order.
+
+    Parameters
+    ----------
+    demand : int64[n_jobs, reach + n_angles]
+        Turned by k, job j demands ``demand[j, reach - k:]``, cut to n_angles.
+    reach : int
+        At least the largest position.
+    positions : int64[n_jobs]
+        How many turns each job has.
+    capacity : int
+        Of the link.
+    enough : int
+        A sum of excesses at which the search ends.
+
+    Returns
+    -------
+    int, int64[n_jobs]
+        The sum of excesses over the angles, and the turns.
+    """
+    n_jobs, n = demand.shape[0], demand.shape[1] - reach
+    total = np.full((n_jobs, n), -capacity)  # of the jobs before
+    at, best_at = np.zeros(n_jobs, np.int64), np.zeros(n_jobs, np.int64)
+    best, level = np.iinfo(np.int64).max, 0
+    while level >= 0:
+        turned = demand[level, reach - at[level] : reach - at[level] + n]
+        found = excess(total[level], turned)
+        if found < best:  # or else what is still to be added cannot help
+            if level < n_jobs - 1:
+                total[level + 1] = total[level] + turned
+                level += 1
+                at[level] = 0
+                continue
+            best = found
+            best_at[:] = at
+            if best <= enough:
+                break
+        at[level] += 1
+        while level >= 0 and (level == 0 or at[level] >= positions[level]):
+            level -= 1
+            if level > 0:
+                at[level] += 1
+    return best, best_at
+
+
+@kernel
+def search_in_turn(
+    demand: NDArray[np.int64],
+    first: NDArray[np.int64],
+    on: NDArray[np.int64],
+    reach: int,
+    positions: NDArray[np.int64],
+    link: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    enough: int,
+) -> tuple[int, NDArray[np.int64]]:
+    """Turn one job after the other to its best position until none moves; on several links, from several starts.
+
+    Parameters
+    ----------
+    demand : int64[n_passages, reach + n_angles]
+        Of one job on one link each.
+    first, on : int64[n_jobs + 1], int64[n_passages]
+        Job j has the passages ``first[j]`` to ``first[j + 1]``, and `on` is the link of each.
+    reach, positions
+        As in :func:`search_all`.
+    link : int64[2, n_links]
+        The capacity of each link, and its weight in the sum that is minimised.
+    starts : int64[n_starts, n_jobs]
+        Turns to begin with. The first job stays where it is.
+    enough : int
+        A sum at which the search ends.
+
+    Returns
+    -------
+    int, int64[n_jobs]
+        The weighted sum of excesses over links and angles, and the turns.
+    """
+    n_jobs, n, n_links = len(positions), demand.shape[1] - reach, link.shape[1]
+    total = np.empty((n_links, n), np.int64)
+    nothing = np.zeros(n, np.int64)
+    best, best_at = np.iinfo(np.int64).max, np.zeros(n_jobs, np.int64)
+    for s in range(starts.shape[0]):
+        at = starts[s].copy()
+        for k in range(n_links):
+            total[k] = -link[0, k]
+        for j in range(n_jobs):
+            for p in range(first[j], first[j + 1]):
+                total[on[p]] += demand[p, reach - at[j] : reach - at[j] + n]
+        moved, rounds = True, 0
+        while moved and rounds < MOST_ROUNDS:
+            moved, rounds = False, rounds + 1
+            for j in range(1, n_jobs):
+                for p in range(first[j], first[j + 1]):
+                    total[on[p]] -= demand[p, reach - at[j] : reach - at[j] + n]
+                least, least_at = np.iinfo(np.int64).max, at[j]
+                for k in range(-1, positions[j]):
+                    position, cost = k, 0
+                    if k < 0:  # where it is comes first, and is kept unless another is better
+                        position = at[j]
+                    for p in range(first[j], first[j + 1]):
+                        if cost < least:
+                            turned = demand[p, reach - position : reach - position + n]
+                            cost += link[1, on[p]] * excess(total[on[p]], turned)
+                    if cost < least:
+                        least, least_at = cost, position
+                    if least == 0:
+                        break
+                moved = moved or least_at != at[j]
+                at[j] = least_at
+                for p in range(first[j], first[j + 1]):
+                    total[on[p]] += demand[p, reach - at[j] : reach - at[j] + n]
+        cost = 0
+        for k in range(n_links):
+            cost += link[1, k] * excess(total[k], nothing)
+        if cost < best:
+            best = cost
+            best_at[:] = at
+            if best <= enough:
+                break
+    return best, best_at

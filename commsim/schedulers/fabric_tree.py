@@ -1,0 +1,181 @@
+"""What schedulers know of a network: a tree of switches over nodes, or blocks of nodes that are close."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One switch.
+
+    Parameters
+    ----------
+    name : str
+        Of the switch.
+    switches, nodes : tuple of str
+        What hangs below it.
+    speed : str
+        What Slurm calls LinkSpeed: a word that it keeps and does not use.
+    """
+
+    name: str
+    switches: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    speed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Switches over nodes; several trees if not all of them have a common top.
+
+    Parameters
+    ----------
+    switches : tuple of Switch
+        In the order of the file.
+
+    Raises
+    ------
+    InputError
+        If a name is used twice, a switch is below two others, below itself or does not exist, or a node is below two.
+    """
+
+    switches: tuple[Switch, ...]
+
+    def __post_init__(self) -> None:
+        if not self.switches:
+            raise InputError("a tree needs at least one switch")
+        require_unique([s.name for s in self.switches], "switch")
+        if not any(s.nodes for s in self.switches):
+            raise InputError("a tree needs at least one node below a switch")
+        above = self.above
+        names = {s.name for s in self.switches}
+        for s in self.switches:
+            for child in s.switches:
+                if child not in names:
+                    raise InputError(f"switch {s.name} has {child} below it, which is not described")
+                if above[child] != s.name:
+                    raise InputError(f"switch {child} is below {above[child]} and below {s.name}")
+            for node in s.nodes:
+                if above[node] != s.name:
+                    raise InputError(f"node {node} is below {above[node]} and below {s.name}")
+                if node in names:
+                    raise InputError(f"{node} is a node and a switch")
+        if len(tuple(self.from_below())) < len(self.switches):
+            raise InputError("a switch is below itself")
+
+    @property
+    def above(self) -> dict[str, str]:
+        """Name of the switch above each node and each switch that has one."""
+        found: dict[str, str] = {}
+        for s in self.switches:
+            for child in (*s.switches, *s.nodes):
+                found.setdefault(child, s.name)
+        return found
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes, in the order of the file."""
+        return tuple(node for s in self.switches for node in s.nodes)
+
+    def from_below(self) -> Iterable[Switch]:
+        """Switches, each after those below it; those of a circle are left out."""
+        by_name, above = {s.name: s for s in self.switches}, self.above
+        missing = {s.name: len(s.switches) for s in self.switches}
+        ready = [s for s in self.switches if not s.switches]
+        for switch in ready:  # which grows on the way
+            yield switch
+            parent = above.get(switch.name)
+            if parent is not None:
+                missing[parent] -= 1
+                if not missing[parent]:
+                    ready.append(by_name[parent])
+
+    def layers(self) -> dict[str, tuple[str, ...]]:
+        """By node, the switches above it, the closest first."""
+        above = self.above
+        over: dict[str, tuple[str, ...]] = {}
+        for switch in reversed(tuple(self.from_below())):
+            over[switch.name] = (switch.name, *(over[above[switch.name]] if switch.name in above else ()))
+        return {node: over[above[node]] for node in self.nodes}
+
+    def tiers(self) -> dict[str, int]:
+        """Tier of each switch: one more than the highest below it, 1 for a switch over nodes only."""
+        tier: dict[str, int] = {}
+        for s in self.from_below():
+            tier[s.name] = 1 + max((tier[child] for child in s.switches), default=0)
+        return tier
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks of nodes, as Slurm's topology/block has them.
+
+    Parameters
+    ----------
+    blocks : tuple of (str, tuple of str)
+        Name and nodes of each.
+    sizes : tuple of int
+        Nodes that a job may be given in one piece, smallest first; each a power of two times the first.
+    """
+
+    blocks: tuple[tuple[str, tuple[str, ...]], ...]
+    sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.blocks:
+            raise InputError("a block topology needs at least one block")
+        require_unique([name for name, _ in self.blocks], "block")
+        require_unique([node for _, nodes in self.blocks for node in nodes], "node")
+        base = self.sizes[0] if self.sizes else 0
+        for size in self.sizes:
+            times = size // base if base > 0 and size % base == 0 else 0
+            if times < 1 or times & (times - 1):
+                sizes = ", ".join(map(str, self.sizes))
+                raise InputError(f"block sizes are powers of two times the first, which is at least 1, got {sizes}")
+        if sorted(set(self.sizes)) != list(self.sizes):
+            raise InputError(f"block sizes rise, got {', '.join(map(str, self.sizes))}")
+        for name, nodes in self.blocks:
+            if len(nodes) < max(base, 1):
+                raise InputError(f"block {name} has {len(nodes)} nodes, fewer than the smallest block size {base or 1}")
+
+    def tree(self) -> Tree:
+        """Return a switch for every block, and one over all of them when there are several."""
+        switches = [Switch(name, nodes=nodes) for name, nodes in self.blocks]
+        if len(switches) > 1:
+            switches.append(Switch(free_name("blocks", self), tuple(name for name, _ in self.blocks)))
+        return Tree(tuple(switches))
+
+
+def blocks_of(tree: Tree) -> Blocks:
+    """Return the blocks of nodes below each switch that has nodes, and the sizes that they allow.
+
+    The smallest block D gives the sizes D, 2D, ... up to D times the number of blocks.
+    """
+    found = tuple((s.name, s.nodes) for s in tree.switches if s.nodes)
+    smallest = min(len(nodes) for _, nodes in found)
+    return Blocks(found, tuple(smallest << k for k in range(len(found).bit_length())))
+
+
+def free_name(wanted: str, taken: Blocks | Tree | Iterable[str]) -> str:
+    """Return `wanted`, with a number if it is taken."""
+    if isinstance(taken, Blocks):
+        names = {name for name, _ in taken.blocks} | {node for _, nodes in taken.blocks for node in nodes}
+    else:
+        names = {s.name for s in taken.switches} | set(taken.nodes) if isinstance(taken, Tree) else set(taken)
+    n = 0
+    while (name := f"{wanted}{n or ''}") in names:
+        n += 1
+    return name
+
+
+def require_unique(names: list[str], what: str) -> None:
+    """Raise if a name is there twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{what} {name} is there twice")
+        seen.add(name)

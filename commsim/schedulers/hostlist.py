@@ -1,0 +1,130 @@
+"""Slurm's short way of writing many names: ``node[01-16,20],login1``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from commsim.core.errors import InputError
+
+MAX_NAMES = 2**17
+"""More than this are refused before they are written out, so that a short text cannot fill the memory."""
+
+_PIECE = re.compile(r"[^\[\],\s]+|\[[^\[\]]*\]")
+_RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?", re.ASCII)
+_NUMBERED = re.compile(r"(.*?)(\d{1,15})", re.ASCII | re.DOTALL)
+_NAME = re.compile(r"[^\s,\[\]#=\"'{}]+")
+
+
+def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
+    """Write out a list of names.
+
+    Parameters
+    ----------
+    text : str
+        Names separated by commas; each may have ranges in brackets. The number of digits of a range's lower end is
+        that of all its numbers: ``n[08-10]`` is n08, n09, n10. Several brackets in a name are all combinations, the
+        last one running fastest.
+    limit : int
+        At most this many names.
+
+    Returns
+    -------
+    tuple of str
+        In the order of the text; a name that is there twice comes twice.
+
+    Raises
+    ------
+    InputError
+        If the brackets are not well formed, a range runs backwards, or there would be more than `limit` names.
+    """
+    names: list[str] = []
+    for word in _words(text):
+        parts = [_numbers(piece, text) if piece[0] == "[" else [piece] for piece in _PIECE.findall(word)]
+        if sum(map(len, _PIECE.findall(word))) != len(word):
+            raise InputError(f"{_shown(text)} is not a list of hosts: the brackets of {_shown(word)} do not close")
+        n_names = math.prod(len(part) for part in parts)
+        if len(names) + n_names > limit:
+            raise InputError(f"{_shown(text)} names more than {limit} hosts")
+        names += map("".join, itertools.product(*parts))
+    return tuple(names)
+
+
+def compress_hosts(names: Iterable[str]) -> str:
+    """Write names shortly, in their order; :func:`expand_hosts` gives exactly them back.
+
+    Raises
+    ------
+    InputError
+        If a name has a character that the syntax needs.
+    """
+    runs: list[tuple[str, list[list[str]]]] = []  # what comes before the numbers, and first and last of each range
+    for name in names:
+        match = _NUMBERED.fullmatch(check_name(name))
+        prefix, number = (match[1], match[2]) if match else (name, "")
+        if not number or not runs or runs[-1][0] != prefix or not runs[-1][1]:
+            runs.append((prefix, [[number, number]] if number else []))
+        elif _follows(number, *runs[-1][1][-1]):
+            runs[-1][1][-1][1] = number
+        else:
+            runs[-1][1].append([number, number])
+    return ",".join(_written(prefix, ranges) for prefix, ranges in runs)
+
+
+def check_name(name: str, what: str = "a host") -> str:
+    """Return a name that can be written in the files of schedulers.
+
+    Raises
+    ------
+    InputError
+        If it is empty, or has a character that means something there.
+    """
+    if not (_NAME.fullmatch(name) and name.isprintable()):
+        raise InputError(f"the name of {what} must be text without spaces and any of , [ ] # = {{ }}, got {name!r}")
+    return name
+
+
+def _words(text: str) -> list[str]:
+    """Split at the commas outside of brackets."""
+    depth, words = 0, [""]
+    for character in text.strip():
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            words.append("")
+        else:
+            words[-1] += character
+    if "" in words:
+        raise InputError(f"{_shown(text)} is not a list of hosts: a name is missing")
+    return words
+
+
+def _numbers(bracket: str, text: str) -> Sequence[str]:
+    """Numbers of one pair of brackets; a range of ranges is counted before it is written out."""
+    found: list[range] = []
+    widths: list[int] = []
+    for part in bracket[1:-1].split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise InputError(f"{_shown(text)}: {part!r} is not a range of numbers such as 01-16")
+        found.append(range(int(match[1]), int(match[2] or match[1]) + 1))
+        widths.append(len(match[1]))
+    n_numbers = sum(len(numbers) for numbers in found)
+    if n_numbers > MAX_NAMES:
+        raise InputError(f"{_shown(text)} names more than {MAX_NAMES} hosts")
+    return [f"{i:0{width}d}" for numbers, width in zip(found, widths, strict=True) for i in numbers]
+
+
+def _follows(number: str, first: str, last: str) -> bool:
+    return number == f"{int(last) + 1:0{len(first)}d}" and last == f"{int(last):0{len(first)}d}"
+
+
+def _written(prefix: str, ranges: list[list[str]]) -> str:
+    if not ranges or ranges == [[ranges[0][0]] * 2]:
+        return prefix + (ranges[0][0] if ranges else "")
+    return f"{prefix}[{','.join(a if a == b else f'{a}-{b}' for a, b in ranges)}]"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -1,0 +1,150 @@
+"""What the communications of a graph cost: by closed form, or by simulation on a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.operations import operation
+from commsim.core.placement import Placement
+
+from .task import Task
+
+ALGORITHMS = {
+    "all_reduce": "ring_all_reduce",
+    "reduce_scatter": "ring_reduce_scatter",
+    "all_gather": "ring_all_gather",
+    "all_to_all": "pairwise_all_to_all",
+    "broadcast": "binomial_broadcast",
+    "reduce": "binomial_reduce",
+    "gather": "direct_gather",
+    "scatter": "direct_scatter",
+    "barrier": "dissemination_barrier",
+    "send_recv": "ring_send_recv",
+    "send": "binomial_broadcast",  # to one other rank it is one message
+}
+"""Which collective is simulated for an operation unless another is named."""
+
+
+def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: float = 0.0) -> Callable[[Task], float]:
+    """Costs of rings without contention: steps x alpha + busbw factor x bytes / bandwidth + gamma x bytes reduced.
+
+    Rings for all-reduce, reduce-scatter, all-gather and the exchanges; broadcast and reduce are pipelined chains at the
+    limit of many chunks, S/B, whose n - 1 steps are paid once; a barrier takes ceil(log2 n) steps.
+
+    Parameters
+    ----------
+    alpha : float, s
+        Of each step.
+    bandwidth : float, bytes/s
+        Of each rank, each way.
+    gamma : float, s/byte
+        To add a byte; it is not hidden behind sending.
+
+    Returns
+    -------
+    callable
+        From a task to seconds, for :func:`commsim.workload.graph.play`; a computation costs its duration.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range; the callable raises it for an operation that it does not know.
+    """
+    if not (0 <= alpha < math.inf and bandwidth > 0 and 0 <= gamma < math.inf):
+        raise InputError(f"alpha and gamma must be 0 or more, bandwidth positive, got {alpha}, {gamma}, {bandwidth}")
+
+    def cost(task: Task) -> float:
+        n = len(task.group)
+        if not task.operation:
+            return task.duration
+        if task.operation == "send":
+            return alpha + task.size / bandwidth
+        factor = operation(task.operation).busbw_factor(n) if n > 1 else 0.0
+        added = {"all_reduce": (n - 1) / n, "reduce_scatter": (n - 1) / n, "reduce": float(n > 1)}
+        return (
+            _steps(task.operation, n) * alpha
+            + factor * task.size / bandwidth
+            + added.get(task.operation, 0.0) * task.size * gamma
+        )
+
+    return cost
+
+
+def network_costs(
+    network: str | Network,
+    placement: str | Placement = "packed",
+    *,
+    n_ranks: int | None = None,
+    algorithms: Mapping[str, str] | None = None,
+    engine: str = "flow",
+    seed: int = 0,
+) -> Callable[[Task], float]:
+    """Costs from simulating each (operation, size, group) alone on a network, once, and remembering it.
+
+    Parameters
+    ----------
+    network : str or Network
+        As in :func:`commsim.run.prepare`.
+    placement : str or Placement
+        Of all ranks; the groups of the tasks are ranks in it.
+    n_ranks : int, optional
+        Ranks in all, for a placement by name; by default all seats of the network.
+    algorithms : mapping of str to str, optional
+        Collectives for operations, beside :data:`ALGORITHMS`.
+    engine : str
+        Of :meth:`commsim.run.Prepared.predict`.
+    seed : int
+        Of random placement and of ECMP's hash.
+
+    Raises
+    ------
+    InputError
+        If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
+        nothing was placed for.
+    """
+    from commsim.inputs import load_network, load_placement
+    from commsim.run import Prepared, prepare
+
+    net = load_network(network) if isinstance(network, str) else network
+    if isinstance(placement, str):
+        placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
+    nodes, names = placement.nodes, {**ALGORITHMS, **(algorithms or {})}
+    prepared: dict[tuple[str, tuple[int, ...]], Prepared] = {}
+    known: dict[tuple[str, tuple[int, ...], float], float] = {}
+
+    def cost(task: Task) -> float:
+        if not task.operation:
+            return task.duration
+        key = (task.operation, task.group)
+        if (*key, task.size) not in known:
+            if key not in prepared:
+                prepared[key] = prepare(_algorithm(names, task), net, placement=_seats(task), seed=seed)
+            # an empty message still takes its latencies, but only a barrier may have no bytes
+            size = task.size if task.operation == "barrier" else max(task.size, 1.0)
+            known[*key, task.size] = prepared[key].predict(size, engine=engine).time
+        return known[*key, task.size]
+
+    def _seats(task: Task) -> Placement:
+        if max(task.group) >= len(nodes):
+            raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {len(nodes)} ranks are placed")
+        return Placement(nodes[list(task.group)])
+
+    return cost
+
+
+def _algorithm(names: Mapping[str, str], task: Task) -> str:
+    if task.operation not in names:
+        raise InputError(f"task {task.name!r}: no algorithm for {task.operation!r}; known: {', '.join(sorted(names))}")
+    return names[task.operation]
+
+
+def _steps(name: str, n: int) -> int:
+    """Messages one after the other."""
+    if name == "all_reduce":
+        return 2 * (n - 1)
+    if name == "barrier":
+        return (n - 1).bit_length()
+    return min(1, n - 1) if name == "send_recv" else n - 1

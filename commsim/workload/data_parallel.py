@@ -1,0 +1,127 @@
+"""Iterations of data-parallel workers under one policy, with stragglers and jitter."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.value import Value, freeze
+
+from .graph import Graph, play
+from .link_demand import sent_by_each
+from .policies import load_policy
+from .setting import COMPUTE, Setting
+from .staleness import draw_compute
+from .timeline import Timeline
+
+MAX_DRAWS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Training(Value):
+    """What a policy makes of an iteration.
+
+    Parameters
+    ----------
+    policy : str
+        As it was named.
+    timeline : Timeline
+        Of the first iteration, of the slowest worker: the others wait for it.
+    times : float64[n_iterations], s
+        Of every iteration.
+    exposed : float64[n_iterations], s
+        Of each the time in which the slowest worker computes nothing.
+    alone : float, s
+        What the computation of an iteration takes on a worker that is like the trace.
+    """
+
+    policy: str
+    timeline: Timeline
+    times: NDArray[np.float64]
+    exposed: NDArray[np.float64]
+    alone: float
+
+    def __post_init__(self) -> None:
+        for name in ("times", "exposed"):
+            object.__setattr__(self, name, freeze(getattr(self, name), np.float64, name=name))
+
+    @property
+    def iteration_time(self) -> float:
+        """Mean seconds of an iteration."""
+        return float(self.times.mean())
+
+    @property
+    def exposed_communication(self) -> float:
+        """Mean seconds of an iteration in which the slowest worker computes nothing."""
+        return float(self.exposed.mean())
+
+    @property
+    def scaling(self) -> float:
+        """Throughput over that of as many workers that need not communicate and are all like the trace."""
+        return self.alone / self.iteration_time if self.iteration_time else 1.0
+
+
+def train(
+    policy: str | Callable[[Setting], Graph],
+    setting: Setting,
+    *,
+    slowdowns: Sequence[float] = (),
+    jitter: float = 0.0,
+    iterations: int = 1,
+    seed: int = 0,
+) -> Training:
+    """Run iterations under a policy.
+
+    All workers exchange together, so that in every iteration all wait for the slowest.
+
+    Parameters
+    ----------
+    policy : str or callable
+        ``name:key=value,...``, or a function from a setting to a graph.
+    setting : Setting
+        Gradients, workers and costs.
+    slowdowns : sequence of float
+        How many times as long the first workers take as the trace says; all others are like the trace.
+    jitter : float
+        Standard deviation of the logarithm of what each worker's computation in each iteration takes; the mean stays.
+    iterations : int
+        How many, of which each draws anew.
+    seed : int
+        Of the jitter.
+
+    Raises
+    ------
+    InputError
+        If the policy is unknown, a slow-down is not positive, or there are more of them than workers.
+    """
+    if len(slowdowns) > setting.n_workers or not all(0 < factor < math.inf for factor in slowdowns):
+        raise InputError(f"slow-downs are positive and of at most {setting.n_workers} workers, got {list(slowdowns)}")
+    if iterations * setting.n_workers > MAX_DRAWS:
+        raise InputError(f"{iterations} iterations of {setting.n_workers} workers are more than {MAX_DRAWS} draws")
+    build = load_policy(policy) if isinstance(policy, str) else policy
+    mean = np.ones(setting.n_workers)
+    mean[: len(slowdowns)] = slowdowns
+    slowest = draw_compute(setting.n_workers, iterations, mean, jitter, seed).max(axis=0)
+    timelines: dict[float, Timeline] = {}
+    for factor in slowest.tolist():
+        if factor not in timelines:
+            slowed = dataclasses.replace(setting, trace=setting.trace.slowed(factor))
+            timelines[factor] = play(build(slowed), setting.time_of)
+    runs = [timelines[factor] for factor in slowest.tolist()]
+    times = np.array([run.iteration_time for run in runs])
+    exposed = times - [run.busy(COMPUTE) for run in runs]
+    name = policy if isinstance(policy, str) else getattr(policy, "__name__", "policy")
+    alone = runs[0].busy(COMPUTE) / float(slowest[0])
+    return Training(name, runs[0], times, np.maximum(exposed, 0.0), alone)
+
+
+def sent_bytes(graph: Graph, rank: int = 0) -> float:
+    """Bytes that a worker sends in an iteration."""
+    members = (t for t in graph.tasks if rank in t.group and not (t.operation == "send" and t.group[0] != rank))
+    return float(sum(map(sent_by_each, members)))

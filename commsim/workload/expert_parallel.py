@@ -1,0 +1,185 @@
+"""Expert parallelism: one iteration of a mixture of experts, and who goes first on the network.
+
+Every layer sends its tokens to the ranks of their experts and back, in the forward and in the backward pass: four
+all-to-alls, which computation waits for. The gradients of what is not an expert are all-reduced meanwhile, and only the
+end of the iteration waits for them. One worker, ``gpu``, stands for all ranks, which are alike.
+
+What sharing costs: where all-to-all and one all-reduce have each a flow on every port, max-min fairness gives each at
+least half, and all of it once the other is done. So an all-to-all of T_a alone takes T_a + min(T_a, T_r) beside an
+all-reduce of T_r: at most twice as long, and k all-reduces at a time make it at most 1 + k times as long.
+
+References
+----------
+Li et al., "Accelerating distributed MoE training and inference with Lina", USENIX ATC 2023, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from commsim.core.errors import InputError
+
+from .graph import Graph, Task
+
+MOST_PIECES = 50_000
+LINA_MICRO_OP = 30e6
+"""Bytes of a micro-op."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertLayer:
+    """One layer of attention and experts on one rank.
+
+    Parameters
+    ----------
+    attention, expert : float, s
+        Forward times of what is not an expert, and of the experts.
+    tokens : float, bytes
+        That an all-to-all sends, as nccl-tests counts it: all that one rank sends, its own part too.
+    gradients : float, bytes
+        Of the weights that all ranks have.
+    backward_ratio : float
+        Backward over forward time.
+    """
+
+    attention: float
+    expert: float
+    tokens: float
+    gradients: float
+    backward_ratio: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class SendingPolicy:
+    """Who goes first on the network.
+
+    Parameters
+    ----------
+    name : str
+        Of the policy.
+    micro_op : float, bytes
+        Largest piece of a tensor; what is on its way is never stopped, so it is also what may be in the way.
+    all_to_all_first : bool
+        An all-reduce starts only when no all-to-all waits or runs; else what came first goes first.
+    pipelined : bool
+        An expert computes on a piece of the tokens as soon as that piece is there, and sends it back.
+
+    Raises
+    ------
+    InputError
+        If the micro-op is not positive.
+    """
+
+    name: str
+    micro_op: float = math.inf
+    all_to_all_first: bool = False
+    pipelined: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.micro_op > 0:
+            raise InputError(f"a micro-op must have more than 0 bytes, got {self.micro_op}")
+
+    def pieces(self, size: float) -> int:
+        """Micro-ops that a tensor is cut into."""
+        return max(1, math.ceil(size / self.micro_op))
+
+
+SENDING_POLICIES = {
+    "fifo": SendingPolicy("fifo"),
+    "priority": SendingPolicy("priority", all_to_all_first=True),
+    "lina": SendingPolicy("lina", LINA_MICRO_OP, all_to_all_first=True, pipelined=True),
+}
+
+
+def shared_slow_down(all_to_all: float, all_reduces: float | list[float]) -> float:
+    """How much longer an all-to-all takes beside all-reduces that start with it and share every port with it fairly.
+
+    Parameters
+    ----------
+    all_to_all : float, s
+        Alone.
+    all_reduces : float or list of float, s
+        Alone, each; with k of them the answer is at most 1 + k.
+    """
+    others = all_reduces if isinstance(all_reduces, list) else [all_reduces]
+    if not all_to_all > 0 or any(not other >= 0 for other in others):
+        raise InputError(f"times must be positive, got {all_to_all} and {others}")
+    return 1 + sum(min(1.0, other / all_to_all) for other in others)
+
+
+def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: SendingPolicy) -> Graph:
+    """Graph of one iteration of equal layers.
+
+    Parameters
+    ----------
+    layer : ExpertLayer
+        What one layer takes.
+    n_layers, n_ranks : int
+        At least 1 each.
+    policy : SendingPolicy
+        One of :data:`SENDING_POLICIES`, or another.
+
+    Returns
+    -------
+    Graph
+        With ``gpu.compute`` and ``gpu.network``, which sends one thing at a time.
+
+    Raises
+    ------
+    InputError
+        If a count is not positive.
+    """
+    if n_layers < 1 or n_ranks < 1:
+        raise InputError(f"layers and ranks must be at least 1, got {n_layers} and {n_ranks}")
+    pieces = n_layers * (policy.pieces(layer.tokens) + policy.pieces(layer.gradients))
+    if pieces > MOST_PIECES:
+        raise InputError(f"an iteration is played with at most {MOST_PIECES} pieces of tensors, got {pieces}")
+    tasks = _Tasks(n_ranks, policy)
+    done: tuple[int, ...] = ()
+    for i in range(n_layers):
+        done = (tasks.compute(f"forward attention {i}", layer.attention, done),)
+        done = tasks.experts(f"forward {i}", layer.expert, layer.tokens, done)
+    for i in range(n_layers)[::-1]:
+        done = tasks.experts(f"backward {i}", layer.expert * layer.backward_ratio, layer.tokens, done)
+        done = (tasks.compute(f"backward attention {i}", layer.attention * layer.backward_ratio, done),)
+        tasks.send(f"gradients {i}", "all_reduce", layer.gradients, done, urgent=False)
+    return Graph(tasks.in_order())
+
+
+class _Tasks:
+    """Tasks so far, and how the policy cuts what they send."""
+
+    def __init__(self, n_ranks: int, policy: SendingPolicy) -> None:
+        self._tasks: list[Task] = []
+        self._group, self._policy = tuple(range(n_ranks)), policy
+
+    def in_order(self) -> tuple[Task, ...]:
+        return tuple(self._tasks)
+
+    def compute(self, name: str, seconds: float, after: tuple[int, ...]) -> int:
+        self._tasks.append(Task(name, ("gpu.compute",), seconds, after=after))
+        return len(self._tasks) - 1
+
+    def send(self, name: str, operation: str, size: float, after: tuple[int, ...], *, urgent: bool) -> tuple[int, ...]:
+        """Write the pieces of one tensor; returns them."""
+        n = self._policy.pieces(size)
+        late = int(self._policy.all_to_all_first and not urgent)
+        piece = Task(name, ("gpu.network",), operation=operation, group=self._group, size=size / n, priority=late,
+                     after=after)  # fmt: skip
+        first = len(self._tasks)
+        if size and len(self._group) > 1:
+            self._tasks += [replace(piece, name=f"{name} {i}") if n > 1 else piece for i in range(n)]
+        return tuple(range(first, len(self._tasks))) or after
+
+    def experts(self, name: str, seconds: float, size: float, after: tuple[int, ...]) -> tuple[int, ...]:
+        """Write dispatch, experts and combine; piece by piece when the policy pipelines them."""
+        n = self._policy.pieces(size) if self._policy.pipelined else 1
+        parts = [f"{name} {i}" if n > 1 else name for i in range(n)]
+        # all pieces are dispatched before any is combined where both could go: an expert without tokens stands still
+        sent = [self.send(f"dispatch {part}", "all_to_all", size / n, after, urgent=True) for part in parts]
+        done: list[int] = []
+        for part, pieces in zip(parts, sent, strict=True):
+            computed = self.compute(f"expert {part}", seconds / n, pieces)
+            done += self.send(f"combine {part}", "all_to_all", size / n, (computed,), urgent=True)
+        return tuple(done)

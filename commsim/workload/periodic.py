@@ -1,0 +1,218 @@
+"""Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
+
+The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
+"placement": [...]?}]``.
+
+References
+----------
+Rajasekaran et al., "CASSINI: Network-aware job scheduling in machine learning clusters", NSDI 2024, section 2: profiles
+of a job alone, which repeat as long as its hyper-parameters do not change.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+from commsim.core.formats.files import read_any
+from commsim.core.formats.positions import Keys
+
+GBPS = 1e9 / 8  # bytes per second
+ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the iteration in which the job communicates.
+
+    Parameters
+    ----------
+    offset : float, s
+        From the start of the iteration.
+    duration : float, s
+        Alone on the network; a phase that ends after the iteration goes on at the start of the next.
+    rate : float, bytes/s
+        Of each host, in each direction.
+    """
+
+    offset: float
+    duration: float
+    rate: float
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that each host sends."""
+        return self.duration * self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicJob:
+    """A job whose traffic repeats with every iteration.
+
+    Parameters
+    ----------
+    name : str
+        Printable.
+    n_gpus : int
+        At least 1.
+    period : float, s
+        Iteration time alone on the network.
+    phases : tuple of Phase
+        In order, without overlap, also across the end of the iteration.
+    placement : tuple of str, optional
+        Nodes of a network, one per GPU in the order of ranks.
+
+    Raises
+    ------
+    InputError
+        If one of these is not so.
+    """
+
+    name: str
+    n_gpus: int
+    period: float
+    phases: tuple[Phase, ...]
+    placement: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.name and self.name.isprintable()):
+            raise InputError(f"a job's name is printable text, got {self.name!r}")
+        if self.n_gpus < 1:
+            raise InputError(f"{self.name}: n_gpus must be at least 1, got {self.n_gpus}")
+        if not 0 < self.period < math.inf:
+            raise InputError(f"{self.name}: period must be positive and finite, got {self.period}")
+        if self.placement is not None and len(self.placement) != self.n_gpus:
+            raise InputError(f"{self.name}: {self.n_gpus} GPUs need as many places, got {len(self.placement)}")
+        if (fault := _fault(self.period, self.phases)) is not None:
+            i, field, wanted = fault
+            raise InputError(f"{self.name}: phase {i}: {field} must be {wanted}, got {getattr(self.phases[i], field)}")
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes that each host sends in one iteration."""
+        return sum(phase.n_bytes for phase in self.phases)
+
+    @property
+    def communication_time(self) -> float:
+        """Seconds of an iteration in which the job communicates, alone on the network."""
+        return sum(phase.duration for phase in self.phases)
+
+
+def demand(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
+    """Rate at which each host of the job sends at given times after the start of any of its iterations.
+
+    Parameters
+    ----------
+    times : float64[...], s
+        Any, also negative ones: the traffic repeats.
+
+    Returns
+    -------
+    float64[...], bytes/s
+    """
+    times = np.asarray(times, np.float64)
+    rates = np.zeros(times.shape)
+    for phase in job.phases:
+        rates += np.where(np.mod(times - phase.offset, job.period) < phase.duration, phase.rate, 0.0)
+    return rates
+
+
+def read_jobs(path: str | Path) -> tuple[PeriodicJob, ...]:
+    """Read a ``jobs.json``.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, job and field, if the file cannot be read, or does not hold jobs.
+    """
+    return parse_jobs(read_any(path), path)
+
+
+def parse_jobs(rows: object, source: str | Path = "jobs", keys: Keys = ()) -> tuple[PeriodicJob, ...]:
+    """Make jobs of data that was already decoded.
+
+    Parameters
+    ----------
+    rows : list of dict
+        As in the file.
+    source : path or str
+        Where it comes from, for messages.
+    keys : tuple of str and int
+        Where in the source the list is, such as ``("jobs",)``.
+
+    Raises
+    ------
+    InputError
+        Naming source, job and field, if something is missing, unknown, of the wrong type, or out of its range; if there
+        is no job, or two have the same name.
+    """
+    top = Fields({}, source, keys)
+    if not isinstance(rows, list) or not rows:
+        top.fail(None, f"must be a list of jobs, at least one, got {type(rows).__name__}{' []' if rows == [] else ''}")
+    jobs: list[PeriodicJob] = []
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            top.fail(i, f"must be a table, got {type(row).__name__}")
+        fields = Fields(row, source, (*keys, i))
+        jobs.append(_job(fields))
+        first = next(n for n, job in enumerate(jobs) if job.name == jobs[-1].name)
+        if first < i:
+            fields.fail("job", f"must be another name than {jobs[-1].name!r}, which job {first} has")
+    return tuple(jobs)
+
+
+def _job(fields: Fields) -> PeriodicJob:
+    name = fields.text("job")
+    if not (name and name.isprintable()):
+        fields.refuse("job", "printable text")
+    n_gpus = fields.whole("gpus", minimum=1)
+    period = fields.number("iter_time_ms") / 1e3
+    if not period > 0:
+        fields.refuse("iter_time_ms", "more than 0")
+    tables = fields.tables("phases")
+    phases = tuple(_phase(table) for table in tables)
+    if (fault := _fault(period, phases)) is not None:
+        i, field, wanted = fault
+        tables[i].refuse({"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps"}[field], wanted)
+    placement = _placement(fields, n_gpus)
+    fields.finish()
+    return PeriodicJob(name, n_gpus, period, phases, placement)
+
+
+def _phase(table: Fields) -> Phase:
+    offset, duration, rate = (table.number(key) for key in ("offset_ms", "dur_ms", "rate_Gbps"))
+    table.finish()
+    return Phase(offset / 1e3, duration / 1e3, rate * GBPS)
+
+
+def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
+    if fields.raw("placement") is None:
+        return None
+    names: list[Any] = fields.items("placement", str, "the name of a node")
+    if len(names) != n_gpus:
+        fields.fail("placement", f"must name {n_gpus} nodes, one per GPU, got {len(names)}")
+    return tuple(names)
+
+
+def _fault(period: float, phases: tuple[Phase, ...]) -> tuple[int, str, str] | None:
+    """Find the first thing wrong with the phases: which one, which field, and what was wanted."""
+    slack = ROUNDING * period
+    for i, phase in enumerate(phases):
+        if not 0 <= phase.offset < period:
+            return i, "offset", "0 or more, and less than the iteration time"
+        if not 0 < phase.duration <= period + slack:
+            return i, "duration", "more than 0, and at most the iteration time"
+        if not 0 < phase.rate < math.inf:
+            return i, "rate", "more than 0"
+        if i and phase.offset < phases[i - 1].offset + phases[i - 1].duration - slack:
+            return i, "offset", "at or after the end of the phase before it"
+    if phases and phases[-1].offset + phases[-1].duration > period + phases[0].offset + slack:
+        return len(phases) - 1, "duration", "such that it ends before the first phase of the next iteration"
+    return None

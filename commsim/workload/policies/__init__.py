@@ -1,0 +1,46 @@
+"""When gradients of data-parallel workers go to the network: one function per policy, returning one Graph.
+
+To add one, write ``commsim/workload/policies/NAME.py`` with a function decorated by :func:`policy`, and its test.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, cast
+
+from commsim.core.registry import Registry
+from commsim.core.spec import check_arguments, read_arguments, split_spec
+
+from ..graph import Graph
+from ..setting import Setting
+
+P = ParamSpec("P")
+POLICIES: Registry[Graph] = Registry("policy", __name__)
+
+
+def policy(build: Callable[Concatenate[Setting, P], Graph]) -> Callable[Concatenate[Setting, P], Graph]:
+    """Register a policy under its own name; its arguments are checked whenever it is called."""
+
+    @functools.wraps(build)
+    def named(setting: Setting, *args: P.args, **kwargs: P.kwargs) -> Graph:
+        bound = inspect.signature(build).bind(setting, *args, **kwargs)
+        check_arguments(build, {k: v for k, v in bound.arguments.items() if k != "setting"})
+        return build(setting, *args, **kwargs)
+
+    POLICIES.add(named)
+    return cast("Callable[Concatenate[Setting, P], Graph]", named)
+
+
+def load_policy(text: str) -> Callable[[Setting], Graph]:
+    """Read ``name:key=value,...`` as a function from a setting to the graph of an iteration.
+
+    Raises
+    ------
+    InputError
+        If the policy is unknown or an argument is wrong.
+    """
+    name, raw = split_spec(text)
+    build = POLICIES[name].build
+    return functools.partial(build, **read_arguments(build, raw, given=("setting",)))

@@ -1,0 +1,205 @@
+"""Several periodic jobs on one network: a fluid model of who slows whom down, iteration after iteration.
+
+Every job has one rate at a time, its phase's or what the links leave it: a ring moves as fast as its slowest link. A
+phase that is slowed down takes longer; computing times stay, so that all that follows comes later. Rates are max-min
+fair among the jobs that are sending, by weights or priorities where these are given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.errors import InputError, PhysicsError
+from commsim.core.network import Network
+
+from .mltcp import Mltcp
+from .periodic import PeriodicJob
+from .shared_links_tables import Tables, lay_out
+from .shared_run import SharedRun as SharedRun
+
+SHARINGS = ("fair", "weighted", "priority", "mltcp")
+
+
+def simulate_jobs(
+    network: Network,
+    jobs: Sequence[PeriodicJob],
+    use: Sequence[ArrayLike],
+    *,
+    shifts: ArrayLike = 0.0,
+    iterations: int = 100,
+    sharing: str = "fair",
+    weights: ArrayLike | None = None,
+    priorities: ArrayLike | None = None,
+    mltcp: Mltcp | None = None,
+    jitter: float = 0.0,
+    adjust: float | None = None,
+    seed: int = 0,
+) -> SharedRun:
+    """Run jobs together until each has done its iterations; those that are faster go on until then, unrecorded.
+
+    Parameters
+    ----------
+    network : Network
+        Whose links have the bandwidth that is shared.
+    jobs : sequence of PeriodicJob
+        Placements are not looked at: `use` says where the traffic goes.
+    use : sequence of float64[n_links]
+        How many times its rate each job puts on every link.
+    shifts : float64[n_jobs] or float, s
+        When each job's first iteration starts.
+    iterations : int
+        How many of each job are recorded.
+    sharing : {"fair", "weighted", "priority", "mltcp"}
+        How rates are shared on a full link.
+    weights : float64[n_jobs], optional
+        Of ``weighted``: rates of jobs on one full link are to each other as their weights.
+    priorities : int[n_jobs], optional
+        Of ``priority``: jobs of 0 go first, and 1 gets what they leave over; equals share fairly.
+    mltcp : Mltcp, optional
+        Of ``mltcp``; the usual parameters unless given.
+    jitter : float
+        Standard deviation of the logarithm of a factor of mean 1, drawn per job and iteration, for its computing times.
+    adjust : float, optional
+        A job whose communication starts by more than this part of its period before or after its time (start, plus
+        whole periods, plus offset) waits until the next such time; 0.05 in CASSINI. Only jobs that do not slow each
+        other down much can keep their times: others wait in every iteration.
+    seed : int
+        Of the jitter.
+
+    Returns
+    -------
+    SharedRun
+
+    Raises
+    ------
+    InputError
+        If something is out of its range, has no effect with this sharing, or a job starves.
+
+    References
+    ----------
+    CASSINI, NSDI 2024, section 4.2: time shifts and their adjustment. Crux, SIGCOMM 2024: priorities.
+    """
+    n = len(jobs)
+    if not n:
+        raise InputError("sharing needs at least one job, got none")
+    if iterations < 1 or not 0 <= jitter < math.inf:
+        raise InputError(f"iterations must be at least 1, and jitter 0 or more, got {iterations} and {jitter}")
+    if adjust is not None and not 0 < adjust <= 0.5:
+        raise InputError(f"adjust must be a part of an iteration, more than 0 and at most 0.5, got {adjust}")
+    loads = _uses(network, jobs, use)
+    starts = _per_job("shifts", shifts, n)
+    if not ((starts >= 0) & np.isfinite(starts)).all():
+        raise InputError(f"shifts must be 0 or more and finite, got {starts.tolist()}")
+    ranks, classes = _sharing(sharing, weights, priorities, mltcp, n)
+    tables = lay_out(network.bandwidth, jobs, loads, starts, ranks, classes)
+    rule = mltcp or Mltcp()
+    steps = (rule.slope, rule.intercept, rule.n_steps if sharing == "mltcp" and rule.slope else 0)
+    factor = np.ones((n, 1))
+    if jitter:
+        factor = np.random.default_rng(seed).lognormal(-(jitter**2) / 2, jitter, (n, iterations))
+    time, took = _play(tables, jobs, factor, steps, np.inf if adjust is None else adjust, iterations)
+    return _run(network, jobs, loads, tables, time, took)
+
+
+def _play(
+    tables: Tables,
+    jobs: Sequence[PeriodicJob],
+    factor: NDArray[np.float64],
+    mltcp: tuple[float, float, int],
+    adjust: float,
+    iterations: int,
+) -> tuple[float, NDArray[np.float64]]:
+    from commsim.core.jit import announce
+
+    from .shared_links_kernel import simulate
+
+    announce(simulate)
+    took = np.zeros((2, len(jobs), iterations))
+    slowest = max(job.period for job in jobs)
+    expected = sum((2 * len(job.phases) + 3 + 2 * mltcp[2]) * (iterations * slowest / job.period + 1) for job in jobs)
+    most = int(min(1e6 + 100 * expected, 1e9))
+    time, n_events = simulate(tables.rows, factor, mltcp, adjust, took, most)
+    if n_events > most:
+        done = tables.job["iteration"]
+        last, first = int(done.argmin()), int(done.argmax())
+        raise InputError(
+            f"given up after {time:.4g} s: {jobs[last].name} has done {done[last]} of {iterations} iterations while"
+            f" {jobs[first].name} did {done[first]}; it starves, or is too much slower than the others"
+        )
+    return time, took
+
+
+def _run(
+    network: Network,
+    jobs: Sequence[PeriodicJob],
+    loads: NDArray[np.float64],
+    tables: Tables,
+    time: float,
+    took: NDArray[np.float64],
+) -> SharedRun:
+    job = tables.job
+    carried = (job["sent_before"] + job["sent"]) @ loads
+    if (carried > network.bandwidth * time * (1 + 1e-9)).any():
+        k = int((carried / network.bandwidth).argmax())
+        raise PhysicsError(f"{network.link_name(k)} carried {carried[k]} bytes in {time} s, more than it can")
+    contended, excess = np.zeros(network.n_links), np.zeros(network.n_links)
+    contended[tables.links], excess[tables.links] = tables.link["contended"], tables.link["excess"]
+    return SharedRun(
+        network,
+        tuple(jobs),
+        loads,
+        job["start"],
+        time,
+        took[0],
+        took[1],
+        carried,
+        contended,
+        excess,
+        job["contended"],
+        job["n_adjusted"],
+    )
+
+
+def _uses(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[ArrayLike]) -> NDArray[np.float64]:
+    if len(use) != len(jobs):
+        raise InputError(f"{len(jobs)} jobs need as many uses of links, got {len(use)}")
+    loads = np.zeros((len(jobs), network.n_links))
+    for j, (job, row) in enumerate(zip(jobs, use, strict=True)):
+        row = np.asarray(row, np.float64)
+        if row.shape != (network.n_links,) or not ((row >= 0) & np.isfinite(row)).all():
+            raise InputError(f"{job.name}: the use of links is {network.n_links} numbers of 0 or more, got {row}")
+        loads[j] = row
+    return loads
+
+
+def _sharing(
+    sharing: str, weights: ArrayLike | None, priorities: ArrayLike | None, mltcp: Mltcp | None, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Weights and priorities of all jobs; what the sharing does not look at is refused."""
+    if sharing not in SHARINGS:
+        raise InputError(f"unknown sharing {sharing!r}; known: {', '.join(SHARINGS)}")
+    for name, given, belongs in (
+        ("weights", weights, "weighted"), ("priorities", priorities, "priority"), ("mltcp", mltcp, "mltcp"),
+    ):  # fmt: skip
+        if given is not None and sharing != belongs:
+            raise InputError(f"{name} go with {belongs} sharing, got {sharing}")
+        if given is None and sharing == belongs and name != "mltcp":
+            raise InputError(f"{sharing} sharing needs {name}, one per job")
+    ranks = _per_job("weights", 1.0 if weights is None else weights, n)
+    if not ((ranks > 0) & np.isfinite(ranks)).all():
+        raise InputError(f"weights must be positive and finite, got {ranks.tolist()}")
+    classes = _per_job("priorities", 0 if priorities is None else priorities, n)
+    if not ((classes == np.floor(classes)) & (classes >= 0) & (classes < 2**31 - 1)).all():
+        raise InputError(f"priorities must be whole numbers of 0 or more, got {classes.tolist()}")
+    return ranks, classes.astype(np.int32)
+
+
+def _per_job(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
+    array = np.asarray(values, np.float64)
+    if array.shape not in ((), (n,)):
+        raise InputError(f"{name} must be one number per job, {n}, got {array.size}")
+    return np.broadcast_to(array, n)

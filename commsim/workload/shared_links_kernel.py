@@ -1,0 +1,182 @@
+"""Periodic jobs on shared links, event by event: a fluid model with one rate per job.
+
+Between two events every job computes, waits, or sends at a constant rate. When a job begins or ends to send, rates are
+shared again among the jobs that tight links join to it, directly or through others: progressive filling, with weights,
+strict priorities, and each phase's own rate as the most that it takes. All other rates stay as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel, uncounted
+
+from .shared_links_state import COMPUTING, SENDING, WAITING
+from .shared_rates_kernel import FULL, TIE, Reached, Table, Tables, reach, settle, share
+
+
+@kernel
+def simulate(
+    tables: Tables,
+    factor: NDArray[np.float64],
+    mltcp: tuple[float, float, int],
+    adjust: float,
+    took: NDArray[np.float64],
+    max_events: int,
+) -> tuple[float, int]:
+    """Run until every job has been recorded for its last iteration; those that are faster go on meanwhile.
+
+    Parameters
+    ----------
+    tables : (job, phase, use, link, user)
+        Tables of shared_links_state, modified in place, and the jobs that use each link.
+    factor : float64[n_jobs, n_draws]
+        What the computing times of each iteration are multiplied by, used again from the first when they are spent.
+    mltcp : (float, float, int)
+        Slope and intercept of the weights, and in how many steps an iteration's bytes move them; 0 steps: they do not.
+    adjust : float
+        Part of the period by which a job's communication may be early or late before it waits; infinite for never.
+    took : float64[2, n_jobs, n_iterations], s
+        Written: how long each iteration was, and how long of it the job communicated.
+    max_events : int
+        After which the run is given up.
+
+    Returns
+    -------
+    float, int
+        The time at the end, and the number of events, which is more than `max_events` if the run was given up.
+    """
+    reached = (np.empty(len(tables[0]), np.int32), np.empty(len(tables[3]), np.int32))
+    return _run(tables, reached, factor, mltcp, adjust, took, max_events)
+
+
+@uncounted
+def _run(
+    tables: Tables,
+    reached: Reached,
+    factor: NDArray[np.float64],
+    mltcp: tuple[float, float, int],
+    adjust: float,
+    took: NDArray[np.float64],
+    max_events: int,
+) -> tuple[float, int]:
+    """Do what :func:`simulate` says, with room for what a solve reaches."""
+    job, link = tables[0], tables[3]
+    now, n_events, n_left, solve = 0.0, 0, len(job), 0
+    for j in range(len(job)):
+        job[j]["iteration_start"] = job[j]["start"]
+        job[j]["state"] = COMPUTING
+        job[j]["due"] = job[j]["start"] + _gap(tables, j) * factor[j, 0]
+    while n_left and n_events <= max_events:
+        now = np.inf
+        for j in range(len(job)):
+            now = min(now, job[j]["due"])
+        for j in range(len(job)):
+            if job[j]["due"] <= now * TIE:
+                n_events += 1
+                n_left -= _advance(tables, j, now, factor, adjust, took)
+        for j in range(len(job)):
+            if job[j]["is_dirty"]:
+                job[j]["is_dirty"] = False
+                if job[j]["state"] == SENDING:
+                    solve += 1
+                    found = reach(tables, j, reached, solve)
+                    share(tables, reached, found, now, mltcp)
+    for j in range(len(job)):
+        if job[j]["state"] == SENDING:
+            settle(job, j, now)
+    for k in range(len(link)):
+        _account(link, k, now)
+    return now, n_events
+
+
+@uncounted
+def _gap(tables: Tables, j: int) -> float:
+    """Seconds of computing before the job's next phase, or before the end of its iteration."""
+    job, phase = tables[0], tables[1]
+    p = job[j]["phase"]
+    gap: float = phase[p]["gap"] if p < job[j]["end_phase"] else job[j]["tail"]
+    return gap
+
+
+@uncounted
+def _advance(
+    tables: Tables,
+    j: int,
+    now: float,
+    factor: NDArray[np.float64],
+    adjust: float,
+    took: NDArray[np.float64],
+) -> int:
+    """Let what is due at job `j` happen, one step; return 1 if its last recorded iteration has just ended."""
+    job, phase = tables[0], tables[1]
+    done = 0
+    if job[j]["state"] == SENDING:
+        if job[j]["finish"] > now * TIE:  # only its weight moves on
+            job[j]["is_dirty"] = True
+            return 0
+        settle(job, j, now)
+        job[j]["communicated"] += now - job[j]["phase_start"]
+        job[j]["sent"] += job[j]["left"]  # rounding
+        job[j]["state"] = COMPUTING
+        _load(tables, j, -1.0, now)
+        job[j]["phase"] += 1
+    elif job[j]["phase"] < job[j]["end_phase"]:
+        if job[j]["state"] == COMPUTING and job[j]["phase"] == job[j]["aligned"]:
+            late = (now - job[j]["start"] - job[j]["offset"]) % job[j]["period"]
+            if adjust * job[j]["period"] < late < (1.0 - adjust) * job[j]["period"]:
+                job[j]["state"] = WAITING
+                job[j]["n_adjusted"] += 1
+                job[j]["due"] = now + job[j]["period"] - late
+                return 0
+        job[j]["state"] = SENDING
+        job[j]["left"] = phase[job[j]["phase"]]["n_bytes"]
+        job[j]["rate"] = 0.0
+        job[j]["own_rate"] = phase[job[j]["phase"]]["rate"]
+        job[j]["phase_start"] = job[j]["since"] = now
+        job[j]["is_dirty"] = True
+        _load(tables, j, 1.0, now)
+        return 0
+    else:
+        i = job[j]["iteration"]
+        if i < took.shape[2]:
+            took[0, j, i] = now - job[j]["iteration_start"]
+            took[1, j, i] = job[j]["communicated"]
+            done = 1 if i == took.shape[2] - 1 else 0
+        job[j]["iteration"] += 1
+        job[j]["iteration_start"] = now
+        job[j]["communicated"] = 0.0
+        job[j]["sent_before"] += job[j]["sent"]
+        job[j]["sent"] = 0.0
+        job[j]["phase"] = job[j]["first_phase"]
+    job[j]["due"] = now + _gap(tables, j) * factor[j, job[j]["iteration"] % factor.shape[1]]
+    return done
+
+
+@uncounted
+def _load(tables: Tables, j: int, sign: float, now: float) -> None:
+    """Put the job's phase on its links, or take it off; who shares a link that was or is tight gets another rate."""
+    job, _, use, link, user = tables
+    for u in range(job[j]["first_use"], job[j]["end_use"]):
+        k = use[u]["link"]
+        _account(link, k, now)
+        was_tight = link[k]["is_tight"]
+        link[k]["n_sending"] += int(sign)
+        link[k]["asked"] += sign * job[j]["own_rate"] * use[u]["share"]
+        if link[k]["n_sending"] == 0:
+            link[k]["asked"] = 0.0  # so that rounding does not add up
+        link[k]["is_tight"] = link[k]["asked"] > link[k]["capacity"] * FULL
+        if was_tight or link[k]["is_tight"]:
+            for other in range(link[k]["first_user"], link[k]["end_user"]):
+                job[user[other]]["is_dirty"] = True
+
+
+@uncounted
+def _account(link: Table, k: int, now: float) -> None:
+    """Add up how long, and by how much, a link was asked for more than it has."""
+    lasted = now - link[k]["since"]
+    link[k]["since"] = now
+    if link[k]["is_tight"]:
+        link[k]["contended"] += lasted
+        link[k]["excess"] += (link[k]["asked"] - link[k]["capacity"]) * lasted

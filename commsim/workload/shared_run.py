@@ -1,0 +1,114 @@
+"""What became of periodic jobs on shared links: iteration times, and who met whom on which link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.core.value import Value, freeze
+
+from .periodic import PeriodicJob
+
+_ARRAYS = (
+    "use", "shifts", "iteration_times", "communication_times", "link_bytes", "contended_time", "excess",
+    "job_contended_time",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedRun(Value):
+    """One run of several jobs.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    jobs : tuple of PeriodicJob
+        What ran.
+    use : float64[n_jobs, n_links]
+        How many times each job's rate every link carries.
+    shifts : float64[n_jobs], s
+        When each started.
+    time : float, s
+        When the last job had done its iterations; what follows is of the time until then.
+    iteration_times, communication_times : float64[n_jobs, n_iterations], s
+        Of each job: how long its iterations were, and how long of each it communicated.
+    link_bytes : float64[n_links], bytes
+        What each link carried.
+    contended_time : float64[n_links], s
+        How long jobs together would have sent more over the link than it can carry.
+    excess : float64[n_links], bytes
+        How much more: the integral of what they would have sent above the capacity.
+    job_contended_time : float64[n_jobs], s
+        How long each job sent at less than its own rate.
+    n_adjusted : int64[n_jobs]
+        How often each job waited to be in time again.
+    """
+
+    network: Network
+    jobs: tuple[PeriodicJob, ...]
+    use: NDArray[np.float64]
+    shifts: NDArray[np.float64]
+    time: float
+    iteration_times: NDArray[np.float64]
+    communication_times: NDArray[np.float64]
+    link_bytes: NDArray[np.float64]
+    contended_time: NDArray[np.float64]
+    excess: NDArray[np.float64]
+    job_contended_time: NDArray[np.float64]
+    n_adjusted: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            object.__setattr__(self, name, freeze(getattr(self, name), np.float64, name=f"shared run: {name}"))
+        object.__setattr__(self, "n_adjusted", freeze(self.n_adjusted, np.int64, name="shared run: n_adjusted"))
+
+    @property
+    def slowdowns(self) -> NDArray[np.float64]:
+        """Mean iteration time of each job over that alone, float64[n_jobs]."""
+        return np.asarray(self.iteration_times.mean(axis=1) / [job.period for job in self.jobs])
+
+    def job_rows(self) -> list[dict[str, Any]]:
+        """One JSON row per job."""
+        slowdowns = self.slowdowns.tolist()
+        return [
+            {
+                "job": job.name,
+                "gpus": job.n_gpus,
+                "shift_s": float(self.shifts[j]),
+                "iteration_s": float(self.iteration_times[j].mean()),
+                "iteration_p50_s": float(np.percentile(self.iteration_times[j], 50)),
+                "iteration_p90_s": float(np.percentile(self.iteration_times[j], 90)),
+                "iteration_p99_s": float(np.percentile(self.iteration_times[j], 99)),
+                "alone_s": job.period,
+                "slowdown": slowdowns[j],
+                "communication_s": float(self.communication_times[j].mean()),
+                "communication_alone_s": job.communication_time,
+                "contended_s": float(self.job_contended_time[j]),
+                "adjustments": int(self.n_adjusted[j]),
+            }
+            for j, job in enumerate(self.jobs)
+        ]
+
+    def link_rows(self) -> list[dict[str, Any]]:
+        """One JSON row per link that several jobs use, or that was contended; the most contended first."""
+        used = self.use > 0
+        shown = np.flatnonzero((used.sum(axis=0) > 1) | (self.contended_time > 0))
+        order = shown[np.lexsort((shown, -self.excess[shown]))]
+        capacity = self.network.bandwidth * self.time
+        return [
+            {
+                "link": self.network.link_name(int(k)),
+                "jobs": [job.name for job, mine in zip(self.jobs, used[:, k], strict=True) if mine],
+                "bytes": float(self.link_bytes[k]),
+                "utilisation": float(self.link_bytes[k] / capacity[k]),
+                "contended_s": float(self.contended_time[k]),
+                "contended_share": float(self.contended_time[k] / self.time),
+                "excess_share": float(self.excess[k] / capacity[k]),
+            }
+            for k in order
+        ]

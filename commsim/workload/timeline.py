@@ -1,0 +1,89 @@
+"""When each task of a graph ran: iteration time, exposed communication, how busy resources were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.value import Value, freeze
+
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .task import Task
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline(Value):
+    """When each task started and ended.
+
+    Parameters
+    ----------
+    graph : Graph
+        What was done.
+    start, end : float64[n_tasks], s
+        From the start of the iteration.
+    """
+
+    graph: Graph
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            object.__setattr__(self, name, freeze(getattr(self, name), np.float64, (len(self.graph.tasks),), name))
+
+    @property
+    def iteration_time(self) -> float:
+        """Seconds until the last task has ended."""
+        return float(self.end.max())
+
+    @property
+    def exposed_communication(self) -> float:
+        """Seconds of communication that no computation of the same worker hides, of the worker with the most.
+
+        A worker is what is before the last dot of a resource's name. What has no computation of its own, such as a
+        link that workers share, counts only where no worker computes at all.
+        """
+        computing, sending = self._by_worker(communicates=False), self._by_worker(communicates=True)
+        workers = [worker for worker in sending if worker in computing] or list(sending)
+        alone = (_length(sending[w] + computing.get(w, [])) - _length(computing.get(w, [])) for w in workers)
+        return max(alone, default=0.0)
+
+    def busy(self, resource: str) -> float:
+        """Seconds in which `resource` was taken."""
+        return float(
+            sum(self.end[i] - self.start[i] for i, t in enumerate(self.graph.tasks) if resource in t.resources)
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per task, for JSON; those of computations have no operation, group and size."""
+        return [self._row(i, task) for i, task in enumerate(self.graph.tasks)]
+
+    def _row(self, i: int, task: Task) -> dict[str, Any]:
+        row: dict[str, Any] = {"task": task.name, "resources": list(task.resources)}
+        row |= {"start_s": float(self.start[i]), "end_s": float(self.end[i])}
+        if task.operation:
+            row |= {"operation": task.operation, "group": list(task.group), "size_B": task.size}
+        return row
+
+    def _by_worker(self, *, communicates: bool) -> dict[str, list[tuple[float, float]]]:
+        """Spans of each worker's computations, or of its communications."""
+        spans: dict[str, list[tuple[float, float]]] = {}
+        for i, task in enumerate(self.graph.tasks):
+            if bool(task.operation) == communicates:
+                for worker in {resource.rpartition(".")[0] or resource for resource in task.resources}:
+                    spans.setdefault(worker, []).append((float(self.start[i]), float(self.end[i])))
+        return spans
+
+
+def _length(spans: list[tuple[float, float]]) -> float:
+    """Seconds that the spans cover together."""
+    covered, until = 0.0, -np.inf
+    for start, end in sorted(spans):
+        if end > until:
+            covered += end - max(start, until)
+            until = end
+    return covered

@@ -1,0 +1,175 @@
+"""Rows, their statistics, and what is read from files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.validation import real
+from benchmarks.validation.command import main
+from benchmarks.validation.html_page import html
+from benchmarks.validation.page import markdown
+from benchmarks.validation.real import real_rows, why_absent
+from benchmarks.validation.row import Row, row_from_json
+from benchmarks.validation.summary import errors_by_size, statistics, summary
+from commsim.core.errors import InputError
+
+pytestmark = pytest.mark.nojit
+RING = Row(
+    id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,
+    ours=2.2, unit="s", source="a run", ranks=4, network="star:n_hosts=4", size=1e6, spread=0.01,
+)  # fmt: skip
+
+
+def other(**changes: Any) -> Row:
+    return dataclasses.replace(RING, **({"id": "other"} | changes))
+
+
+def test_the_error_is_relative_to_the_reference() -> None:
+    assert RING.error == pytest.approx(0.1)
+    assert (RING.counts, RING.missed) == (True, True)
+    assert not other(ours=2.09).missed
+    assert other(ours=1.8).missed
+
+
+@pytest.mark.parametrize("change", [{"valid": False}, {"fitted": True}])
+def test_what_proves_nothing_counts_nowhere(change: dict[str, bool]) -> None:
+    row = other(ours=9.0, **change)
+    assert (row.counts, row.missed) == (False, False)
+    found = statistics([RING, row])
+    assert (found.count, found.shown, found.misses) == (1, 1, 1)
+    assert found.largest == pytest.approx(0.1)
+    assert errors_by_size([row]) == []
+
+
+def test_statistics_are_of_absolute_errors() -> None:
+    found = statistics([other(ours=2.0 * (1 + e)) for e in (-0.4, 0.1, 0.2, -0.3, 0.0)])
+    assert (found.median, found.p90, found.largest) == pytest.approx((0.2, 0.36, 0.4))
+
+
+def test_a_summary_keeps_engines_and_references_apart_and_has_no_number_where_nothing_counts() -> None:
+    rows = [RING, other(engine="packet", valid=False)]
+    flow, packet = summary(rows)
+    assert (flow["engine"], flow["count"], packet["engine"], packet["median"]) == ("flow", 1, "packet", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "guess"}, "kind must be one of closed_form, real, published, engines, got 'guess'"),
+        ({"reference": 0.0}, "wanted a finite prediction and a finite reference other than 0, got 2.2 and 0.0"),
+        ({"ours": float("nan")}, "got nan and 2.0"),
+    ],
+)
+def test_rows_without_a_meaning_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        other(**change)
+
+
+def test_data_is_grouped_by_engine_operation_reference_and_size() -> None:
+    rows = [RING, other(size=2e6, ours=2.0, ranks=8), other(size=1e5), other(against="measured", kind="published"),
+            other(against="slow solver", kind="engines"), other(size=None), other(engine="bound")]  # fmt: skip
+    found = errors_by_size(rows)
+    assert [(e.against, e.low, e.count) for e in found] == [
+        ("testbed", 0.0, 1), ("testbed", 2.0**18, 2), ("measured", 2.0**18, 1),
+    ]  # fmt: skip
+    assert (found[1].ranks, found[1].networks) == ((4, 8), ("star",))
+    assert (found[1].median, found[1].largest) == pytest.approx((0.05, 0.1))
+
+
+def test_rows_come_back_from_json_as_they_were() -> None:
+    assert row_from_json(json.loads(json.dumps(RING.json())), "f.json") == RING
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ours": "2"}, r"f.json: row 'ring/4': ours must be float, got '2'"),
+        ({"ranks": True}, r"ranks must be int, got True"),
+        ({"more": 1}, r"row 'ring/4': unknown field more"),
+        ({"source": None}, r"source must be str, got None"),
+    ],
+)
+def test_damaged_rows_are_refused_by_name(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        row_from_json(RING.json() | change, "f.json")
+    with pytest.raises(InputError, match="unit is missing"):
+        row_from_json({k: v for k, v in RING.json().items() if k != "unit"}, "f.json")
+
+
+def test_real_rows_are_read_from_a_file_and_rows_of_other_kinds_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "real.json"
+    path.write_text(json.dumps({"rows": [RING.json(), other(kind="engines", against="x").json()]}))
+    assert list(real_rows(False, path)) == [RING]
+    for text, message in (("[1]", "expected a table"), ('{"rows": 3}', "rows must be a list, got int"),
+                          ('{"rows": [3]}', "a row must be a table, got int")):  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(InputError, match=message):
+            real_rows(False, path)
+
+
+def test_real_rows_come_from_what_was_told_to_run_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real, "RUNNERS", [])
+    assert list(real_rows(True)) == []
+    assert "no file of real runs was given" in why_absent(None)
+    monkeypatch.setattr(real, "RUNNERS", [lambda quick: [other(ranks=1 + quick)]])
+    assert [row.ranks for row in real_rows(True)] == [2]
+    assert why_absent(None) == ""
+
+
+def test_pages_show_misses_and_what_does_not_count_and_escape_what_they_are_given() -> None:
+    rows = [other(note="a|b <i>", model="<m>"), other(id="2", valid=False, note="CPU", spread=0.5)]
+    text, page = markdown(rows, {"published": "no time"}), html(rows, {"published": "no time"})
+    assert "a\\|b <i>" in text
+    assert "*10.0%*" in text
+    assert "(spread 50.0%)" in text
+    assert "No rows of kind **published** (numbers that others published): no time." in text
+    assert "a|b &lt;i&gt;" in page
+    assert '<tr class="miss">' in page
+    assert '<tr class="aside">' in page
+
+
+def test_real_runs_from_a_file_are_in_the_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = tmp_path / "real.json"
+    given.write_text(json.dumps({"rows": [RING.json() | {"note": "foreign load"}]}))
+    assert (
+        main(["--only", "real", "--real", str(given), "-o", str(tmp_path), "--json", str(tmp_path / "out.json")]) == 0
+    )
+    assert [row["id"] for row in json.loads((tmp_path / "out.json").read_text())["rows"]] == ["ring/4"]
+    assert "--real FILE" in (tmp_path / "validation.md").read_text()
+    assert capsys.readouterr().out.startswith("# time budget: 0 s")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--only", "guess"], "--only takes kinds of closed_form, real, published, engines, got 'guess'"),
+        (["--quick", "--write-data"], "leave out --quick and --only"),
+        (["--only", "real", "--real", "nowhere.json"], "nowhere.json: No such file"),
+        (["--only", "real", "--real", "nowhere.toml"], "real runs are read from a .json file"),
+    ],
+)
+def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("benchmarks.validation: error: ")
+
+
+def test_a_page_is_not_written_where_there_is_no_directory(tmp_path: Path) -> None:
+    given = tmp_path / "real.json"
+    given.write_text(json.dumps({"rows": [RING.json()]}))
+    assert main(["--only", "real", "--real", str(given), "-o", str(tmp_path / "not there")]) == 2
+
+
+def test_two_rows_may_not_have_one_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = tmp_path / "real.json"
+    given.write_text(json.dumps({"rows": [RING.json(), RING.json()]}))
+    assert main(["--only", "real", "--real", str(given)]) == 2
+    assert "two rows have the id 'ring/4'" in capsys.readouterr().err

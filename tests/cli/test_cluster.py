@@ -1,0 +1,116 @@
+import csv
+
+import pytest
+
+from commsim.cluster.policy import POLICIES
+
+CLUSTER = """
+[topology]
+spec = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,oversubscription=2"
+[hosts]
+gpus = 8
+"""
+TRACE = "poisson:jobs=12,load=1.2,seed=1,mean_gpus=6,max_gpus=16,deadlines=0.5"
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    path = tmp_path / "cluster.toml"
+    path.write_text(CLUSTER)
+    return path
+
+
+def test_all_policies_are_compared_without_and_with_cassini(commsim, cluster, tmp_path):
+    table, picture = tmp_path / "jobs.csv", tmp_path / "jobs.svg"
+    tree = commsim.results("cluster", "run", cluster, "--trace", TRACE, "--compare", "--csv", table, "--plot", picture)
+    rows = tree["results"]
+    assert [(row["policy"], row["cassini"]) for row in rows] == [(p, c) for p in POLICIES for c in (False, True)]
+    for row in rows:
+        assert row["jct_p50_s"] <= row["jct_p99_s"]
+        assert 0 <= row["queued_mean_s"] < row["jct_mean_s"] <= row["makespan_s"]
+        assert 0 < row["utilisation"] <= 1
+        assert 0 <= row["deadlines_met"] <= 1
+        assert 0 <= row["link_excess"] < 1 <= row["slowdown_mean"]
+    lines = list(csv.DictReader(table.read_text().splitlines()))
+    assert len(lines) == 12 * len(rows)
+    fifo = [float(line["jct_s"]) for line in lines if line["policy"] == "fifo+cassini"]
+    assert sum(fifo) / 12 == pytest.approx(
+        next(r for r in rows if r["policy"] == "fifo" and r["cassini"])["jct_mean_s"]
+    )
+    assert picture.read_text().startswith("<?xml")
+    assert "assumed" in commsim.out
+
+
+def test_a_named_policy_gives_the_same_numbers_again(commsim, cluster):
+    asked = ("cluster", "run", cluster, "--trace", TRACE, "--policy", "tiresias,fifo", "--cassini", "--seed", "3")
+    first = commsim.results(*asked)
+    assert [row["policy"] for row in first["results"]] == ["tiresias", "fifo"]
+    assert commsim.results(*asked)["results"] == first["results"]
+
+
+def test_a_trace_that_is_written_gives_the_same_run(commsim, cluster, tmp_path):
+    path = tmp_path / "trace.csv"
+    assert commsim("cluster", "trace", TRACE, "--gpus", "32", "-o", path).code == 0, commsim.err
+    assert "12 jobs" in commsim.out
+    runs = [
+        commsim.results("cluster", "run", cluster, "--trace", trace, "--policy", "fifo")["results"]
+        for trace in (TRACE, path)
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_a_public_log_becomes_a_trace(commsim, cluster, tmp_path):
+    log, path = tmp_path / "cluster_log.csv", tmp_path / "trace.csv"
+    log.write_text(
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+        "7,u,v,64,64,8,DONE,2020-04-01 00:01:00,,,60,5\n8,u,v,8,64,1,DONE,2020-04-01 00:01:09,,,60,5\n"
+    )
+    assert commsim("cluster", "trace", "--from", "helios", log, "-o", path).code == 0, commsim.err
+    assert "models are drawn at random" in commsim.out
+    assert "64 GPUs, but the cluster has 32" in commsim.refuses(
+        "cluster", "run", cluster, "--trace", path, "--policy", "fifo"
+    )
+    tree = commsim.results("cluster", "run", cluster, "--trace", path, "--policy", "fifo", "--largest", "32")
+    assert tree["results"][0]["jobs"] == 1
+    assert "left out: 1 jobs" in commsim.out
+    direct = commsim.results(
+        "cluster", "run", cluster, "--trace", f"helios:{log}", "--policy", "fifo", "--largest", "32"
+    )
+    assert direct["results"] == tree["results"]
+
+
+def test_policies_and_models_are_listed(commsim, tmp_path):
+    assert all(name in commsim("cluster", "policies").out for name in POLICIES)
+    assert "NSDI 2019" in commsim.out
+    assume = tmp_path / "a.toml"
+    assume.write_text('[models.mine]\nsize = "10MB"\ncompute = "1ms"\n')
+    assert "mine" in commsim("cluster", "models", "--assume", assume).out
+    assert "assumed" in commsim.out
+    assert "mine" not in commsim("cluster", "models").out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--trace", TRACE), "needs --policy or --compare"),
+        (("--trace", TRACE, "--policy", "fi"), "unknown policy 'fi'; did you mean fifo"),
+        (("--trace", TRACE, "--compare", "--cassini"), "--cassini says nothing beside it"),
+        (("--trace", "none.csv", "--policy", "fifo"), "none.csv: No such file"),
+        (("--trace", "philly:none", "--policy", "fifo"), "none: No such file"),
+        (("--trace", TRACE, "--policy", "fifo", "--plot", "a.pdf"), "ends with .svg or .png"),
+        (("--trace", TRACE, "--policy", "fifo", "--seed", "-1"), "--seed must be 0 or more"),
+        (("--trace", TRACE, "--policy", "fifo", "--largest", "0"), "leaves no job of 12"),
+        (("--trace", TRACE, "--policy", "fifo", "--assume", "none.toml"), "none.toml: No such file"),
+        (("--trace", TRACE, "--policy", "fifo", "--json", "no/where.json"), "no/where.json: cannot write"),
+    ],
+)
+def test_what_is_wrong_is_said_on_one_line(commsim, cluster, argv, message):
+    assert message in commsim.refuses("cluster", "run", cluster, *argv)
+
+
+def test_a_trace_needs_gpus_or_a_kind_of_log(commsim, tmp_path):
+    out = tmp_path / "t.csv"
+    assert "--gpus" in commsim.refuses("cluster", "trace", TRACE, "-o", out)
+    assert "--gpus says nothing" in commsim.refuses("cluster", "trace", "x", "--from", "acme", "--gpus", "3", "-o", out)
+    assert "unknown kind of log" in commsim.refuses("cluster", "trace", "x", "--from", "slurm", "-o", out)
+    assert not out.exists()

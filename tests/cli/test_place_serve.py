@@ -1,0 +1,82 @@
+"""The service as a user starts and stops it."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LIMIT_S = 60
+CLUSTER = '[topology]\nspec = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"\n[hosts]\ngpus = 2\n'
+JOBS = [{"job": "a", "gpus": 2, "iter_time_ms": 100, "phases": [], "placement": ["h0", "h1"]}]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    (tmp_path / "cluster.toml").write_text(CLUSTER)
+    (tmp_path / "jobs.json").write_text(json.dumps(JOBS))
+    return tmp_path / "cluster.toml"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_answers_until_it_is_told_to_stop(tmp_path, cluster, number):
+    command = [
+        sys.executable,
+        "-m",
+        "commsim",
+        "place",
+        "serve",
+        "--cluster",
+        cluster,
+        "--jobs",
+        tmp_path / "jobs.json",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline()
+            match = re.match(r"# serving on http://127\.0\.0\.1:(\d+): .*, 4 hosts, 8 GPUs", line)
+            assert match, line + process.stderr.read()
+            connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=LIMIT_S)
+            connection.request("GET", "/jobs")
+            answer = json.loads(connection.getresponse().read())
+            assert answer["jobs"] == [{"job": "a", "gpus": 2, "placed": ["h0", "h1"]}]
+            process.send_signal(number)  # while the connection is open
+            out, err = process.communicate(timeout=LIMIT_S)
+            connection.close()
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: give --token-file"),
+        (("--host", "nowhere"), "--host is an address"),
+        (("--port", "70000"), "--port is a number from 0 to 65535"),
+        (("--timeout", "1ms"), "--timeout is from 100ms to 1h"),
+        (("--max-body", "8"), "--max-body needs a unit"),
+        (("--token-file", "/nonexistent"), "/nonexistent: No such file"),
+        (("--min-score", "nan"), "--min-score is a score"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_served(commsim, cluster, flags, message):
+    assert message in commsim.refuses("place", "serve", "--cluster", cluster, *flags)
+
+
+def test_jobs_that_do_not_fit_are_refused(commsim, tmp_path, cluster):
+    jobs = tmp_path / "jobs.json"
+    jobs.write_text(json.dumps([{**JOBS[0], "gpus": 3, "placement": ["h0"] * 3}]))
+    message = commsim.refuses("place", "serve", "--cluster", cluster, "--jobs", jobs)
+    assert "jobs.json: job a takes 3 GPUs of h0, which has 2" in message
+
+
+def test_help_imports_no_web_framework():
+    code = (
+        "import sys; from commsim.cli import main\ntry: main(['place', 'serve', '--help'])\nexcept SystemExit: pass\n"
+    )
+    code += "assert not {'fastapi', 'uvicorn', 'yaml', 'scipy', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=LIMIT_S)

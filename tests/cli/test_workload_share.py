@@ -1,0 +1,141 @@
+import json
+
+import pytest
+
+from commsim.cli import main
+
+NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=50Gbps"
+CLUSTER = """
+[topology]
+name = "leaf_spine"
+n_leaves = 2
+n_spines = 1
+hosts_per_leaf = 4
+bandwidth = "50Gbps"
+
+[hosts]
+gpus = 1
+"""
+
+
+def row(name, *nodes, **changes):
+    phase = {"offset_ms": 125, "dur_ms": 125, "rate_Gbps": 50}
+    return {"job": name, "gpus": 2, "iter_time_ms": 250, "phases": [phase], "placement": list(nodes)} | changes
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps([row("a", "h0", "h4"), row("b", "h1", "h5")]))
+    return str(path)
+
+
+def share(*words):
+    return main(["workload", "share", *words])
+
+
+def slowdowns(tmp_path, *words):
+    assert share(*words, "--json", str(tmp_path / "out.json")) == 0
+    return [one["slowdown"] for one in json.loads((tmp_path / "out.json").read_text())["results"]]
+
+
+def test_two_equal_jobs_share_and_a_shift_restores_both(jobs, tmp_path, capsys):
+    assert slowdowns(tmp_path, NETWORK, jobs, "--iterations", "8") == [1.5, 1.5]
+    shown = capsys.readouterr().out
+    assert "1.5000x" in shown
+    assert "leaf0->spine0" in shown
+    tree = json.loads((tmp_path / "out.json").read_text())
+    assert tree["links"][0]["jobs"] == ["a", "b"]
+    assert tree["links"][0]["contended_share"] == pytest.approx(2 / 3)
+    assert tree["config"]["iterations"] == 8
+    assert slowdowns(tmp_path, NETWORK, jobs, "--shifts", "b=125ms") == [1.0, 1.0]
+
+
+def test_a_cluster_and_the_answer_of_place_are_read(jobs, tmp_path):
+    (tmp_path / "cluster.toml").write_text(CLUSTER)
+    cluster = str(tmp_path / "cluster.toml")
+    homeless = tmp_path / "homeless.json"
+    homeless.write_text(json.dumps([row("a", "h0", "h4"), row("b", placement=None)]))
+    answer = {"candidates": [{"shifts_ms": {"b": 125.0}, "placement": {"b": ["h1", "h5"]}}, {"shifts_ms": {}}]}
+    (tmp_path / "place.json").write_text(json.dumps(answer))
+    (tmp_path / "score.json").write_text(json.dumps({"shifts_ms": {"a": 0, "b": 125.0}}))
+    assert slowdowns(tmp_path, cluster, str(homeless), "--shifts", str(tmp_path / "place.json")) == [1.0, 1.0]
+    assert slowdowns(tmp_path, cluster, jobs, "--shifts", str(tmp_path / "score.json")) == [1.0, 1.0]
+
+
+def test_what_commsim_place_writes_is_read(tmp_path):
+    (tmp_path / "cluster.toml").write_text(CLUSTER)
+    homeless = tmp_path / "homeless.json"
+    homeless.write_text(json.dumps([row("a", "h0", "h4"), row("b", placement=None)]))
+    words = [str(tmp_path / "cluster.toml"), str(homeless)]
+    assert main(["place", *words, "--json", str(tmp_path / "place.json")]) == 0
+    assert slowdowns(tmp_path, *words, "--shifts", str(tmp_path / "place.json")) == [1.0, 1.0]
+
+
+def test_each_way_of_sharing_has_its_flags(jobs, tmp_path, capsys):
+    one = ("--iterations", "1")
+    first = slowdowns(tmp_path, NETWORK, jobs, "--sharing", "priority", "--priorities", "a=1", *one)
+    assert first == [1.5, 1.0]
+    heavy = slowdowns(tmp_path, NETWORK, jobs, "--sharing", "weighted", "--weights", "a=3", *one)
+    assert heavy == pytest.approx([(0.125 + 0.125 * 4 / 3) / 0.25, 1.5])
+    sliding = ("--sharing", "mltcp", "--shifts", "b=10ms", "--iterations", "200")
+    assert max(slowdowns(tmp_path, NETWORK, jobs, *sliding)) < 1.01
+    assert max(slowdowns(tmp_path, NETWORK, jobs, *sliding, "--mltcp", "slope=0,intercept=1")) > 1.4
+    capsys.readouterr()
+    crux = slowdowns(tmp_path, NETWORK, jobs, "--sharing", "priority", "--priorities", "crux", *one)
+    assert crux == [1.0, 1.5]
+    assert "priorities by Crux, on the paths that it chose: a=0, b=1" in capsys.readouterr().out
+
+
+def test_jobs_that_do_not_meet_are_said_to(tmp_path, capsys):
+    (tmp_path / "jobs.json").write_text(json.dumps([row("a", "h0", "h1"), row("b", "h2", "h3")]))
+    assert share(NETWORK, str(tmp_path / "jobs.json"), "--jitter", "0.1", "--adjust", "0.05", "--seed", "1") == 0
+    assert "no two jobs share a link" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--shifts", "c=1ms"], "--shifts must be JOB=VALUE,... with the jobs a, b, got 'c=1ms'"),
+        (["--shifts", "a=1"], "--shifts needs a unit"),
+        (["--shifts", "a=1ms,a=2ms"], "--shifts names a twice"),
+        (["--shifts", "none.json"], "none.json: No such file"),
+        (["--sharing", "weighted"], "weighted sharing needs --weights"),
+        (["--sharing", "priority"], "priority sharing needs --priorities"),
+        (["--sharing", "weighted", "--weights", "a=x"], "--weights of a must be a number, got 'x'"),
+        (["--weights", "a=2"], "weights go with weighted sharing, got fair"),
+        (["--sharing", "mltcp", "--mltcp", "step=1"], "Mltcp has no parameter 'step'"),
+        (["--iterations", "0"], "iterations must be at least 1"),
+        (["--seed", "-1"], "--seed must be 0 or more"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(jobs, words, message, capsys):
+    assert share(NETWORK, jobs, *words) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"candidates": []}, "candidates must not be empty"),
+        ({"shift_ms": {}}, "has no shifts_ms"),
+        ({"shifts_ms": {"c": 1}}, "shifts_ms.c is not one of the jobs: a, b"),
+        ({"shifts_ms": {"a": "1"}}, "shifts_ms.a must be a finite number, got '1'"),
+    ],
+)
+def test_a_file_of_shifts_is_checked(jobs, tree, message, tmp_path, capsys):
+    (tmp_path / "shifts.json").write_text(json.dumps(tree))
+    assert share(NETWORK, jobs, "--shifts", str(tmp_path / "shifts.json")) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("placement", "message"),
+    [(None, "b needs a placement, or --shifts a file"), (["h1", "spine0"], "b is placed on 'spine0', not a host of")],
+)
+def test_jobs_must_sit_somewhere(placement, message, tmp_path, capsys):
+    (tmp_path / "jobs.json").write_text(json.dumps([row("a", "h0", "h4"), row("b", placement=placement)]))
+    assert share(NETWORK, str(tmp_path / "jobs.json")) == 2
+    assert message in capsys.readouterr().err

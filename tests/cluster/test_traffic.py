@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from commsim.cluster.models import MODELS, profile
+from commsim.cluster.traffic import Traffic
+from commsim.placement.link_use import link_uses
+from commsim.workload.periodic import PeriodicJob, Phase
+from commsim.workload.shared_links import simulate_jobs
+
+CAPACITY = 12.5e9
+PAIR = (("h0", "h2"), ("h0", "h3"))
+
+
+def half_and_half(name):
+    return PeriodicJob(name, 2, 0.2, (Phase(0.1, 0.1, CAPACITY),))
+
+
+def slowdowns(cluster, jobs, routes, shifts):
+    traffic = Traffic(cluster)
+    sharers = [traffic.add(*one) for one in zip(jobs, routes, shifts, strict=True)]
+    traffic.settle()
+    return np.array([sharer.slowdown for sharer in sharers]), traffic
+
+
+def test_equal_jobs_on_one_link_halve_it_and_half_an_iteration_restores_it(cluster_of):
+    jobs, routes = [half_and_half("a"), half_and_half("b")], (("h0", "h1"),) * 2
+    together, traffic = slowdowns(cluster_of(), jobs, routes, (0.0, 0.0))
+    busy = traffic.rates(jobs[0], 0.0).mean() / CAPACITY  # half of the time, as far as the sample says
+    np.testing.assert_allclose(together, 1.0 + busy)
+    assert busy == pytest.approx(0.5, abs=0.05)
+    np.testing.assert_allclose(slowdowns(cluster_of(), jobs, routes, (0.0, 0.1))[0], 1.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_estimate_is_near_the_fluid_simulation(cluster_of, seed):
+    random = np.random.default_rng(seed)
+    cluster = cluster_of(16, 8, 4)
+    hosts, models = random.permutation(16), list(MODELS.values())
+    routes = [tuple(f"h{h}" for h in hosts[3 * i : 3 * i + 3]) for i in range(5)]
+    jobs = [profile(models[random.integers(13)], f"j{i}", 24, 3, CAPACITY) for i in range(5)]
+    shifts = [random.random() * job.period for job in jobs]
+    estimate, _ = slowdowns(cluster, jobs, routes, shifts)
+    run = simulate_jobs(cluster.network, jobs, list(link_uses(cluster, routes)), shifts=shifts, iterations=300)
+    assert abs(estimate - run.slowdowns).mean() < 0.06
+    assert abs(estimate - run.slowdowns).max() < 0.2
+
+
+def test_over_many_cases_the_estimate_is_hardly_biased_and_follows_the_simulation(cluster_of):
+    cluster, models = cluster_of(16, 8, 4), list(MODELS.values())
+    both = []
+    for seed in range(30):
+        random = np.random.default_rng([7, seed])
+        hosts = random.permutation(16)
+        routes = [tuple(f"h{h}" for h in hosts[2 * i : 2 * i + 2]) for i in range(6)]
+        jobs = [profile(models[random.integers(13)], f"j{i}", 16, 2, CAPACITY) for i in range(6)]
+        shifts = [random.random() * job.period for job in jobs]
+        run = simulate_jobs(cluster.network, jobs, list(link_uses(cluster, routes)), shifts=shifts, iterations=200)
+        both.append((slowdowns(cluster, jobs, routes, shifts)[0], run.slowdowns))
+    estimate, fluid = (np.concatenate(part) for part in zip(*both, strict=True))
+    assert estimate.mean() - 1 == pytest.approx(fluid.mean() - 1, rel=0.3)
+    assert np.corrcoef(estimate, fluid)[0, 1] > 0.85
+
+
+def test_nothing_is_left_of_a_job_that_has_gone(cluster_of):
+    traffic = Traffic(cluster_of(oversubscription=1.0))
+    a, b, c = (
+        traffic.add(half_and_half(name), route, 0.0) for name, route in zip("abc", (*PAIR, PAIR[0]), strict=True)
+    )
+    assert set(traffic.settle()) == {a, b, c}
+    over, asked = traffic.excess()
+    assert asked > over > 0
+    assert min(a.slowdown, b.slowdown, c.slowdown) > 1
+    traffic.remove(b)
+    traffic.remove(c)
+    traffic.settle()
+    assert a.slowdown == 1.0
+    assert traffic.excess()[0] == 0
+    traffic.remove(a)
+    assert not traffic.demand.any()

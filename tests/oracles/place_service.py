@@ -1,0 +1,81 @@
+"""A placement service in a thread of its own, and clients that speak to it byte by byte."""
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+
+from commsim.placement.cluster import Cluster
+from commsim.schedulers.service.desk import Desk, Preferences
+from commsim.schedulers.service.guard import Limits
+from commsim.schedulers.service.server import Listening, bound, server_of
+from topologies.leaf_spine import leaf_spine
+
+LIMIT_S = 60  # of what takes milliseconds on a machine that is not busy
+
+
+def small_cluster(n_leaves=3, hosts_per_leaf=4, gpus=2):
+    network = leaf_spine(n_leaves, 1, hosts_per_leaf, bandwidth=6.25e9)  # 50 Gb/s
+    return Cluster(network, [gpus if kind == 0 else 0 for kind in network.kind])
+
+
+def row(name="new", gpus=4, period=200.0, up=100.0, rate=40.0, offset=0.0, **more):
+    phases = [{"offset_ms": offset, "dur_ms": up, "rate_Gbps": rate}]
+    return {"job": name, "gpus": gpus, "iter_time_ms": period, "phases": phases, **more}
+
+
+def pod(job=None, gpus=1, labels=None):
+    annotations = {} if job is None else {"commsim/job": job if isinstance(job, str) else json.dumps(job)}
+    containers = [{"name": "worker", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}] if gpus else []
+    return {
+        "metadata": {"name": "pod", "annotations": annotations, "labels": labels},
+        "spec": {"containers": containers},
+    }
+
+
+class Service:
+    """What a test needs of a running one."""
+
+    def __init__(self, port, desk):
+        self.port, self.desk = port, desk
+
+    def ask(self, method, path, tree=None, headers=None, body=None):
+        """Status and decoded answer of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        with contextlib.closing(connection):
+            body = json.dumps(tree).encode() if tree is not None else body
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT_S)
+
+
+@contextlib.contextmanager
+def running(cluster=None, token=None, head_time=5.0, min_score=None, log=False, **limits):
+    desk = Desk(cluster or small_cluster(), Preferences(min_score=min_score))
+    started = threading.Event()
+    listening = Listening(limits=Limits(token, **limits), head_time=head_time, log=log)
+    with bound("127.0.0.1", 0) as door:
+        server = server_of(desk, listening, started.set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
+        thread.start()
+        try:
+            assert started.wait(LIMIT_S)
+            yield Service(door.getsockname()[1], desk)
+        finally:
+            server.should_exit = True
+            thread.join(LIMIT_S)
+            desk.close()
+            assert not thread.is_alive()
+
+
+def read_all(door):
+    """Everything until the other side closes, or resets."""
+    parts = []
+    with contextlib.suppress(ConnectionError):
+        while part := door.recv(65536):
+            parts.append(part)
+    return b"".join(parts)

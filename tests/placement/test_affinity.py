@@ -1,0 +1,113 @@
+"""Algorithm 1: the paper's chain, the property that holds, and the one that does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.placement.affinity import SharedLink, components, inconsistency, traverse
+from commsim.placement.circles import unify
+from commsim.placement.score import score_at
+from commsim.workload.periodic import GBPS, PeriodicJob, Phase
+
+PERIODS_MS = (20, 30, 40, 60, 90)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[list[SharedLink], np.ndarray]:
+    """Links that join one known job with one or two new ones each, and shifts in whole milliseconds."""
+    periods = [draw(st.sampled_from(PERIODS_MS))]
+    links = []
+    for _ in range(draw(st.integers(1, 6))):
+        members = [draw(st.integers(0, len(periods) - 1))]
+        for _ in range(draw(st.integers(1, 2))):
+            members.append(len(periods))
+            periods.append(draw(st.sampled_from(PERIODS_MS)))
+        members = draw(st.permutations(members))
+        shifts = [draw(st.integers(0, periods[job] - 1)) / 1e3 for job in members]
+        links.append(SharedLink(tuple(members), tuple(shifts)))
+    return draw(st.permutations(links)), np.array(periods) / 1e3
+
+
+def test_a_chain_of_three_jobs_gets_the_papers_times() -> None:
+    periods = np.array([40.0, 60.0, 50.0])
+    links = [SharedLink((0, 1), (7.0, 52.0)), SharedLink((1, 2), (31.0, 3.0))]
+    t2 = (-7 + 52) % 60
+    t3 = (-7 + 52 - 31 + 3) % 50
+    assert traverse(links, periods).tolist() == [0, t2, t3]  # Eqs. 7 to 9
+
+
+@given(trees(), st.one_of(st.none(), st.integers(0, 100)))
+@settings(deadline=None)
+def test_without_loops_every_link_gets_its_shifts_up_to_a_common_offset(
+    tree: tuple[list[SharedLink], np.ndarray], seed: int | None
+) -> None:
+    links, periods = tree
+    shifts = traverse(links, periods, root=None if seed is None else np.random.default_rng(seed))
+    assert ((shifts >= 0) & (shifts < periods)).all()
+    for link in links:
+        wish = np.rint(np.array(link.shifts) * 1e3).astype(int)
+        period = np.rint(periods[list(link.jobs)] * 1e3).astype(int)
+        given_ms = np.rint(shifts[list(link.jobs)] * 1e3).astype(int)
+        offsets = range(int(np.lcm.reduce(period)))
+        assert any(((given_ms - wish - c) % period == 0).all() for c in offsets)
+        assert inconsistency(link, shifts, periods) < 1e-9
+
+
+@given(trees(), st.integers(0, 2**32))
+@settings(deadline=None)
+def test_so_every_link_keeps_its_score(tree: tuple[list[SharedLink], np.ndarray], seed: int) -> None:
+    links, periods = tree
+    rng = np.random.default_rng(seed)
+    jobs = [
+        PeriodicJob(str(i), 1, p, (Phase(0.0, p * rng.integers(1, 10) / 10, rng.integers(10, 50) * GBPS),))
+        for i, p in enumerate(periods.tolist())
+    ]
+    shifts = traverse(links, periods)
+    for link in links:
+        circle = unify([jobs[j] for j in link.jobs], step=1e-3)
+        part = np.full((1, len(link.jobs)), 1 / (50 * GBPS))
+        alone, together = np.array(link.shifts), shifts[list(link.jobs)]
+        assert score_at(circle, part, alone)[0] == pytest.approx(score_at(circle, part, together)[0], abs=1e-9)
+
+
+def test_eq_6_of_the_paper_does_not_hold_modulo_the_perimeter() -> None:
+    periods = np.array([0.040, 0.060])
+    link = SharedLink((0, 1), (0.030, 0.010))
+    a, b = np.rint(traverse([link], periods) * 1e3)
+    assert (a, b) == (0, 40)
+    assert (b - a) % 120 != (10 - 30) % 120
+    assert (b - a) % 20 == (10 - 30) % 20  # only modulo the greatest common divisor
+    assert inconsistency(link, np.array([a, b]) / 1e3, periods) == 0.0
+
+
+def test_two_links_with_the_same_two_jobs_are_a_loop_and_one_is_none() -> None:
+    assert [part.has_loop for part in components([(0, 1), (0, 1)])] == [True]
+    assert [part.has_loop for part in components([(0, 1), (1, 2), (1, 3, 4)])] == [False]
+    assert [part.has_loop for part in components([(0, 1), (1, 2), (2, 0)])] == [True]
+
+
+def test_components_do_not_know_of_each_other() -> None:
+    parts = components([(4, 2), (0, 1), (2, 7)])
+    assert [(part.jobs, part.links) for part in parts] == [((0, 1), (1,)), ((2, 4, 7), (0, 2))]
+    assert components([]) == []
+
+
+def test_contradicting_wishes_are_measured() -> None:
+    periods = np.array([0.1, 0.1])
+    links = [SharedLink((0, 1), (0.0, 0.020)), SharedLink((0, 1), (0.0, 0.050))]
+    shifts = traverse(links, periods)
+    assert shifts.tolist() == [0.0, 0.020]  # the first link decides
+    assert [inconsistency(link, shifts, periods) for link in links] == pytest.approx([0.0, 0.030])
+
+
+def test_jobs_that_share_nothing_start_at_once() -> None:
+    assert traverse([], np.ones(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_drawn_root_starts_at_0() -> None:
+    link = SharedLink((0, 1, 2), (0.01, 0.02, 0.03))
+    roots = {int(np.argmin(traverse([link], np.ones(3), root=np.random.default_rng(s)))) for s in range(20)}
+    assert roots == {0, 1, 2}

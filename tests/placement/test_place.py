@@ -1,0 +1,172 @@
+"""Candidates are scored, ranked, and compared with simulations of the same jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.placement.candidate import Candidate
+from commsim.placement.check import disagreements, simulated, slowdown
+from commsim.placement.cluster import Cluster
+from commsim.placement.evaluate import evaluate, evaluate_all
+from commsim.placement.link_classes import Settings
+from commsim.placement.place import place_jobs
+from commsim.workload.periodic import GBPS, PeriodicJob, Phase
+from topologies.leaf_spine import leaf_spine
+
+NETWORK = leaf_spine(4, 1, 2, bandwidth=50 * GBPS)
+CLUSTER = Cluster(NETWORK, np.where(NETWORK.kind == 0, 1, 0))
+
+
+def job(name: str, *placement: str, period: float = 0.1, busy: float = 0.05, rate: float = 50.0) -> PeriodicJob:
+    return PeriodicJob(name, len(placement), period, (Phase(period - busy, busy, rate * GBPS),), placement)
+
+
+def homeless(one: PeriodicJob) -> PeriodicJob:
+    return dataclasses.replace(one, placement=None)
+
+
+# a and b share leaf0's and leaf1's cables to the spine, both ways
+TWO = (job("a", "h0", "h2"), job("b", "h1", "h3"))
+
+
+def test_two_equal_jobs_share_four_links_and_start_half_an_iteration_apart() -> None:
+    found = evaluate(CLUSTER, TWO)
+    assert [row.link for row in found.links] == ["leaf0->spine0", "leaf1->spine0", "spine0->leaf0", "spine0->leaf1"]
+    assert {row.jobs for row in found.links} == {("a", "b")}
+    assert found.score_mean == found.score_min == found.score_weighted == 1.0
+    assert found.shifts == pytest.approx({"a": 0.0, "b": 0.05})
+    assert found.predicted == pytest.approx({"a": 0.1, "b": 0.1})
+    assert not found.has_loop
+    assert found.inconsistency == 0.0
+
+
+def test_by_the_literal_rule_these_four_links_are_a_loop_and_the_candidate_is_discarded() -> None:
+    assert evaluate(CLUSTER, TWO, loops="literal").has_loop
+    ranking = place_jobs(CLUSTER, TWO, loops="literal")
+    assert not ranking.candidates
+    assert len(ranking.discarded) == 1
+    assert "1 of 1 candidates have a loop and are discarded" in ranking.notes[0]
+
+
+def test_without_contended_links_the_score_is_one() -> None:
+    found = evaluate(CLUSTER, (job("a", "h0", "h1"), job("b", "h2", "h3"), job("c", "h4", "h4")))
+    assert found.links == ()
+    assert found.score_mean == found.score_min == found.score_weighted == 1.0
+
+
+def test_links_that_carry_all_peaks_at_once_are_listed_but_bind_nothing() -> None:
+    found = evaluate(CLUSTER, (job("a", "h0", "h2", rate=20), job("b", "h1", "h3", rate=20)))
+    assert len(found.links) == 4
+    assert found.score_min == 1.0
+    assert found.shifts == {"a": 0.0, "b": 0.0}
+
+
+def test_a_chain_of_jobs_gets_shifts_that_suit_both_links() -> None:
+    chain = (job("a", "h0", "h2"), job("b", "h3", "h4", period=0.2, busy=0.1), job("c", "h5", "h6", busy=0.03))
+    found = evaluate(CLUSTER, chain)
+    assert not found.has_loop
+    assert found.score_min == pytest.approx(evaluate(CLUSTER, chain[:2]).score_min, abs=1e-9)
+    run = simulated(CLUSTER, chain, found)
+    assert run.prediction == "simulation"
+
+
+def test_a_loop_that_contradicts_itself_is_solved_together_and_measured() -> None:
+    """Three jobs, each two of which share a rack's cables: half an iteration apart suits any two, but not all three."""
+    three = (job("a", "h0", "h2"), job("b", "h3", "h4"), job("c", "h5", "h1"))
+    found = evaluate(CLUSTER, three)
+    assert found.has_loop
+    assert found.inconsistency > 0.01
+    pairs = [set(row.jobs) for row in found.links]
+    assert all(pairs.count(pair) == 2 for pair in ({"a", "b"}, {"b", "c"}, {"a", "c"}))
+    assert found.score_mean == pytest.approx((1 + 1 + 0.5) / 3, abs=0.01)  # two pairs fit, the third collides
+
+
+def test_the_weighted_mean_counts_busy_links_more() -> None:
+    rows = evaluate(CLUSTER, (job("a", "h0", "h2"), job("b", "h1", "h3"), job("c", "h0", "h2"))).links
+    found = evaluate(CLUSTER, (job("a", "h0", "h2"), job("b", "h1", "h3"), job("c", "h0", "h2")))
+    weights = np.array([row.demand for row in rows])
+    scores = np.array([row.score for row in rows])
+    assert found.score_weighted == pytest.approx(float(scores @ weights / weights.sum()))
+    assert len({round(w) for w in weights}) > 1
+
+
+def test_estimate_and_simulation_agree_where_nothing_drifts() -> None:
+    overlapping = evaluate(CLUSTER, (job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1)))
+    assert overlapping.score_min == pytest.approx(0.0)
+    assert overlapping.predicted == pytest.approx({"a": 0.2, "b": 0.2})
+    run = simulated(CLUSTER, (job("a", "h0", "h2", busy=0.1), job("b", "h1", "h3", busy=0.1)), overlapping)
+    assert run.predicted == pytest.approx(dict(overlapping.predicted))
+
+
+def test_one_job_that_wants_more_than_a_link_has_is_slow_though_nothing_is_contended() -> None:
+    mixed = (job("a", "h0", "h2", "h1", "h3", rate=40),)  # crosses the only spine twice each way
+    found = evaluate(CLUSTER, mixed)
+    assert found.links == ()
+    assert found.predicted["a"] == pytest.approx(0.1 + 0.05 * (80 / 50 - 1))
+    assert simulated(CLUSTER, mixed, found).predicted["a"] == pytest.approx(found.predicted["a"])
+
+
+def test_a_shift_of_half_an_iteration_restores_what_fair_sharing_halves() -> None:
+    found = simulated(CLUSTER, TWO, evaluate(CLUSTER, TWO))
+    assert found.predicted == pytest.approx({"a": 0.1, "b": 0.1})
+    together = dataclasses.replace(evaluate(CLUSTER, TWO), shifts={"a": 0.0, "b": 0.0})
+    assert simulated(CLUSTER, TWO, together).predicted == pytest.approx({"a": 0.15, "b": 0.15})
+
+
+def test_candidates_come_best_first_and_every_number_is_finite() -> None:
+    jobs = [homeless(one) for one in (*TWO, job("c", "h4", "h5", "h6", period=0.12))]
+    ranking = place_jobs(CLUSTER, jobs, n=8, generators=("packed", "spread", "random", "themis"), check=True)
+    scores = [candidate.score_mean for candidate in ranking.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == 1.0 > scores[-1]
+    assert slowdown(jobs, ranking.candidates[0]) == pytest.approx(1.0)
+    for candidate in ranking.candidates:
+        row = candidate.row()
+        assert row["prediction"] == "simulation"
+        assert set(row["shifts_ms"]) == set(row["predicted_iteration_ms"]) == {"a", "b", "c"}
+        assert all(0 <= row["shifts_ms"][one.name] < one.period * 1e3 for one in jobs)
+    assert place_jobs(CLUSTER, jobs, n=8, generators=("packed", "spread", "random", "themis"), check=True) == ranking
+
+
+def test_it_can_rank_by_the_worst_link() -> None:
+    jobs = [homeless(job(f"j{i}", "h0", "h1", "h2", busy=0.04 + i / 100)) for i in range(2)]
+    ranking = place_jobs(CLUSTER, jobs, generators=("random",), rank_by="min", settings=Settings(seed=3))
+    scores = [candidate.score_min for candidate in ranking.candidates]
+    assert scores == sorted(scores, reverse=True)
+
+
+def candidate(score: float, time: float) -> Candidate:
+    base = evaluate(CLUSTER, TWO)
+    links = tuple(dataclasses.replace(row, score=score) for row in base.links)
+    return dataclasses.replace(base, links=links, predicted={"a": time, "b": time}, prediction="simulation")
+
+
+def test_where_score_and_simulation_disagree_is_said() -> None:
+    ranked = [candidate(0.9, 0.12), candidate(0.8, 0.11), candidate(0.7, 0.13)]
+    assert disagreements(TWO, ranked) == [
+        "candidate 1 scores 0.9 and candidate 2 0.8, but the simulated slow-downs are 1.2 and 1.1"
+    ]
+    assert disagreements(TWO, [candidate(0.9, 0.11), candidate(0.9, 0.10)]) == []  # equals are in no order
+
+
+def test_rounded_periods_and_circles_that_were_cut_off_are_noted() -> None:
+    odd = (job("a", "h0", "h2", period=0.2513), job("b", "h1", "h3", period=0.2391))
+    notes = place_jobs(CLUSTER, odd).notes
+    assert any("iteration times were changed by up to 0.3 ms" in note for note in notes)
+    assert any("circles were cut off" in note for note in notes)
+
+
+def test_names_that_are_unknown_are_refused() -> None:
+    with pytest.raises(InputError, match="unknown rule for loops 'none'; known: merged, literal"):
+        evaluate(CLUSTER, TWO, loops="none")
+    with pytest.raises(InputError, match="unknown ranking 'max'"):
+        place_jobs(CLUSTER, TWO, rank_by="max")
+    with pytest.raises(InputError, match="at least one generator"):
+        place_jobs(CLUSTER, TWO, generators=())
+    with pytest.raises(InputError, match="job a has no placement"):
+        evaluate(CLUSTER, (homeless(TWO[0]),))
+    assert evaluate_all(CLUSTER, []) == []

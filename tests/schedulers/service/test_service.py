@@ -1,0 +1,159 @@
+"""The service's answers, over HTTP."""
+
+import json
+import statistics
+
+import pytest
+from place_service import pod, row, running, small_cluster
+
+NAMES = [f"h{i}" for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with running() as service:
+        yield service
+
+
+@pytest.fixture
+def service(shared):
+    yield shared
+    for name in list(shared.desk.state.jobs):
+        assert shared.ask("DELETE", f"/jobs/{name}")[0] == 200
+
+
+def args(*words, names=NAMES, **more):
+    return {"Pod": pod(*words, **more), "Nodes": None, "NodeNames": names}
+
+
+def points(answer):
+    return {one["Host"]: one["Score"] for one in answer}
+
+
+def test_it_says_that_it_is_well(service):
+    assert service.ask("GET", "/healthz") == (200, {"ok": True})
+
+
+def test_it_has_a_page_that_describes_it(service):
+    status, page = service.ask("GET", "/openapi.json")
+    assert status == 200
+    assert set(page["paths"]) == {"/filter", "/prioritize", "/place", "/jobs", "/jobs/{name}", "/healthz"}
+    body = page["paths"]["/prioritize"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert set(body["properties"]) == {"Pod", "Nodes", "NodeNames"}
+
+
+def test_every_node_gets_0_to_10_points_that_follow_the_running_jobs(service):
+    old = row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)
+    assert service.ask("POST", "/jobs", {"jobs": [old]})[0] == 200
+    status, answer = service.ask("POST", "/prioritize", args(row(gpus=8, up=200.0), gpus=2))
+    assert status == 200
+    found = points(answer)
+    assert list(found) == NAMES
+    assert all(isinstance(score, int) and 0 <= score <= 10 for score in found.values())
+    assert found["h8"] == 10 > found["h1"] > found["h0"] == 0
+    assert service.ask("DELETE", "/jobs/old")[0] == 200
+    assert points(service.ask("POST", "/prioritize", args(row(gpus=8, up=200.0), gpus=2))[1])["h0"] == 10
+
+
+def test_names_of_fields_are_read_whatever_their_case(service):
+    upper = service.ask("POST", "/prioritize", args(row()))
+    lower = service.ask("POST", "/prioritize", {"pod": pod(row()), "nodes": None, "nodenames": NAMES})
+    assert upper == lower
+    assert upper[0] == 200
+
+
+def test_whole_nodes_are_answered_with_whole_nodes(service):
+    nodes = {"kind": "NodeList", "items": [{"metadata": {"name": name}, "spec": {"x": [1]}} for name in ("h3", "zz")]}
+    status, answer = service.ask("POST", "/filter", {"Pod": pod(row()), "Nodes": nodes})
+    assert status == 200
+    assert answer["NodeNames"] is None
+    assert answer["Nodes"] == {**nodes, "items": nodes["items"][:1]}
+    assert list(answer["FailedAndUnresolvableNodes"]) == ["zz"]
+    assert [one["Host"] for one in service.ask("POST", "/prioritize", {"Pod": pod(row()), "Nodes": nodes})[1]] == [
+        "h3",
+        "zz",
+    ]
+
+
+def test_filter_passes_nodes_with_room_and_says_why_others_fail(service):
+    service.ask("POST", "/jobs", {"jobs": [row("old", 2, placement=["h0", "h1"])]})
+    status, answer = service.ask("POST", "/filter", args(row(), gpus=2, names=["h0", "h2", "zz"]))
+    assert status == 200
+    assert answer == {
+        "Nodes": None, "NodeNames": ["h2"], "FailedNodes": {"h0": "commsim: 1 GPUs free, the pod needs 2"},
+        "FailedAndUnresolvableNodes": {"zz": "commsim: not a host of the cluster's file"}, "Error": "",
+    }  # fmt: skip
+
+
+def test_a_pod_of_no_known_job_may_go_anywhere(service):
+    for one in (pod(), pod("unheard-of"), pod(row(), gpus=0), {"metadata": {}}, {}):
+        tree = {"Pod": one, "NodeNames": ["h0", "zz"]}
+        assert service.ask("POST", "/filter", tree)[1]["NodeNames"] == ["h0", "zz"]
+        assert points(service.ask("POST", "/prioritize", tree)[1]) == {"h0": 0, "zz": 0}
+
+
+@pytest.mark.parametrize("how", ["annotation", "commsim/job", "job-name", "volcano.sh/job-name"])
+def test_a_pod_names_a_job_that_was_told_of(service, how):
+    service.ask("POST", "/jobs", {"jobs": [row("told", 4, placed=["h0", "h0"])]})
+    one = pod("told", gpus=2) if how == "annotation" else pod(gpus=2, labels={how: "told"})
+    found = points(service.ask("POST", "/prioritize", {"Pod": one, "NodeNames": NAMES})[1])
+    assert (found["h0"], found["h1"], found["h8"]) == (0, 10, 9)
+
+
+def test_a_job_described_wrongly_is_told_to_the_user_of_the_pod(service):
+    wrong = row() | {"gpus": "four"}
+    status, answer = service.ask("POST", "/filter", args(wrong))
+    assert status == 200
+    assert (
+        answer["Error"] == "commsim: annotation commsim/job: [0].gpus must be a whole number 1..2147483647, got 'four'"
+    )
+    assert answer["NodeNames"] is None
+    status, answer = service.ask("POST", "/prioritize", args(wrong))
+    assert status == 400
+    assert "gpus must be a whole number" in answer["error"]
+    assert "the pod asks for 5 GPUs, but 4" in service.ask("POST", "/filter", args(row(), gpus=5))[1]["Error"]
+
+
+def test_jobs_are_added_all_or_none_and_listed(service):
+    good, bad = row("a", 1, placement=["h0"]), row("b", 3, placement=["h0", "h0", "h1"])
+    status, answer = service.ask("POST", "/jobs", {"jobs": [good, bad]})
+    assert status == 409
+    assert answer["error"].startswith("job b takes 2 GPUs of h0")
+    assert service.ask("GET", "/jobs")[1]["jobs"] == []
+    assert service.ask("POST", "/jobs", {"jobs": [good]})[1]["jobs"] == [{"job": "a", "gpus": 1, "placed": ["h0"]}]
+    assert service.ask("DELETE", "/jobs/b") == (404, {"error": "job 'b' is not known"})
+
+
+def test_place_answers_with_candidates_best_first(service):
+    service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)]})
+    status, answer = service.ask("POST", "/place", {"jobs": [row(gpus=8, up=200.0)], "candidates": 6})
+    assert status == 200
+    found = answer["candidates"]
+    assert 1 < len(found) <= 6
+    assert [one["score_mean"] for one in found] == sorted((one["score_mean"] for one in found), reverse=True)
+    for one in found:
+        assert one["placement"]["old"] == ["h0", "h0", "h4", "h4"]
+        assert set(one["shifts_ms"]) == set(one["predicted_iteration_ms"]) == {"old", "new"}
+        scores = [link["score"] for link in one["links"]]
+        assert one["score_mean"] == pytest.approx(statistics.fmean(scores) if scores else 1.0)
+        assert one["score_min"] == pytest.approx(min(scores, default=1.0))
+
+
+def test_a_least_score_filters_nodes_out():
+    with running(small_cluster(), min_score=0.9) as service:
+        service.ask("POST", "/jobs", {"jobs": [row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)]})
+        answer = service.ask("POST", "/filter", args(row(gpus=8, up=200.0), gpus=2, names=["h1", "h8"]))[1]
+        assert answer["NodeNames"] == ["h8"]
+        assert "is below 0.9; worst link" in answer["FailedNodes"]["h1"]
+
+
+def test_one_line_is_logged_for_each_request(capfd):
+    with running(log=True) as service:
+        service.ask("GET", "/healthz")
+        service.ask("POST", "/place", {})
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.split()[:4] for line in lines] == [
+        ["127.0.0.1", "GET", "/healthz", "200"], ["127.0.0.1", "POST", "/place", "400"],
+    ]  # fmt: skip
+    assert json.dumps({}).encode()  # the second one's body, of which the line says the size
+    assert lines[1].split()[-1] == "2B"

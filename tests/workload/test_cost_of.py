@@ -1,0 +1,76 @@
+import math
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.run import predict
+from commsim.workload.cost_of import ALGORITHMS, closed_form_costs, network_costs
+from commsim.workload.graph import Task
+
+STAR = "star:n_hosts=5,bandwidth=100Gbps,latency=1us"
+
+
+def task(operation, group=(0, 1, 2, 3), size=4e6):
+    return Task(operation, ("gpu0.network",), operation=operation, group=group, size=size)
+
+
+@pytest.mark.parametrize(
+    ("operation", "steps", "share"),
+    [
+        ("all_reduce", 6, 1.5),
+        ("reduce_scatter", 3, 0.75),
+        ("all_gather", 3, 0.75),
+        ("all_to_all", 3, 0.75),
+        ("broadcast", 3, 1.0),
+        ("send_recv", 1, 1.0),
+        ("barrier", 2, 0.0),
+    ],
+)
+def test_closed_forms_are_steps_and_the_bus_bandwidth_factor(operation, steps, share):
+    cost = closed_form_costs(alpha=1e-5, bandwidth=1e9)
+    assert cost(task(operation)) == pytest.approx(steps * 1e-5 + share * 4e6 / 1e9)
+
+
+def test_a_message_is_sent_whole_and_adding_is_paid_where_something_is_added():
+    cost = closed_form_costs(1e-5, 1e9, gamma=1e-9)
+    assert cost(task("send", (3, 1))) == pytest.approx(1e-5 + 4e-3)
+    added = {name: cost(task(name)) - closed_form_costs(1e-5, 1e9)(task(name)) for name in ("all_reduce", "all_gather")}
+    assert added == pytest.approx({"all_reduce": 3e-3, "all_gather": 0.0}, abs=1e-15)
+
+
+@pytest.mark.parametrize("operation", [name for name in ALGORITHMS if name != "send"])
+def test_a_group_of_one_costs_nothing(operation):
+    assert closed_form_costs(1e-5, 1e9, 1e-9)(task(operation, (2,))) == 0
+    assert network_costs(STAR)(task(operation, (2,))) == 0
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send_recv", "send"])
+def test_without_contention_the_network_costs_what_the_closed_form_says(operation):
+    group = (0, 2) if operation == "send" else (0, 1, 2, 4)
+    simulated = network_costs(STAR)(task(operation, group))
+    # a message of the star crosses two links, of 1 us each
+    assert simulated == pytest.approx(closed_form_costs(alpha=2e-6, bandwidth=12.5e9)(task(operation, group)))
+
+
+def test_the_network_costs_are_those_of_a_run_of_the_group_alone():
+    cost = network_costs(
+        "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", algorithms={"all_reduce": "double_tree_all_reduce"}
+    )
+    alone = predict("double_tree_all_reduce", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2", 4e6).time
+    assert cost(task("all_reduce")) == alone
+    assert cost(task("all_reduce")) == alone
+    assert 0 < cost(task("all_reduce", (0, 1), 0.0)) < alone
+    assert cost(Task("backward", ("gpu0.compute",), 2.0)) == 2.0
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(InputError, match="unknown operation 'gossip'"):
+        closed_form_costs()(task("gossip"))
+    with pytest.raises(InputError, match="no algorithm for 'gossip'; known: all_gather"):
+        network_costs(STAR)(task("gossip"))
+    with pytest.raises(InputError, match="rank 9 has no place, 5 ranks are placed"):
+        network_costs(STAR)(task("send", (0, 9)))
+    with pytest.raises(InputError, match="bandwidth positive"):
+        closed_form_costs(bandwidth=0.0)
+    with pytest.raises(InputError, match="alpha and gamma"):
+        closed_form_costs(alpha=math.nan)

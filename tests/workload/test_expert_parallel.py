@@ -1,0 +1,110 @@
+import math
+
+import numpy as np
+import pytest
+
+from collectives.all_to_all import direct_all_to_all, pairwise_all_to_all
+from collectives.ring import ring_all_reduce
+from commsim.core.errors import InputError
+from commsim.core.placement import Placement
+from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.expert_parallel import (
+    LINA_MICRO_OP,
+    SENDING_POLICIES,
+    ExpertLayer,
+    SendingPolicy,
+    expert_graph,
+    shared_slow_down,
+)
+from commsim.workload.graph import play
+from topologies.star import star
+
+LAYER = ExpertLayer(attention=2e-3, expert=3e-3, tokens=64e6, gradients=200e6)
+BANDWIDTH = 12.5e9
+
+
+def together(n, all_to_all, reduced, n_reduces=1, priority=0):
+    """Times of an all-to-all of 1 GB beside ring all-reduces, on a star of 100 Gbps without latency."""
+    network = star(n, BANDWIDTH, 0.0)
+    seats = Placement(network.endpoints[:n])
+    jobs = [Job(all_to_all(n), seats), *(Job(ring_all_reduce(n), seats, priority=priority) for _ in range(n_reduces))]
+    return [r.time for r in simulate_flows(plan_flows(network, jobs), [1e9] + [max(reduced, 1.0)] * n_reduces)]
+
+
+@pytest.mark.parametrize("n", [4, 8])
+@pytest.mark.parametrize("reduced", [0.0, 1e8, 3e8, 5e8, 5.5e8, 2e9])
+def test_an_all_to_all_beside_one_all_reduce_takes_as_long_as_the_formula_says_and_at_most_twice_as_long(n, reduced):
+    share = (n - 1) / n
+    alone, other = 1e9 * share / BANDWIDTH, 2 * reduced * share / BANDWIDTH
+    time = together(n, pairwise_all_to_all, reduced)[0]
+    assert time / alone == pytest.approx(shared_slow_down(alone, other), rel=1e-8)
+    assert time <= 2 * alone * (1 + 1e-8)
+
+
+def test_the_bound_is_reached_and_only_more_all_reduces_at_a_time_exceed_it():
+    alone = together(4, pairwise_all_to_all, 0.0)[0]
+    assert together(4, pairwise_all_to_all, 4e9)[0] / alone == pytest.approx(2)
+    assert together(4, pairwise_all_to_all, 4e9, n_reduces=3)[0] / alone == pytest.approx(4)
+    assert together(4, direct_all_to_all, 4e9)[0] / alone == pytest.approx(4 / 3)  # three flows on a port against one
+
+
+def test_priority_takes_the_slow_down_away_and_costs_the_all_reduce_only_that_time():
+    n, reduced = 8, 1e9
+    alone, other = (factor * 1e9 * 7 / 8 / BANDWIDTH for factor in (1, 2))
+    times = together(n, pairwise_all_to_all, reduced, priority=1)
+    assert times == pytest.approx([alone, alone + other], rel=1e-8)
+
+
+@pytest.mark.parametrize("micro_op", [5e6, 30e6, math.inf])
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_under_priority_an_all_to_all_waits_for_one_micro_op_at_most_and_none_starts_meanwhile(micro_op, pipelined):
+    costs = closed_form_costs(0.0, BANDWIDTH)
+    graph = expert_graph(LAYER, 6, 8, SendingPolicy("own", micro_op, all_to_all_first=True, pipelined=pipelined))
+    timeline = play(graph, costs)
+    reduces = np.array([task.operation == "all_reduce" for task in graph.tasks])
+    delayed = 0
+    for i, task in enumerate(graph.tasks):
+        if task.operation == "all_to_all":
+            ready, start = max(timeline.end[j] for j in task.after), timeline.start[i]
+            assert not (reduces & (timeline.start >= ready) & (timeline.start < start)).any()
+            in_the_way = reduces & (timeline.start < ready) & (timeline.end > ready)
+            assert in_the_way.sum() <= 1
+            delayed += in_the_way.any()
+    assert delayed
+    longest = max(costs(task) for task in graph.tasks if task.operation == "all_reduce")
+    assert longest <= 2 * 7 / 8 * min(micro_op, LAYER.gradients) / BANDWIDTH * (1 + 1e-9)
+
+
+def test_lina_is_faster_than_priority_without_micro_ops_and_than_first_come_first_served():
+    costs = closed_form_costs(1e-5, BANDWIDTH)
+    times = {name: play(expert_graph(LAYER, 12, 16, p), costs).iteration_time for name, p in SENDING_POLICIES.items()}
+    assert times["lina"] < times["priority"] <= times["fifo"]
+
+
+def test_an_iteration_sends_four_all_to_alls_per_layer_and_the_gradients_once_whatever_the_policy():
+    for policy in SENDING_POLICIES.values():
+        tasks = expert_graph(LAYER, 5, 8, policy).tasks
+        sent = {op: sum(t.size for t in tasks if t.operation == op) for op in ("all_to_all", "all_reduce")}
+        assert sent == pytest.approx({"all_to_all": 5 * 4 * 64e6, "all_reduce": 5 * 200e6})
+        assert max(t.size for t in tasks) <= policy.micro_op
+        assert sum(t.duration for t in tasks) == pytest.approx(5 * 3 * 5e-3)
+    assert LINA_MICRO_OP == 30e6
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SendingPolicy("own", 0.0), "more than 0 bytes, got 0"),
+        (lambda: expert_graph(LAYER, 1, 0, SENDING_POLICIES["fifo"]), "must be at least 1, got 1 and 0"),
+        (
+            lambda: expert_graph(LAYER, 1, 2, SendingPolicy("own", 1.0)),
+            "at most 50000 pieces of tensors, got 264000000",
+        ),
+        (lambda: shared_slow_down(0.0, 1.0), "times must be positive"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

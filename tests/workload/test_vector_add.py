@@ -1,0 +1,40 @@
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.workload.vector_add import read_vector_add
+
+pytestmark = pytest.mark.nojit
+
+
+def written(folder, text):
+    path = folder / "add.csv"
+    path.write_text(text)
+    return path
+
+
+def test_between_sizes_lines_are_straight_below_them_flat_and_above_them_the_rate_stays(tmp_path):
+    add = read_vector_add(written(tmp_path, "nbytes,seconds\n100,1e-5\n300,2e-5\n"))
+    assert [add(n) for n in (0, 100, 200, 300, 900)] == pytest.approx([1e-5, 1e-5, 1.5e-5, 2e-5, 6e-5])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "needs the columns nbytes and seconds, got"),
+        ("", "needs the columns"),
+        ("nbytes,seconds\n", "holds no measurement"),
+        ("nbytes,seconds\n8,1\n8,2\n", "nbytes must rise"),
+        ("nbytes,seconds\n8,x\n", r"line 2: nbytes and seconds must be numbers above 0, got \['8', 'x'\]"),
+        ("nbytes,seconds\n8\n", "line 2: nbytes and seconds"),
+        ("nbytes,seconds\n0,1\n", "line 2"),
+        ("nbytes,seconds\n1,inf\n", "line 2"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_line(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        read_vector_add(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_vector_add(tmp_path / "gone.csv")
