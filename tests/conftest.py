@@ -7,10 +7,20 @@ import pytest
 
 @functools.cache
 def lacking(feature):
+    from commsim.testbed import requirements as testbed
     from switch_model.bpf import requirements  # whether our own program loads is for the tests to say
 
-    look = {"bpf": requirements.lacking, "namespaces": requirements.lacking_namespaces}
+    look = {
+        "bpf": requirements.lacking,
+        "namespaces": requirements.lacking_namespaces,
+        "testbed": testbed.lacking,
+        "losses": lambda: testbed.lacking() or ("" if can_lose(testbed) else "neither netem nor nftables"),
+    }
     return look[feature]()
+
+
+def can_lose(testbed):
+    return testbed.has_netem() or testbed.has_nftables()
 
 
 def pytest_runtest_setup(item):

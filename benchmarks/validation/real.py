@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.formats.files import read_tree
 
 from .row import Row, row_from_json
-
-RUNNERS: list[Callable[[bool], Iterable[Row]]] = []
-"""What builds testbeds and runs collectives in them, from whether only the quick subset is wanted to rows."""
 
 
 def real_rows(quick: bool, path: str | Path | None = None) -> Iterable[Row]:
@@ -23,20 +20,16 @@ def real_rows(quick: bool, path: str | Path | None = None) -> Iterable[Row]:
         Whether only the quick subset is wanted; of no meaning for a file.
     path : str or Path, optional
         A JSON file with a list `rows`, such as ``--json`` writes; rows of other kinds in it are left out. Without one
-        the RUNNERS run.
+        testbeds are built, and collectives are run in them.
 
     Raises
     ------
     InputError
         If the file holds no such rows.
     """
-    return run_real(quick) if path is None else read_real(path)
+    from . import real_runs
 
-
-def run_real(quick: bool) -> Iterable[Row]:
-    """Run everything in RUNNERS, one after the other."""
-    for run in RUNNERS:
-        yield from run(quick)
+    return real_runs.rows(quick) if path is None else read_real(path)
 
 
 def read_real(path: str | Path) -> list[Row]:
@@ -59,6 +52,7 @@ def read_real(path: str | Path) -> list[Row]:
 
 def why_absent(path: str | Path | None) -> str:
     """Say why there may be no real runs; nothing when there should be some."""
-    if path is None and not RUNNERS:
-        return "no file of real runs was given (--real FILE), and nothing here runs them"
-    return ""
+    from commsim.testbed.requirements import lacking
+
+    why = "" if path else lacking()
+    return f"no file of real runs was given (--real FILE), and none can be made here: {why}" if why else ""

@@ -36,6 +36,8 @@ class Step:
         Steps whose result it reads.
     before : list of int
         Steps that must be complete before it may write.
+    readers : list of int
+        Local steps that must have read before it may write.
     staged : bool
         Whether what arrives must wait beside the memory that it is meant for.
     """
@@ -50,6 +52,7 @@ class Step:
     stage: int
     needs: list[int]
     before: list[int]
+    readers: list[int]
     staged: bool
 
 
@@ -138,7 +141,8 @@ def _step(t: np.void, rank: int, read: int, write: int, length: int) -> Step:
     peer = int(t["dst"] if kind == SEND else t["src"])
     src, dst = slice(int(read), int(read + length)), slice(int(write), int(write + length))
     reduces = bool(t["op"] == REDUCE)
-    return Step(kind, peer, int(t["channel"]), src, dst, reduces, int(t["hop"]), int(t["stage"]), [], [], reduces)
+    hop, stage = int(t["hop"]), int(t["stage"])
+    return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged=reduces)
 
 
 def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.intp], steps: list[Step]) -> None:
@@ -163,11 +167,8 @@ def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.i
 
 
 def _add_reader(step: Step, number: int, reader: Step) -> None:
-    """Note a reader: a local one has read when its turn has passed; only a send goes on reading after that."""
-    if reader.kind == SEND:
-        step.before.append(number)
-    else:
-        step.staged = True
+    """Note a reader: a local one reads when it begins; a send goes on reading until it is complete."""
+    (step.before if reader.kind == SEND else step.readers).append(number)
 
 
 def _add_order_within_hops(steps: list[Step]) -> None:

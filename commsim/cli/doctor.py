@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from .table import print_table, write_results
@@ -23,6 +24,7 @@ PACKAGES = {
     "torch": "running for real with torch.distributed (extra torch)",
     "scapy": "packets (extra packets)",
     "matplotlib": "pictures as PNG (extra plot)",
+    "pyroute2": "networks of namespaces (extra testbed)",
 }
 
 
@@ -88,8 +90,28 @@ def _kernel() -> list[tuple[str, str, str]]:
     return [
         ("root", "yes" if root else "no", "network namespaces"),
         ("ip", shutil.which("ip") or "no (package iproute2)", "network namespaces"),
-        ("tc netem", _netem(root), "emulated delay and loss"),
+        *_testbed(root),
         *_programmable(),
+    ]
+
+
+def _testbed(root: bool) -> list[tuple[str, str, str]]:
+    """Look for what networks of namespaces need; each feature is tried in a namespace that ends with the trial."""
+    from commsim.testbed import requirements
+
+    def tried(works: Callable[[], bool]) -> str:
+        if not (root and shutil.which("unshare")):
+            return "unknown (needs root and unshare)"
+        return "yes" if works() else "no"
+
+    return [
+        ("ethtool", shutil.which("ethtool") or "no (package ethtool)", "networks of namespaces"),
+        ("nft", shutil.which("nft") or "no (package nftables)", "emulated loss, where there is no netem"),
+        ("veth", tried(requirements.has_veth), "networks of namespaces"),
+        ("tc tbf", tried(requirements.has_buckets), "the rates of their links"),
+        ("tc netem", tried(requirements.has_netem), "emulated delay and loss"),
+        ("nft egress", tried(requirements.has_nftables), "emulated loss, where there is no netem"),
+        ("testbed", _said(requirements.lacking()), "commsim testbed: a network of namespaces"),
     ]
 
 
@@ -109,13 +131,3 @@ def _programmable() -> list[tuple[str, str, str]]:
 
 def _said(lacking: str) -> str:
     return f"no: {lacking}" if lacking else "yes"
-
-
-def _netem(root: bool) -> str:
-    """Try netem on the loopback device of a network namespace of our own, which ends with the process."""
-    unshare, tc = shutil.which("unshare"), shutil.which("tc")
-    if not (root and unshare and tc):
-        return "unknown (needs root, unshare and tc)"
-    command = [unshare, "--net", tc, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    return "yes" if done.returncode == 0 else "no"

@@ -7,7 +7,7 @@ affinity graph has, every link sees the same shifts. The shifts are taken to be 
 
 References
 ----------
-Rajasekaran et al., "CASSINI", NSDI 2024, sections 3 and 4, Table 1 and Algorithm 2 (there all shifts are solved anew).
+Rajasekaran et al., "CASSINI", NSDI 2024, Table 1 and Algorithm 2 (there all shifts are solved anew).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .traffic import Traffic
 
 SHIFTS = 72
 CANDIDATES = 10
-"""As in the paper's experiments, section 5.1."""
+"""As many as in the experiments of the paper."""
 
 
 class Ranking:

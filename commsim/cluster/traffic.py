@@ -65,6 +65,7 @@ class Traffic:
         self.demand = np.zeros((cluster.network.n_links, INSTANTS))
         self._on_link: list[list[Sharer]] = [[] for _ in range(cluster.network.n_links)]
         self._extra: dict[int, NDArray[np.float64]] = {}
+        self._over, self._asked = np.zeros((2, cluster.network.n_links))
         self._dirty: set[int] = set()
         self._uses: dict[tuple[str, ...], tuple[NDArray[np.intp], NDArray[np.float64]]] = {}
 
@@ -113,6 +114,8 @@ class Traffic:
             jobs = self._on_link[link]
             affected |= {id(one): one for one in jobs}
             self._extra.pop(link, None)
+            self._over[link] = np.maximum(self.demand[link] - self.capacity[link], 0.0).mean()
+            self._asked[link] = self.demand[link].mean()
             if len(jobs) > 0 and (self.demand[link] > self.capacity[link] * (1 + 1e-9)).any():
                 use = np.array([one.use[np.searchsorted(one.links, link)] for one in jobs])
                 extra = np.empty((len(jobs), INSTANTS))
@@ -128,9 +131,8 @@ class Traffic:
         return list(affected.values())
 
     def excess(self) -> tuple[float, float]:
-        """Bytes per second that are asked of links beyond their capacity, and that are asked of them at all."""
-        over = np.maximum(self.demand - self.capacity[:, None], 0.0).mean(axis=1)
-        return float(over.sum()), float(self.demand.mean(axis=1).sum())
+        """Bytes per second that links were asked to carry beyond their capacity, and at all, when last settled."""
+        return float(self._over.sum()), float(self._asked.sum())
 
     def _sum(self, link: int) -> None:
         """Add the demand up anew, so that no rounding is left of jobs that have gone."""

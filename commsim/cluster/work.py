@@ -29,7 +29,7 @@ class Work:
 
     References
     ----------
-    Qiao et al., "Pollux: co-adaptive cluster scheduling for goodput-optimized deep learning", OSDI 2021, section 3.
+    Qiao et al., "Pollux: co-adaptive cluster scheduling for goodput-optimized deep learning", OSDI 2021
     """
 
     def __init__(self, jobs: Sequence[TraceJob], machines: Machines, models: Mapping[str, Model]) -> None:

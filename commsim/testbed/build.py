@@ -12,7 +12,7 @@ from commsim.core.errors import BackendError
 from switch_model.bpf.commands import output_of
 
 from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, Port
-from .next_hops import next_hops
+from .next_hops import NextHops, next_hops
 from .places import Place
 from .requirements import require
 from .shaping import FRAME, Shape, shape_of
@@ -27,8 +27,7 @@ SETTINGS = {
     "ipv4/conf/all/rp_filter": "0",
     "ipv4/conf/default/rp_filter": "0",
     "ipv4/fib_multipath_hash_policy": "1",  # ports too: connections of one pair spread over equal paths
-    "ipv4/tcp_rmem": "4096 131072 262144",  # small windows: flows in one queue share it evenly only if none can fill it alone
-    "ipv4/tcp_wmem": "4096 4194304 16777216",
+    "ipv4/tcp_wmem": "4096 4194304 16777216",  # a rank that waits for its core leaves enough behind
 }
 NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"]
 """Offloads join packets on a cable into one, which no wire does, and which a bucket of two packets cannot pass."""
@@ -36,6 +35,8 @@ NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", 
 
 HASHED_APART = ("of equal paths the kernel takes one by its own hash, and predictions take another one: "
                 "with --routing dmodk or shortest both take the same")  # fmt: skip
+WINDOW, LEAST_WINDOW = 0.0105, 131072
+"""Seconds of a node's fastest port, and bytes, that a receiver lets a sender have under way."""
 SECONDS_TO_RUN = 5.0
 
 
@@ -59,13 +60,14 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
     BackendError
         If something cannot be made; nothing is left then.
     InputError
-        If the name is taken.
+        If the name is taken, a rate cannot be had, or the routing cannot be built.
     """
     require()
     shapes = {port.link: shape_of(layout.network, port.link) for port in layout.ports}
+    hops = {} if layout.bridged else next_hops(layout.network, layout.network.routing)
     place.claim(layout.network)
     try:
-        _make(place, layout, shapes)
+        _make(place, layout, shapes, hops)
         place.finish()
     except BaseException as error:
         place.remove()
@@ -73,14 +75,12 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
             raise BackendError(f"the testbed could not be built, and what there was is gone: {error}") from error
         raise
     warnings = [warning for shape in shapes.values() for warning in shape.warnings]
-    if not layout.bridged and any(
-        len(links) > 1 for links in next_hops(layout.network, layout.network.routing).values()
-    ):
+    if any(len(links) > 1 for links in hops.values()):
         warnings.append(HASHED_APART)
     return tuple(dict.fromkeys(warnings))
 
 
-def _make(place: Place, layout: Layout, shapes: dict[int, Shape]) -> None:
+def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops) -> None:
     from pyroute2 import netns
 
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
@@ -89,6 +89,7 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape]) -> None:
         with inside(name):
             for setting, value in SETTINGS.items():
                 Path("/proc/sys/net", setting).write_text(value)
+            Path("/proc/sys/net/ipv4/tcp_rmem").write_text(_window(layout, node))
     with contextlib.ExitStack() as stack:
         into = {node: stack.enter_context(_opened(name)) for node, name in names.items()}
         for door in into.values():
@@ -99,13 +100,20 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape]) -> None:
         for node in into:
             _set_up(layout, node, into[node], shapes)
         if not layout.bridged:
-            _route(layout, names, into)
+            _route(layout, names, into, hops)
         for node in into:
             _wait_until_running(layout, node, into[node])
     for node, name in names.items():
         for port in layout.ports_of(node):
             output_of([*entering(name), "ethtool", "-K", port.device, *NO_OFFLOADS])
             shapes[port.link].lose(name, port.device)
+
+
+def _window(layout: Layout, node: int) -> str:
+    """Return the receive windows of a node: small, for flows share a queue evenly only if none of them can fill it."""
+    fastest = max((layout.network.bandwidth[port.link] for port in layout.ports_of(node)), default=0.0)
+    largest = int(max(LEAST_WINDOW, WINDOW * fastest))
+    return f"4096 {min(131072, largest)} {largest}"
 
 
 def _set_up(layout: Layout, node: int, door: Any, shapes: dict[int, Shape]) -> None:
@@ -140,14 +148,14 @@ def _wait_until_running(layout: Layout, node: int, door: Any) -> None:
         time.sleep(0.01)
 
 
-def _route(layout: Layout, names: dict[int, str], into: dict[int, Any]) -> None:
+def _route(layout: Layout, names: dict[int, str], into: dict[int, Any], hops: NextHops) -> None:
     network = layout.network
     port_of = {port.link: port for port in layout.ports}
     for node in into:
         if network.forwards[node]:
             with inside(names[node]):
                 Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
-    for (node, destination), links in next_hops(network, network.routing).items():
+    for (node, destination), links in hops.items():
         _add_route(layout, into[node], destination, [port_of[link] for link in links], node in layout.seats)
 
 
@@ -165,7 +173,7 @@ def _add_route(layout: Layout, door: Any, destination: int, over: list[Port], se
 def _opened(name: str) -> Iterator[Any]:
     from pyroute2 import NetNS
 
-    door = NetNS(name)
+    door = NetNS(name, flags=0)  # which would else make what somebody has just taken away
     try:
         yield door
     finally:
@@ -177,11 +185,12 @@ def inside(name: str) -> Iterator[None]:
     """Be in a namespace for a moment."""
     from pyroute2 import netns
 
-    netns.pushns(name)
-    try:
-        yield
-    finally:
-        netns.popns()
+    with Path("/proc/self/ns/net").open("rb") as own:
+        netns.setns(name, flags=0)
+        try:
+            yield
+        finally:
+            netns.setns(own.fileno())
 
 
 def entering(name: str) -> list[str]:

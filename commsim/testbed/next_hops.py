@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.node_kind import SEATS
 from commsim.core.routes.routing import HASHED, find_routes
@@ -21,8 +22,12 @@ def next_hops(network: Network, routing: str) -> NextHops:
     Raises
     ------
     InputError, RoutingError
-        As :func:`commsim.core.routes.routing.find_routes`.
+        As :func:`commsim.core.routes.routing.find_routes`; and if the routing is ``valiant``, whose next hop depends
+        on where a message has been before, which no forwarding table knows.
     """
+    if routing == "valiant":
+        raise InputError("a testbed's routers know where a message goes, not where it has been: routing valiant cannot "
+                         "be built; minimal can")  # fmt: skip
     seats = np.flatnonzero(np.isin(network.kind, SEATS))
     others = np.setdiff1d(np.arange(network.n_nodes), seats)
     spread = "spray" if routing in HASHED and routing.startswith("ecmp") else routing

@@ -51,7 +51,7 @@ def _measured(transport: Transport, cell: dict[str, Any], schedules: dict[str, S
         result = measure_sparse(transport, schedules[path], cell["gradients"], cell["block"], **options)
     elif "begin" in cell:
         result = measure_training(
-            transport, schedules[path], cell["size"], cell["begin"], cell["compute"], cell["iterations"]
+            transport, schedules[path], cell["size"], cell["begin"], cell["compute"], cell["period"], cell["iterations"]
         )
     elif path:
         result = measure_schedule(transport, schedules[path], cell["size"], **options)

@@ -11,7 +11,7 @@ import sys
 
 from commsim.core.errors import BackendError
 
-PROGRAMS = {"ethtool": "ethtool", "nsenter": "util-linux", "unshare": "util-linux", "tc": "iproute2"}
+PROGRAMS = {"ethtool": "ethtool", "nsenter": "util-linux", "unshare": "util-linux", "ip": "iproute2", "tc": "iproute2"}
 """Programs, and the Debian packages that have them."""
 
 
@@ -24,7 +24,9 @@ def lacking() -> str:
     missing = [f"{program} (package {package})" for program, package in PROGRAMS.items() if not shutil.which(program)]
     if missing:
         return f"there is no {', '.join(missing)} here"
-    return "" if _works("ip link add type veth") else "the kernel or this container lets nobody make veth pairs"
+    if not has_veth():
+        return "the kernel or this container lets nobody make veth pairs"
+    return "" if has_buckets() else "the kernel has no token buckets (tc tbf) to give links their rates"
 
 
 def require() -> None:
@@ -53,6 +55,18 @@ def require_root() -> None:
 
 
 @functools.cache
+def has_veth() -> bool:
+    """Whether there are cables between namespaces."""
+    return _works("ip link add type veth")
+
+
+@functools.cache
+def has_buckets() -> bool:
+    """Whether the kernel's token buckets can give a link its rate."""
+    return _works("tc qdisc add dev lo root tbf rate 1mbit burst 18028 limit 100000")
+
+
+@functools.cache
 def has_netem() -> bool:
     """Whether the kernel can delay and lose packets in a queue of its own."""
     return _works("tc qdisc add dev lo root netem delay 1ms")
@@ -66,6 +80,8 @@ def has_nftables() -> bool:
 
 
 def _works(command: str) -> bool:
-    """Try a command in a network namespace that ends with it."""
+    """Try a command in a network namespace that ends with it; without root or `unshare`, nothing works."""
+    if shutil.which("unshare") is None:
+        return False
     done = subprocess.run(["unshare", "--net", "sh", "-c", command], capture_output=True, timeout=10, check=False)
     return done.returncode == 0

@@ -37,9 +37,10 @@ def built(network: Network, warn: Callable[[str], None] = lambda _: None) -> Ite
     require()
     remove_dead()
     place, layout = Place(f"{OWN}{os.getpid()}"), lay_out(network)
-    for warning in build(place, layout):
-        warn(warning)
+    warnings = build(place, layout)
     try:
+        for warning in warnings:
+            warn(warning)
         yield place, layout
     finally:
         place.remove()

@@ -24,6 +24,10 @@ from .shaping import FRAME
 
 LEAD = 1.0
 """Seconds from the word to go until the first job starts; all ranks look at the same clock."""
+SLACK = 1.25
+"""An iteration takes its computing and this many predicted communications, so that the next one starts as planned.
+
+Left to themselves, jobs that start together drift apart: whoever ends first starts the next iteration first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,20 +134,20 @@ def _run(
     iterations: int,
     network: Network,
 ) -> Shared:
+    jobs = [
+        ScheduledJob(f"job{j}", schedule, Placement(np.array(ranks.seats, np.int32)), size, j * shift)
+        for j, (ranks, schedule) in enumerate(zip(parties, schedules, strict=True))
+    ]
+    predicted = run_jobs(network, jobs, wire=FRAME.wire)
+    alone, together = (np.array([r.time for r in results]) for results in (predicted.alone, predicted.together))
+    period = compute + SLACK * float(together.max())
     begin = time.monotonic() + LEAD
     for j, (ranks, schedule) in enumerate(zip(parties, schedules, strict=True)):
-        job: dict[str, Any] = {"compute": compute, "begin": begin + j * shift}
+        job: dict[str, Any] = {"compute": compute, "period": period, "begin": begin + j * shift}
         ranks.prepare(schedule, size, warmup=0, iterations=iterations, **job)
     meter = LoadMeter(place)
     for ranks in parties:
         ranks.begin()
     found = [ranks.finish() for ranks in parties]
     load = meter.read()
-    jobs = [
-        ScheduledJob(f"job{j}", schedule, Placement(np.array(ranks.seats, np.int32)), found[j]["size"], j * shift)
-        for j, (ranks, schedule) in enumerate(zip(parties, schedules, strict=True))
-    ]
-    predicted = run_jobs(network, jobs, wire=FRAME.wire)
-    times = np.array([one["samples"] for one in found])
-    alone, together = (np.array([r.time for r in results]) for results in (predicted.alone, predicted.together))
-    return Shared(shift, times, alone, together, load)
+    return Shared(shift, np.array([one["samples"] for one in found]), alone, together, load)

@@ -15,7 +15,13 @@ from commsim.core.schedule import Schedule
 
 
 def measure_training(
-    transport: Transport, schedule: Schedule, size: float, begin: float, compute: float, iterations: int
+    transport: Transport,
+    schedule: Schedule,
+    size: float,
+    begin: float,
+    compute: float,
+    period: float,
+    iterations: int,
 ) -> Result:
     """Sleep, then execute the schedule, again and again; every rank calls this.
 
@@ -29,8 +35,8 @@ def measure_training(
         As nccl-tests counts it.
     begin : float, s
         When the first computing starts, on the clock that all processes of this machine share.
-    compute : float, s
-        Before each execution.
+    compute, period : float, s
+        Before each execution, and from one beginning to the next; an iteration that takes longer delays the next.
     iterations : int
         How often.
 
@@ -44,10 +50,9 @@ def measure_training(
     values = fill(transport.rank, 0, n_elements, "float32")
     execution.load(values)
     samples = np.empty(iterations)
-    time.sleep(max(0.0, begin - time.monotonic()))
     for i in range(iterations):
         execution.load(values)
-        time.sleep(compute)
+        time.sleep(max(0.0, begin + i * period + compute - time.monotonic()))
         transport.barrier()
         began = time.perf_counter()
         execution.run()

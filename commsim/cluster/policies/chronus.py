@@ -6,9 +6,7 @@ from ..policy import Grant, View, fill, policy
 from ..state import JobState
 
 
-@policy(
-    interval=300.0, paper="Gao et al., SoCC 2021, section 4; earliest deadline first instead of its integer program"
-)
+@policy(interval=300.0, paper="Gao et al., SoCC 2021; earliest deadline first instead of its integer program")
 def chronus(view: View) -> list[Grant]:
     """Jobs that can still meet their deadline, earliest first; then the shortest of the others."""
     return fill(view, sorted(view.states, key=lambda state: _rank(view, state)))[0]

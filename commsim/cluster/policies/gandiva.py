@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..policy import Grant, View, fill, policy
 
 
-@policy(shares=True, paper="Xiao et al., OSDI 2018, section 3: over-subscription, time slices and packing")
+@policy(shares=True, paper="Xiao et al., OSDI 2018: over-subscription, time slices and packing")
 def gandiva(view: View) -> list[Grant]:
     """In order of submission; one that finds no free GPUs runs beside a job with as many, the least busy first."""
     grants, free = fill(view, view.states, strict=True)

@@ -6,9 +6,7 @@ from ..policy import Grant, View, policy
 from ..state import JobState
 
 
-@policy(
-    interval=360.0, scales=True, paper="Narayanan et al., OSDI 2020, section 3; greedy instead of its linear program"
-)
+@policy(interval=360.0, scales=True, paper="Narayanan et al., OSDI 2020; greedy instead of its linear program")
 def gavel(view: View) -> list[Grant]:
     """Least progress first; each gets the type of GPU on which it gains more than the others would."""
     free = dict.fromkeys(view.machines.types, 0)

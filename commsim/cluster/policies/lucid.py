@@ -9,7 +9,7 @@ MOST = 1.25
 """Sum of the GPU's shares up to which two jobs may run side by side: each then keeps 4/5 of its speed (assumed)."""
 
 
-@policy(shares=True, paper="Hu et al., ASPLOS 2023, sections 3.2 and 3.4: indolent packing; its limit is assumed")
+@policy(shares=True, paper="Hu et al., ASPLOS 2023: indolent packing; its limit is assumed")
 def lucid(view: View) -> list[Grant]:
     """Shortest remaining job first; one that finds no free GPUs joins the job that it disturbs least."""
     ordered = sorted(view.states, key=lambda state: state.job.gpus * view.remaining(state))

@@ -8,9 +8,7 @@ from ..policy import Grant, View, policy
 from ..state import JobState
 
 
-@policy(
-    interval=300.0, scales=True, borrows=True, paper="Li et al., EuroSys 2023, sections 4 and 5; interval is assumed"
-)
+@policy(interval=300.0, scales=True, borrows=True, paper="Li et al., EuroSys 2023; interval is assumed")
 def lyra(view: View) -> list[Grant]:
     """Shortest remaining job first at the least that it runs with; what is left goes to elastic jobs that gain most."""
     kept = {id(state) for state in view.kept}

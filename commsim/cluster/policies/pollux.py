@@ -11,7 +11,7 @@ MOST = 2
 """Times the GPUs that it asked for a job may get, if its trace does not allow more."""
 
 
-@policy(interval=600.0, scales=True, paper="Qiao et al., OSDI 2021, sections 3 and 4.2; greedy instead of genetic")
+@policy(interval=600.0, scales=True, paper="Qiao et al., OSDI 2021; greedy instead of genetic")
 def pollux(view: View) -> list[Grant]:
     """One GPU for each job in order of submission, then doublings where they add most goodput per GPU."""
     gpus = {state.index: len(state.gpus) for state in view.kept}

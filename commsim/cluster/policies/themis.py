@@ -6,7 +6,7 @@ from ..policy import Grant, View, fill, policy
 from ..state import JobState
 
 
-@policy(interval=600.0, paper="Mahajan et al., NSDI 2020, sections 3 and 4; lease of 10 minutes as in CASSINI")
+@policy(interval=600.0, paper="Mahajan et al., NSDI 2020; lease of 10 minutes as in CASSINI")
 def themis(view: View) -> list[Grant]:
     """GPUs whose lease ends go to the jobs that are farthest behind their fair finish time."""
     return fill(view, sorted(view.states, key=lambda state: -unfairness(view, state)))[0]

@@ -11,7 +11,7 @@ THRESHOLDS = (3600.0, 36000.0)
 """GPU seconds at which a job sinks into the next queue (assumed: a GPU hour, ten GPU hours)."""
 
 
-@policy(interval=300.0, paper="Gu et al., NSDI 2019, sections 3.2 and 3.3; thresholds and interval are assumed")
+@policy(interval=300.0, paper="Gu et al., NSDI 2019; thresholds and interval are assumed")
 def tiresias(view: View) -> list[Grant]:
     """Least GPU time so far first, first come first served within a queue; only skewed models insist on few hosts."""
     grants = fill(view, sorted(view.states, key=queue))[0]

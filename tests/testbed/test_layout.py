@@ -1,0 +1,99 @@
+"""What is to be built, before anything is."""
+
+from __future__ import annotations
+
+import dataclasses
+from ipaddress import IPv4Address
+
+import numpy as np
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.core.network import HOST, SWITCH, Network
+from commsim.inputs import load_network
+from commsim.testbed.layout import MAX_NODES, lay_out
+
+pytestmark = pytest.mark.nojit
+BRIDGED = ["star:n_hosts=4", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"]
+ROUTED = ["leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "fat_tree:k=4", "torus:dims=3x3", "bcube:n=2,k=1",
+          "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,uplinks_per_spine=2", "ring:n_hosts=4"]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", BRIDGED)
+def test_switches_are_bridges_where_there_is_one_path_through_them(spec):
+    layout = lay_out(load_network(spec))
+    assert layout.bridged
+    assert all(port.address is None and port.peer is None for port in layout.ports)
+
+
+@pytest.mark.parametrize("spec", ROUTED)
+def test_switches_are_routers_where_there_are_several_paths_or_hosts_forward(spec):
+    layout = lay_out(load_network(spec))
+    assert not layout.bridged
+    for a, b in layout.cables:
+        assert (a.address, a.peer) == (b.peer, b.address)
+        assert int(a.address) % 2 == 0
+        assert int(b.address) == int(a.address) + 1
+
+
+def test_two_stars_that_nothing_joins_are_bridges():
+    one = load_network("star:n_hosts=2")
+    names = [f"{side}{name}" for side in "ab" for name in one.nodes]
+    n = one.n_nodes
+    both = Network("two", names, np.tile(one.kind, 2), np.r_[one.src, one.src + n], np.r_[one.dst, one.dst + n], 1e6, 0)
+    assert lay_out(both).bridged
+
+
+def test_a_host_with_two_cables_is_not_bridged_though_there_is_one_path():
+    kind = [HOST, SWITCH, HOST, SWITCH, HOST]
+    src, dst = np.array([0, 1, 1, 2, 2, 3, 3, 4]), np.array([1, 0, 2, 1, 3, 2, 4, 3])
+    layout = lay_out(Network("chain", list("abcde"), kind, src, dst, 1e6, 0))
+    assert not layout.bridged
+    assert [layout.device(node) for node in range(5)] == ["p0", "own0", "own0", "own0", "p0"]
+
+
+@pytest.mark.parametrize("spec", [*BRIDGED, *ROUTED])
+def test_every_link_leaves_at_one_port_and_names_and_addresses_are_nobody_elses(spec):
+    network = load_network(spec)
+    layout = lay_out(network)
+    assert [port.link for port in layout.ports] == list(range(network.n_links))
+    assert [port.node for port in layout.ports] == network.src.tolist()
+    assert len({(port.node, port.device) for port in layout.ports}) == network.n_links
+    used = [layout.address(node) for node in range(network.n_nodes)]
+    used += [port.address for port in layout.ports if port.address is not None]
+    assert len(set(used)) == len(used)
+    for a, b in layout.cables:
+        assert (network.src[a.link], network.dst[a.link]) == (network.dst[b.link], network.src[b.link])
+    for node in range(network.n_nodes):
+        devices = [port.device for port in layout.ports_of(node)]
+        assert sorted(devices) == [f"p{i}" for i in range(len(devices))]
+
+
+def test_a_seat_with_one_port_is_reached_there_and_a_bridge_has_an_address_too():
+    layout = lay_out(load_network("star:n_hosts=3"))
+    assert layout.seats == (0, 1, 2)
+    assert [layout.device(node) for node in range(4)] == ["p0", "p0", "p0", "br0"]
+    assert layout.address(0) == IPv4Address("10.77.0.1")
+    assert layout.address(3) == IPv4Address("10.77.0.4")
+
+
+def test_parallel_cables_stay_apart():
+    network = load_network("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=1,uplinks_per_spine=3")
+    leaf = network.nodes.index("leaf0")
+    cables = [(a, b) for a, b in lay_out(network).cables if leaf in (a.node, b.node)]
+    assert len(cables) == 4
+    assert len({a.link for a, _ in cables} | {b.link for _, b in cables}) == 8
+
+
+def test_too_large_a_network_is_refused():
+    with pytest.raises(InputError, match=f"at most {MAX_NODES} nodes, star.* has 71"):
+        lay_out(load_network("star:n_hosts=70"))
+
+
+def test_a_link_without_its_way_back_is_refused_by_name():
+    star = load_network("star:n_hosts=2")
+    keep = np.arange(star.n_links) != star.n_links - 1
+    fields = {name: getattr(star, name)[keep] for name in ("src", "dst", "bandwidth", "latency", "buffer", "loss",
+                                                           "metric")}  # fmt: skip
+    with pytest.raises(InputError, match="h1->.* has no way back"):
+        lay_out(dataclasses.replace(star, **fields))
