@@ -89,8 +89,15 @@ def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
     result = cell.result
     size, name = round(result.size), spec.partition(":")[0]
     low, high = cell.spread
-    about: dict[str, Any] = {"kind": "real", "model": result.collective, "engine": "flow", "operation": result.operation,
-             "ranks": result.n_ranks, "network": cell.network.name, "size": float(size)}  # fmt: skip
+    about: dict[str, Any] = {
+        "kind": "real",
+        "model": result.collective,
+        "engine": "flow",
+        "operation": result.operation,
+        "ranks": result.n_ranks,
+        "network": cell.network.name,
+        "size": float(size),
+    }
     where = f"testbed {group.name}, {group.backend}, {group.placement}, median of {len(result.samples)}"
     small = size < SMALLEST
     yield Row(id=f"real/{group.name}/{spec}/{size}", against="testbed below 256 KiB" if small else "testbed",
@@ -141,8 +148,16 @@ def _shared_rows() -> Iterable[Row]:
 def _rows_of_shared(one: Shared) -> Iterator[Row]:
     for j in range(len(one.alone)):
         spread = float(one.times[j].max() - one.times[j].min()) / float(one.measured[j])
-        about: dict[str, Any] = {"kind": "real", "model": "two jobs on one link", "engine": "flow", "operation": "all_reduce",
-                 "ranks": 2, "network": SHARED, "size": 4.0 * MIB, "spread": spread}  # fmt: skip
+        about: dict[str, Any] = {
+            "kind": "real",
+            "model": "two jobs on one link",
+            "engine": "flow",
+            "operation": "all_reduce",
+            "ranks": 2,
+            "network": SHARED,
+            "size": 4.0 * MIB,
+            "spread": spread,
+        }
         yield Row(id=f"real/shared/shift {one.shift * 1e3:g} ms/job {j}", against="testbed, two jobs",
                   reference=float(one.measured[j]), ours=float(one.predicted[j]), unit="s",
                   source=f"testbed, rings of two over one 100 Mbit/s link, median of {one.times.shape[1]}",

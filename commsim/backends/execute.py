@@ -1,17 +1,17 @@
-"""Execute one rank's part of a schedule over a transport.
+"""Execute one rank's part of a schedule over a transport, by data flow.
 
-Why this cannot deadlock: a rank goes through its own transfers in the program order of the whole schedule, and when
-its turn comes to number i it blocks only on transfers with smaller numbers. Suppose that some transfers never
-complete, and take the one with the smallest number. Its sender gets to it, because everything that it blocks on before
-has a smaller number and completes; so does its receiver. Hence both are posted; the earlier messages with the same
-source, destination and tag were posted in the same order at both ends and have been matched; so it completes.
-Receives that are posted ahead of their turn block on nothing, and a receive that arrives beside its place (staged) is
-posted whatever still reads that place.
+Why this cannot deadlock: a transfer's beginning waits for nothing but the ends of transfers of earlier hops and, for
+the order of its wire and the look-ahead, the beginnings of transfers with smaller numbers. So of the transfers that
+never complete the one with the smallest number has begun at both ends, behind messages of its wire that have all been
+matched, and it completes; a rank that can wait for one message only waits for one that a transfer which has not begun
+needs, and all of these have smaller numbers still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import BackendError
 from commsim.core.schedule import Schedule
 
-from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, complete_in_order, plan_rank
+from .order import order_of
+from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
 from .transport import Array, Transport
 
 
@@ -58,13 +59,17 @@ class Execution:
         self.memory = transport.empty(int(bounds[-1]), dtype)
         self.input = self.memory[:n_elements]
         self.output = self.input if schedule.in_place else self.memory[n_elements : 2 * n_elements]
-        # The views are made here, because slicing costs as much as posting a small message.
-        self._read = [self.memory[step.src] if step.kind != RECEIVE else None for step in self.steps]
-        self._write = [self.memory[step.dst] if step.kind != SEND else None for step in self.steps]
-        self._receives = [k for k, step in enumerate(self.steps) if step.kind == RECEIVE]
+        self._order = order_of(self.steps, transport.look_ahead, transport.wait_some is not None)
+        n = len(self.steps)
+        self._stages = [list(stage) for _, stage in groupby(range(n), key=lambda k: self.steps[k].stage)]
         self._largest = max((s.dst.stop - s.dst.start for s in self.steps if s.staged), default=0)
         self._dtype = dtype
         self._free: list[Array] = []
+        self._staging: list[Array] = [None] * n
+        # Views and calls are bound here, because slicing costs as much as posting a small message.
+        self._act: list[Callable[[], Any] | None] = [self._beginning(k, step) for k, step in enumerate(self.steps)]
+        for k, step in enumerate(self.steps):
+            self._act.append(partial(self._commit, k, self.memory[step.dst]) if step.staged else None)
 
     def load(self, values: NDArray[Any]) -> None:
         """Set the input buffer; what else there is of memory starts as zeros. A helper has no input of its own."""
@@ -80,97 +85,95 @@ class Execution:
 
     def run(self) -> None:
         """Play this rank's part once."""
-        self._handles: list[Any] = [None] * len(self.steps)
-        self._staging: list[Array] = [None] * len(self.steps)
-        self._done = bytearray(len(self.steps))
-        self._n_posted = 0
-        stage_first = stage = 0
-        for k, step in enumerate(self.steps):
-            if step.stage != stage:
-                self._finish_range(stage_first, k)
-                self._acknowledge(stage_first, k)
-                stage, stage_first = step.stage, k
-            if step.kind != RECEIVE or self._n_posted < len(self._receives):
-                self._post_receives(k, stage)
-            if step.kind == RECEIVE:
-                continue
-            for p in step.needs:
-                if not self._done[p]:
-                    self._finish(p)
-            if step.kind == SEND:
-                self._handles[k] = self.transport.isend(self._read[k], step.peer, step.tag)
-            else:
-                self._begin_local(k, step)
-        self._finish_range(stage_first, len(self.steps))
+        waits = self._order.waits.copy()
+        for number, stage in enumerate(self._stages):
+            if number:
+                self._acknowledge(self._stages[number - 1])
+            first = [k for k in stage if not waits[k]]
+            self._play(sorted(first, key=lambda k: self.steps[k].kind != RECEIVE), waits)
 
-    def _post_receives(self, turn: int, stage: int) -> None:
-        """Post receives in program order, up to the look-ahead; one whose place is in use waits for its turn."""
-        last = turn + self.transport.look_ahead
-        while self._n_posted < len(self._receives):
-            k = self._receives[self._n_posted]
-            step = self.steps[k]
-            if k > last or step.stage != stage:
-                return
-            target = self._write[k]
-            if step.staged:
-                target = self._stage(k)
-            elif not all(self._done[p] for p in step.before):
-                if k > turn:
-                    return
-                for p in step.before:
-                    self._finish(p)
-            self._handles[k] = self.transport.irecv(target, step.peer, step.tag)
-            self._n_posted += 1
+    def _play(self, ready: list[int], waits: list[int]) -> None:
+        """Do what is ready and all that follows from it; when nothing is ready, wait for the library."""
+        n, following, act = len(self.steps), self._order.following, self._act
+        numbers: list[int] = []
+        handles: list[Any] = []
+        while ready or handles:
+            for event in ready:  # grows meanwhile
+                if event < n:
+                    handle = act[event]()
+                    if handle is not None:
+                        numbers.append(event)
+                        handles.append(handle)
+                elif act[event] is not None:
+                    act[event]()
+                for later in following[event]:
+                    waits[later] -= 1
+                    if not waits[later]:
+                        ready.append(later)
+            ready = []
+            if handles:
+                complete = self._wait(numbers, handles)
+                for place in complete:
+                    event = n + numbers[place]
+                    waits[event] -= 1
+                    if not waits[event]:
+                        ready.append(event)
+                left = [place for place in range(len(handles)) if place not in complete]
+                numbers, handles = [numbers[place] for place in left], [handles[place] for place in left]
 
-    def _begin_local(self, k: int, step: Step) -> None:
-        """Copy within this rank; beside its place when others of the hop still read that place."""
+    def _wait(self, numbers: list[int], handles: list[Any]) -> Sequence[int]:
+        """Return the places of messages that are complete: of any, or else of the one that is needed soonest."""
+        if self.transport.wait_some is not None:
+            return self.transport.wait_some(handles)
+        soonest = min(range(len(numbers)), key=lambda place: self._order.soonest[numbers[place]])
+        self.transport.wait(handles[soonest])
+        return (soonest,)
+
+    def _beginning(self, k: int, step: Step) -> Callable[[], Any]:
+        """Return the call with which a step begins; that of a message returns its handle."""
+        if step.kind == SEND:
+            return partial(self.transport.isend, self.memory[step.src], step.peer, step.tag)
+        if step.kind == LOCAL:
+            return partial(self._copy, k, self.memory[step.src])
         if step.staged:
-            self._stage(k)[:] = self._read[k]
-            return
-        for p in step.before:
-            self._finish(p)
-        self._write[k][:] = self._read[k]  # type: ignore[index]  # only sends have nothing to write
-        self._done[k] = 1
+            return partial(self._receive_beside, k, step)
+        return partial(self.transport.irecv, self.memory[step.dst], step.peer, step.tag)
+
+    def _receive_beside(self, k: int, step: Step) -> Any:
+        return self.transport.irecv(self._stage(k), step.peer, step.tag)
+
+    def _copy(self, k: int, source: Array) -> None:
+        step = self.steps[k]
+        target = self._stage(k) if step.staged else self.memory[step.dst]
+        target[:] = source
 
     def _stage(self, k: int) -> Array:
+        """Memory for what has to wait until its place is free."""
         whole = self._free.pop() if self._free else self.transport.empty(self._largest, self._dtype)
         step = self.steps[k]
         part = whole[: step.dst.stop - step.dst.start]
         self._staging[k] = (whole, part)
         return part
 
-    def _finish_range(self, first: int, end: int) -> None:
-        for k in range(first, end):
-            if not self._done[k]:
-                self._finish(k)
+    def _commit(self, k: int, target: Array) -> None:
+        """Put what was staged into its place."""
+        whole, part = self._staging[k]
+        if self.steps[k].reduces:
+            target += part
+        else:
+            target[:] = part
+        self._free.append(whole)
 
-    def _acknowledge(self, first: int, end: int) -> None:
+    def _acknowledge(self, stage: list[int]) -> None:
         """At a fence, learn from each receiver that it has all: a send that is complete may still be in a buffer."""
         if not self.transport.acknowledges:
             return
-        stage = self.steps[first:end]
-        to, of = ({step.peer for step in stage if step.kind == kind} for kind in (RECEIVE, SEND))
+        to, of = ({self.steps[k].peer for k in stage if self.steps[k].kind == kind} for kind in (RECEIVE, SEND))
         empty = self.transport.empty(1, "int32")
         said = [self.transport.isend(empty, peer, ACKNOWLEDGEMENT) for peer in sorted(to)]
         heard = [self.transport.irecv(self.transport.empty(1, "int32"), peer, ACKNOWLEDGEMENT) for peer in sorted(of)]
         for handle in said + heard:
             self.transport.wait(handle)
-
-    def _finish(self, k: int) -> None:
-        complete_in_order(k, self.steps, self._done, self._complete)
-
-    def _complete(self, k: int, step: Step) -> None:
-        if step.kind != LOCAL:
-            self.transport.wait(self._handles[k])
-        if self._staging[k] is not None:
-            whole, part = self._staging[k]
-            target = self._write[k]
-            if step.reduces:
-                target += part
-            else:
-                target[:] = part  # type: ignore[index]  # only sends have nothing to write
-            self._free.append(whole)
-        self._done[k] = 1
 
 
 def require_ranks(transport: Transport, n_ranks: int) -> None:

@@ -97,6 +97,7 @@ class MPITransport:
         self.ranks_per_host = int(self.max_over_ranks(np.array([float(host.Get_size())]))[0])
         host.Free()
         self._send, self._receive = self._comm.Isend, self._comm.Irecv
+        self._waitsome, self._testsome = self._mpi.Request.Waitsome, self._mpi.Request.Testsome
 
     def empty(self, n_elements: int, dtype: str) -> NDArray[Any]:
         """Memory, written once so that its pages exist."""
@@ -125,6 +126,15 @@ class MPITransport:
         else:
             while not handle.Test():
                 time.sleep(PAUSE)
+
+    def wait_some(self, handles: list[Any]) -> list[int]:
+        """Return the places of those that are complete, when there are any."""
+        if not self._sleeps:
+            complete = self._waitsome(handles)
+        else:
+            while not (complete := self._testsome(handles)):
+                time.sleep(PAUSE)
+        return complete or []
 
     def receive_any_size(self, peer: int, tag: int) -> NDArray[np.uint8]:
         """Receive the next message of a peer and tag, however long it is: its size travels with it."""

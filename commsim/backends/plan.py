@@ -142,7 +142,7 @@ def _step(t: np.void, rank: int, read: int, write: int, length: int) -> Step:
     src, dst = slice(int(read), int(read + length)), slice(int(write), int(write + length))
     reduces = bool(t["op"] == REDUCE)
     hop, stage = int(t["hop"]), int(t["stage"])
-    return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged=reduces)
+    return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged=reduces and kind != SEND)
 
 
 def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.intp], steps: list[Step]) -> None:

@@ -45,6 +45,7 @@ class GlooTransport:
     name = "gloo"
     look_ahead = 8
     acknowledges = False
+    wait_some = None
 
     def __init__(self) -> None:
         self._torch = load_torch()

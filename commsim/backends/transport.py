@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,6 +49,9 @@ class Transport(Protocol):
         Most ranks that share one host.
     acknowledges : bool
         Whether ranks that pass a fence first hear from their receivers that all has arrived.
+    wait_some : callable or None
+        From a list of handles: return when some are complete, with the places of these in the list. None where the
+        library can only wait for a given message; messages then begin in the order of the program.
     """
 
     @property
@@ -63,6 +66,8 @@ class Transport(Protocol):
     def acknowledges(self) -> bool: ...  # noqa: D102
     @property
     def ranks_per_host(self) -> int: ...  # noqa: D102
+    @property
+    def wait_some(self) -> Callable[[list[Any]], Sequence[int]] | None: ...  # noqa: D102
 
     def empty(self, n_elements: int, dtype: str) -> Array:
         """Memory that can be sent from and received into."""

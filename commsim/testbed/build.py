@@ -84,7 +84,7 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
     from pyroute2 import netns
 
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
-    for name in names.values():
+    for node, name in names.items():
         netns.create(name)
         with inside(name):
             for setting, value in SETTINGS.items():

@@ -247,8 +247,10 @@ class Ranks:
         raise BackendError(self._why())
 
     def _why(self) -> str:
-        said = [path.read_text().strip() for path in sorted(Path(self._directory.name).glob("errors*"))]
-        last = next((text.splitlines()[-1] for text in said if text), "without a word")
+        said = [line for path in sorted(Path(self._directory.name).glob("errors*"))
+                for line in path.read_text().strip().splitlines()]  # fmt: skip
+        own = [line for line in said if not line.startswith((" ", "Abort(", "[", "="))]  # not the launcher's epitaphs
+        last = (own or said or ["without a word"])[-1]
         return f"the ranks do not answer: {last}"
 
 

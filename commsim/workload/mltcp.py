@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
@@ -40,7 +39,7 @@ class Mltcp:
     n_steps: int = 24
 
     def __post_init__(self) -> None:
-        if not (0 < self.intercept < math.inf and 0 <= self.slope < math.inf):
+        if not (1e-9 <= self.intercept <= 1e9 and 0 <= self.slope <= 1e9):
             raise InputError(
                 f"MLTCP needs a slope of 0 or more and a positive intercept, got {self.slope} and {self.intercept}"
             )

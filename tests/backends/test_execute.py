@@ -172,15 +172,19 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 @settings(deadline=None, max_examples=150)
-@given(schedule=schedules(), rendezvous=st.booleans(), look_ahead=st.sampled_from([0, 1, 8]))
-def test_any_legal_schedule_gives_the_bits_of_the_reference(
-    schedule: Schedule, rendezvous: bool, look_ahead: int
-) -> None:
+@given(
+    schedule=schedules(),
+    rendezvous=st.booleans(),
+    look_ahead=st.sampled_from([0, 1, 8]),
+    any_order=st.booleans(),
+    acknowledges=st.booleans(),
+)
+def test_any_legal_schedule_gives_the_bits_of_the_reference(schedule: Schedule, **world: object) -> None:
     try:
         plan_rank(schedule, 0, schedule.n_chunks)
     except ScheduleError:
         return  # two copies of a hop into one chunk: not a schedule
-    assert_equals_reference(schedule, 3 * schedule.n_chunks, rendezvous=rendezvous, look_ahead=look_ahead)
+    assert_equals_reference(schedule, 3 * schedule.n_chunks, **world)
 
 
 def test_all_to_all_reads_its_input_and_writes_its_output() -> None:

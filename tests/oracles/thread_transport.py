@@ -17,8 +17,16 @@ TIMEOUT = 20.0
 class World:
     """What the ranks share; with `rendezvous` a send completes only when it has been received."""
 
-    def __init__(self, size: int, rendezvous: bool = True, look_ahead: int = 8) -> None:
+    def __init__(
+        self,
+        size: int,
+        rendezvous: bool = True,
+        look_ahead: int = 8,
+        any_order: bool = True,
+        acknowledges: bool = False,
+    ) -> None:
         self.size, self.rendezvous, self.look_ahead = size, rendezvous, look_ahead
+        self.any_order, self.acknowledges = any_order, acknowledges
         self.lines: dict[Any, queue.Queue[Any]] = defaultdict(queue.Queue)
         self.lock = threading.Lock()
         self.wall = threading.Barrier(size, timeout=TIMEOUT)
@@ -59,6 +67,8 @@ class ThreadTransport:
 
     def __init__(self, world: World, rank: int) -> None:
         self.world, self.rank, self.size, self.look_ahead = world, rank, world.size, world.look_ahead
+        self.acknowledges = world.acknowledges
+        self.wait_some = self._wait_some if world.any_order else None
         self.posted: dict[Any, list[Any]] = defaultdict(list)
 
     def empty(self, n_elements: int, dtype: str) -> np.ndarray:
@@ -85,13 +95,17 @@ class ThreadTransport:
         return ("receive", arrived)
 
     def wait(self, handle: Any) -> None:
+        self._wait_some([handle])
+
+    def _wait_some(self, handles: list[Any]) -> list[int]:
         deadline = time.monotonic() + TIMEOUT
-        while not handle[1].is_set():
+        while not (complete := [place for place, handle in enumerate(handles) if handle[1].is_set()]):
             if not self._progress():
                 time.sleep(1e-5)
-            assert time.monotonic() < deadline, f"rank {self.rank}: a {handle[0]} never completed"
+            assert time.monotonic() < deadline, f"rank {self.rank}: a {handles[0][0]} never completed"
             if self.world.wall.broken:
                 raise RuntimeError("another rank failed")
+        return complete
 
     def _progress(self) -> bool:
         """Match what has been sent with the posted receives, in the order of posting, as a library does in any wait."""

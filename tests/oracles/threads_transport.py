@@ -26,6 +26,8 @@ class ThreadTransport:
 
     name = "threads"
     look_ahead = 8
+    acknowledges = False
+    wait_some = None
     ranks_per_host = 1
 
     def __init__(self, mail: Mail, rank: int, size: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.inputs import load_network
 from commsim.testbed import places, session
-from commsim.testbed.places import Place, testbeds
+from commsim.testbed.places import Place
 
 pytestmark = pytest.mark.nojit
 
@@ -61,7 +61,7 @@ def test_testbeds_are_found_by_their_directory_and_by_their_namespaces(folders):
     Place("built").claim(load_network("star:n_hosts=2"))
     for name in ("commsim-halfgone-3", "commsim-halfgone-4", "commsim-NotOurs-1", "somebody"):
         (folders / "netns" / name).touch()
-    assert [place.name for place in testbeds()] == ["built", "halfgone"]
+    assert [place.name for place in places.testbeds()] == ["built", "halfgone"]
 
 
 def test_what_a_killed_process_had_begun_is_removed_and_nothing_else(folders):
@@ -81,4 +81,4 @@ def test_testbeds_of_dead_runs_are_taken_away_and_those_of_living_ones_stay(fold
     for name in (f"own{highest}", f"own{os.getpid()}", "ownsome", "other"):
         Place(name).claim(load_network("star:n_hosts=2"))
     assert session.remove_dead() == [f"own{highest}"]
-    assert {place.name for place in testbeds()} == {f"own{os.getpid()}", "ownsome", "other"}
+    assert {place.name for place in places.testbeds()} == {f"own{os.getpid()}", "ownsome", "other"}

@@ -264,11 +264,12 @@ def test_snapshots_like_those_of_cassini_table_2_are_restored_in_the_order_of_th
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"iterations": 0}, "iterations must be at least 1"),
-        ({"jitter": -1.0}, "jitter 0 or more"),
+        ({"iterations": 0}, "iterations must be 1..1000000, and jitter 0..10, got 0"),
+        ({"iterations": 10**12}, "iterations must be 1..1000000"),
+        ({"jitter": -1.0}, "jitter 0..10, got 100 and -1.0"),
         ({"adjust": 0.6}, "adjust must be a part of an iteration"),
         ({"shifts": [0.0]}, "shifts must be one number per job, 2, got 1"),
-        ({"shifts": [0.0, -1.0]}, "shifts must be 0 or more and finite"),
+        ({"shifts": [0.0, -1.0]}, r"shifts must be 0 or more, and at most 1e\+09 iterations of a, got"),
         ({"sharing": "best"}, "unknown sharing 'best'; known: fair, weighted"),
         ({"weights": [1, 1]}, "weights go with weighted sharing, got fair"),
         ({"sharing": "weighted"}, "weighted sharing needs weights, one per job"),
@@ -281,6 +282,14 @@ def test_snapshots_like_those_of_cassini_table_2_are_restored_in_the_order_of_th
 def test_what_is_out_of_range_or_without_effect_is_refused(options, message):
     with pytest.raises(InputError, match=message):
         share(TWINS, **options)
+
+
+def test_what_the_clock_could_not_tell_apart_is_refused():
+    short, long = job("short", 1e-6, (0.0, 5e-7, 1.0)), job("long", 1e6)
+    with pytest.raises(InputError, match=r"an iteration of long is more than 1e\+09 of short"):
+        share([short, long])
+    with pytest.raises(InputError, match="huge: rates and bytes of an iteration must be at most 1e30"):
+        share([job("huge", 1.0, (0.0, 0.5, 1e200))])
 
 
 def test_uses_must_fit_the_network_and_the_jobs():

@@ -1,0 +1,196 @@
+"""Testbeds whose process is killed at a random moment, and what `commsim testbed down` leaves of them.
+
+python -m benchmarks.kill_testbed [--times 50] [--seed 0] [--network NETWORK] [--json FILE]
+
+`commsim testbed up`, `run --network` and `down` are started in turn and killed with SIGKILL, at moments that are spread
+over the whole of their duration. Then `commsim testbed down NAME` has to leave nothing of that name: others may have
+testbeds on this machine meanwhile, so `down --all` is never used, and nothing is judged that is not ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from commsim.cli.table import print_table, write_results
+from commsim.core.errors import BackendError, CommsimError
+from commsim.testbed.places import KEPT, Place
+from commsim.testbed.requirements import require
+from commsim.testbed.session import OWN
+
+VERBS = ("up", "run", "down")
+NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=200Mbps,latency=0s"
+RUN = ("--no-calibration", "--collective", "ring_all_reduce", "-b", "1M", "-e", "1M", "-n", "10")
+MARK = "COMMSIM_KILLED"
+SHARED_MEMORY = Path("/dev/shm")
+DEVICES = ("p", "br", "own")  # how interfaces of testbeds begin
+SECONDS_TO_GO = 3.0
+"""The kernel ends processes and takes cables away after the call that asks for it has returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One process that was killed.
+
+    Parameters
+    ----------
+    verb : str
+        Of `commsim testbed`.
+    moment : float, s
+        After its start.
+    begun : bool
+        Whether there was something of the testbed then.
+    left : tuple of str
+        What there was after `down`; nothing, if all is well.
+    """
+
+    verb: str
+    moment: float
+    begun: bool
+    left: tuple[str, ...]
+
+
+def kill_in_turn(times: int, seed: int = 0, network: str = NETWORK) -> tuple[list[Kill], dict[str, float]]:
+    """Kill the verbs in turn.
+
+    Returns
+    -------
+    list of Kill, dict of float
+        The kills, and how long each verb takes when it is let alone, s.
+
+    Raises
+    ------
+    BackendError
+        If a verb that was let alone fails.
+    """
+    generator = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory(prefix="kill-testbed-") as folder:
+        durations = {verb: _let_alone(verb, network, folder) for verb in VERBS}
+        kills = []
+        for number in range(times):
+            verb = VERBS[number % len(VERBS)]
+            nth, n = number // len(VERBS), len(range(number % len(VERBS), times, len(VERBS)))
+            moment = durations[verb] * (nth + generator.random()) / n  # one in every nth part of its duration
+            kills.append(_killed(verb, network, moment, folder))
+    return kills, durations
+
+
+def _let_alone(verb: str, network: str, folder: str) -> float:
+    name = f"kill{os.getpid()}"
+    if verb == "down":
+        _finish(_started("up", name, network, folder))
+    began = time.monotonic()
+    _finish(_started(verb, name, network, folder))
+    duration = time.monotonic() - began
+    Place(name).remove()
+    return duration
+
+
+def _killed(verb: str, network: str, moment: float, folder: str) -> Kill:
+    name = f"kill{os.getpid()}"
+    if verb == "down":
+        _finish(_started("up", name, network, folder))
+    devices, memory = _devices(), set(SHARED_MEMORY.iterdir())
+    process = _started(verb, name, network, folder)
+    time.sleep(moment)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    place = Place(f"{OWN}{process.pid}" if verb == "run" else name)
+    begun = place.directory.exists() or bool(place.namespaces())
+    down = _started("down", place.name, network, folder)
+    said = down.communicate()[1]
+    left = [] if down.returncode == 0 or "there is no testbed" in said else [f"down failed: {said.strip()}"]
+    deadline = time.monotonic() + SECONDS_TO_GO
+    while (more := _left(place, name, devices, memory, folder)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return Kill(verb, moment, begun, (*left, *more))
+
+
+def _left(place: Place, name: str, devices: set[str], memory: set[Path], folder: str) -> list[str]:
+    """Return what there is of a testbed; `devices` and `memory` were there before."""
+    found = [f"namespace {one}" for one in place.namespaces()]
+    found += [f"directory {place.directory}"] if (KEPT / place.name).exists() else []
+    found += [f"process {pid}" for pid in _marked(name)]
+    found += [f"interface {device}" for device in sorted(_devices() - devices)]
+    found += [f"file {path}" for path in sorted(set(SHARED_MEMORY.iterdir()) - memory) if not _used(path)]
+    return found + [f"file {path}" for path in sorted(Path(folder).iterdir())]
+
+
+def _started(verb: str, name: str, network: str, folder: str) -> subprocess.Popen[str]:
+    options = {"up": (network, "--name", name), "run": ("--network", network, *RUN), "down": (name,)}[verb]
+    return subprocess.Popen([sys.executable, "-m", "commsim", "testbed", verb, *options], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True,
+                            env=os.environ | {MARK: name, "TMPDIR": folder})  # fmt: skip
+
+
+def _finish(process: subprocess.Popen[str]) -> None:
+    said = process.communicate()[1]
+    if process.returncode:
+        raise BackendError(f"commsim testbed fails without being killed: {said.strip()}")
+
+
+def _marked(name: str) -> list[int]:
+    """Numbers of all processes that descend from those that we have started: they inherit the mark."""
+    mark = f"{MARK}={name}".encode()
+    return [int(path.name) for path in Path("/proc").iterdir()
+            if path.name.isdigit() and mark in _read(path / "environ").split(b"\0")]  # fmt: skip
+
+
+def _used(path: Path) -> bool:
+    return any(str(path).encode() in _read(one / "maps") for one in Path("/proc").iterdir() if one.name.isdigit())
+
+
+def _devices() -> set[str]:
+    found = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
+    return {link["ifname"] for link in json.loads(found) if link["ifname"].rstrip("0123456789") in DEVICES}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Kill, and print a table; 1 if anything was left."""
+    parser = argparse.ArgumentParser(prog="benchmarks.kill_testbed", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--times", type=int, default=50, metavar="N", help="kills in all (50)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their moments (0)")
+    parser.add_argument("--network", default=NETWORK, metavar="NETWORK", help=f"what is built ({NETWORK})")
+    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    args = parser.parse_args(argv)
+    try:
+        require()
+        kills, durations = kill_in_turn(args.times, args.seed, args.network)
+    except CommsimError as error:
+        print(f"benchmarks.kill_testbed: error: {error}", file=sys.stderr)
+        return 2
+    rows = []
+    for verb in VERBS:
+        mine = [kill for kill in kills if kill.verb == verb]
+        rows.append([verb, f"{durations[verb]:.2f}", str(len(mine)), str(sum(kill.begun for kill in mine)),
+                     str(sum(bool(kill.left) for kill in mine))])  # fmt: skip
+    print_table(["verb", "takes(s)", "killed", "something was there", "left after down"], rows)
+    for kill in kills:
+        for what in kill.left:
+            print(f"# {kill.verb} killed after {kill.moment:.3f} s: {what}")
+    if args.json:
+        results = [{"verb": k.verb, "moment_s": k.moment, "begun": k.begun, "left": list(k.left)} for k in kills]
+        write_results(args.json, {"times": args.times, "seed": args.seed, "network": args.network}, results)
+    return 1 if any(kill.left for kill in kills) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
