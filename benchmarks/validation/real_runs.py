@@ -10,7 +10,6 @@ from typing import Any
 from collectives import COLLECTIVES
 from commsim.core.errors import BackendError
 from commsim.inputs import load_network
-from commsim.testbed.calibration import Costs
 from commsim.testbed.measure import Cell
 from commsim.testbed.requirements import lacking
 from commsim.testbed.runs import run_cells
@@ -22,9 +21,6 @@ from .row import Row
 
 SMALLEST = 256 * KIB
 """Bytes from which on times are held to 5 %; below, a bucket of two frames decides too much."""
-TRIES = 3
-UNSTEADY = 0.05
-"""Spread, relative to the median, from which on a cell is measured again."""
 SHARED = f"{LEAF_SPINE},hosts_per_leaf=2,bandwidth=200Mbps,uplink_bandwidth=100Mbps"
 SHIFTS = (0.0, 0.1, 0.47)
 
@@ -57,32 +53,10 @@ def rows(quick: bool) -> Iterator[Row]:
         yield from _shared_rows()
 
 
-def _run(group: Group) -> Iterator[tuple[str, Cell]]:
+def _run(group: Group) -> list[tuple[str, Cell]]:
     with built(group.build()) as (place, layout):
-        costs: Costs | None = None
-        for spec in (*group.collectives, *group.native):
-            for size in group.sizes:
-                best: Cell | None = None
-                for _ in range(TRIES):
-                    own = (spec,) if spec in group.native else ()
-                    (cell,), costs = run_cells(place, layout, () if own else (spec,), (size,), native=own,
-                                               backend=group.backend, n_ranks=group.ranks, placement=group.placement,
-                                               costs=costs, iterations=_iterations(size))  # fmt: skip
-                    best = cell if best is None or _unrest(cell) < _unrest(best) else best
-                    if _unrest(best) < UNSTEADY:
-                        break
-                assert best is not None
-                yield spec, best
-
-
-def _iterations(size: int) -> int:
-    return 9 if size <= MIB else 5 if size <= 4 * MIB else 2
-
-
-def _unrest(cell: Cell) -> float:
-    """How little a measurement is worth: its spread, and more than any spread if it is invalid."""
-    low, high = cell.spread
-    return (high - low) / cell.result.time + (10.0 if cell.invalid else 0.0)
+        return run_cells(place, layout, group.collectives, group.sizes, native=group.native, backend=group.backend,
+                         n_ranks=group.ranks, placement=group.placement)[0]  # fmt: skip
 
 
 def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:

@@ -62,6 +62,7 @@ class Execution:
         self._order = order_of(self.steps, transport.look_ahead, transport.wait_some is not None)
         n = len(self.steps)
         self._stages = [list(stage) for _, stage in groupby(range(n), key=lambda k: self.steps[k].stage)]
+        self._last_stage = int(schedule.expand()["stage"].max(initial=0))  # of any rank: those who end earlier answer too
         self._largest = max((s.dst.stop - s.dst.start for s in self.steps if s.staged), default=0)
         self._dtype = dtype
         self._free: list[Array] = []
@@ -86,11 +87,11 @@ class Execution:
     def run(self) -> None:
         """Play this rank's part once."""
         waits = self._order.waits.copy()
-        for number, stage in enumerate(self._stages):
-            if number:
-                self._acknowledge(self._stages[number - 1])
+        for stage in self._stages:
             first = [k for k in stage if not waits[k]]
             self._play(sorted(first, key=lambda k: self.steps[k].kind != RECEIVE), waits)
+            if self.transport.acknowledges and self.steps[stage[0]].stage < self._last_stage:
+                self._acknowledge(stage)
 
     def _play(self, ready: list[int], waits: list[int]) -> None:
         """Do what is ready and all that follows from it; when nothing is ready, wait for the library."""
@@ -166,8 +167,6 @@ class Execution:
 
     def _acknowledge(self, stage: list[int]) -> None:
         """At a fence, learn from each receiver that it has all: a send that is complete may still be in a buffer."""
-        if not self.transport.acknowledges:
-            return
         to, of = ({self.steps[k].peer for k in stage if self.steps[k].kind == kind} for kind in (RECEIVE, SEND))
         empty = self.transport.empty(1, "int32")
         said = [self.transport.isend(empty, peer, ACKNOWLEDGEMENT) for peer in sorted(to)]

@@ -98,7 +98,8 @@ def _say_what_is_run(
         print(
             f"# inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
         )
-    print("# iteration times and traffic of models are assumed: commsim cluster models; --assume sets them")
+    if any(job.model for job in kept):
+        print("# iteration times and traffic of models are assumed: commsim cluster models; --assume sets them")
 
 
 def _row(outcome: Outcome) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from commsim.core.errors import InputError
 
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read or make it, write it, and say what it holds."""
-    from commsim.cluster.logs import read_log
+    from commsim.cluster.logs import READERS, read_log
     from commsim.cluster.models import MODELS
     from commsim.cluster.trace_file import write_trace
     from commsim.cluster.traces import load_trace
@@ -33,9 +34,9 @@ def main(args: argparse.Namespace) -> int:
         print(f"# models are drawn at random from {', '.join(MODELS)}, seed {args.seed}: the log does not say them")
     else:
         if args.gpus is None or args.gpus < 1:
-            raise InputError(
-                f"a made-up trace needs --gpus N, at least 1, and a log --from KIND; got --gpus {args.gpus}"
-            )
+            if Path(args.source).exists():
+                raise InputError(f"{args.source}: say what log it is, --from {'|'.join(READERS)}")
+            raise InputError(f"a made-up trace needs --gpus N, of the cluster that it loads, got {args.gpus}")
         jobs = load_trace(args.source, args.gpus, MODELS, args.seed)
     write_trace(args.output, jobs)
     mean = sum(job.gpus for job in jobs) / len(jobs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+
+from .sub_verbs import add_verbs, run_verb
 
 VERBS = {
     "simulate": "in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
@@ -17,16 +18,9 @@ VERBS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="|".join(VERBS))
-    for verb, what in VERBS.items():
-        one = verbs.add_parser(verb, help=what, description=what[0].upper() + what[1:] + ".")
-        importlib.import_module(_module(verb)).add_arguments(one)
+    add_verbs(parser, "switch", VERBS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Do what was asked for."""
-    return int(importlib.import_module(_module(args.what)).main(args))
-
-
-def _module(verb: str) -> str:
-    return f"commsim.cli.switch_{verb.replace('-', '_')}"
+    return run_verb("switch", args)

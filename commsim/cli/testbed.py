@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
+
+from .sub_verbs import add_verbs, run_verb
 
 VERBS = {
     "up": "build a network out of namespaces, with its rates",
@@ -16,12 +17,9 @@ VERBS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="|".join(VERBS))
-    for verb, what in VERBS.items():
-        one = verbs.add_parser(verb, help=what, description=what[0].upper() + what[1:] + ".")
-        importlib.import_module(f"commsim.cli.testbed_{verb}").add_arguments(one)
+    add_verbs(parser, "testbed", VERBS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Do what was asked for."""
-    return int(importlib.import_module(f"commsim.cli.testbed_{args.what}").main(args))
+    return run_verb("testbed", args)

@@ -53,11 +53,11 @@ def main(args: argparse.Namespace) -> int:
     from commsim.testbed.runs import run_cells
 
     with testbed_of(args) as (place, layout):
-        cells, costs = run_cells(place, layout, tuple(args.collective or USUAL), sizes, native=tuple(args.native or ()),
+        found, costs = run_cells(place, layout, tuple(args.collective or USUAL), sizes, native=tuple(args.native or ()),
                                  backend=args.backend, n_ranks=args.ranks, placement=args.placement, seed=args.seed,
                                  calibrated=not args.no_calibration, warmup=_given(args.warmup_iters, 1),
-                                 iterations=_given(args.iters, 5), tell=_tell)  # fmt: skip
-        name = layout.network.name
+                                 iterations=_given(args.iters, 9), tell=_tell)  # fmt: skip
+        name, cells = layout.network.name, [cell for _, cell in found]
     if costs is not None:
         _tell(f"point to point: o {costs.o * 1e6:.1f} us, L {costs.L * 1e6:.1f} us, "
               f"{costs.efficiency:.2%} of the links' rates")  # fmt: skip

@@ -15,7 +15,8 @@ from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_time
 
 from .table import write_results
-from .workload_output import graph_row, print_graph, print_training, training_row, write_files
+from .workload_costs import add_costs, config, costs
+from .workload_output import graph_row, print_graph, print_policies, print_training, training_row, write_files
 
 if TYPE_CHECKING:
     from commsim.workload.data_parallel import Training
@@ -47,10 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--graph", metavar="FILE.toml", help="an iteration as tasks, instead of a trace")
     add("--workers", type=int, metavar="N", help="GPUs that train together, one to a link")
     add("--policy", action="append", metavar="NAME[:key=value,...]", help="see `workload policies`; repeat (ddp)")
-    add("--bandwidth", metavar="RATE", help="of each worker, each way, such as 10Gbps")
-    add("--latency", metavar="TIME", help="of each step of a collective (0 s)")
-    add("--network", metavar="NAME:key=value,...|FILE", help="instead of --bandwidth: simulate each collective on it")
-    add("--placement", metavar="NAME|FILE", help="of the workers on the network (packed)")
+    add_costs(run)
     add("--algorithm", action="append", metavar="OPERATION=NAME", help="collective on the network; repeat (rings)")
     add("--batch-time", metavar="TIME", help="computation of one batch (backward pass and the usual share of forward)")
     add("--compression", type=float, metavar="X", help="gradients are sent as this many times fewer bytes (1)")
@@ -65,8 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--phases", metavar="FILE.json", help="write the link's demand over time as a jobs.json")
     add("--phase-gap", metavar="TIME", help="phases that are no further apart become one (0 s)")
     add("--job", metavar="NAME", help="name of the job in --phases (the file's)")
-    for one in (run, listing):
-        one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    listing.add_argument("--json", metavar="FILE", help="also write the results as JSON")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -98,7 +95,6 @@ def _run(args: argparse.Namespace) -> int:
         raise InputError(
             "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
         )
-    config = {k: v for k, v in vars(args).items() if k not in ("json", "what") and v is not None}
     if args.graph is not None:
         given = [name for name in ONLY_TRACE if getattr(args, name) is not None and name != "seed"]
         if given:
@@ -106,19 +102,21 @@ def _run(args: argparse.Namespace) -> int:
         from commsim.workload.graph import play
         from commsim.workload.graph_file import read_graph
 
-        timeline = play(read_graph(args.graph), _costs(args, None))
+        timeline = play(read_graph(args.graph), costs(args, None))
         print_graph(timeline, args.graph)
         write_files(args, timeline, _ranks(timeline.graph.tasks))
         results = [graph_row(timeline)]
     else:
         setting = _setting(args)
         runs = [_train(args, spec, setting) for spec in args.policy or ["ddp"]]
-        for training in runs:
-            print_training(training, setting)
+        if len(runs) == 1:
+            print_training(runs[0], setting)
+        else:
+            print_policies(runs, setting)
         write_files(args, runs[0].timeline, setting.n_workers)
         results = [training_row(training, setting) for training in runs]
     if args.json:
-        write_results(args.json, config, results, **{key: results[0][key] for key in CONTRACT})
+        write_results(args.json, config(args), results, **{key: results[0][key] for key in CONTRACT})
     return 0
 
 
@@ -149,7 +147,7 @@ def _setting(args: argparse.Namespace) -> Setting:
     if args.batch_time is not None:
         trace = trace.with_compute_time(parse_time(args.batch_time, "--batch-time"))
     compression = 1.0 if args.compression is None else args.compression
-    setting = Setting(trace, args.workers, _costs(args, args.workers), compression)
+    setting = Setting(trace, args.workers, costs(args, args.workers), compression)
     add_time = _add_time(args)
     return setting if add_time is None else Setting(trace, args.workers, setting.time_of, compression, add_time)
 
@@ -166,27 +164,3 @@ def _add_time(args: argparse.Namespace) -> Callable[[float], float] | None:
         return lambda n_bytes: n_bytes / rate
     print("# adding gradients is taken as free; --vector-add FILE or --add-rate RATE say what it takes")
     return None
-
-
-def _costs(args: argparse.Namespace, n_ranks: int | None) -> Callable[[Task], float]:
-    from commsim.workload.cost_of import closed_form_costs, network_costs
-
-    if (args.bandwidth is None) == (args.network is None):
-        raise InputError("give what communication costs: --bandwidth RATE or --network SPEC, one of them")
-    if args.network is None:
-        for name in ("placement", "algorithm"):
-            if getattr(args, name) is not None:
-                raise InputError(f"--{name} goes with --network, not with --bandwidth")
-        latency = 0.0 if args.latency is None else parse_time(args.latency, "--latency")
-        return closed_form_costs(latency, parse_bandwidth(args.bandwidth, "--bandwidth"))
-    if args.latency is not None:
-        raise InputError("--latency goes with --bandwidth: the network has latencies of its own")
-    return network_costs(args.network, args.placement or "packed", n_ranks=n_ranks, seed=args.seed or 0,
-                         algorithms=dict(map(_algorithm, args.algorithm or [])))  # fmt: skip
-
-
-def _algorithm(text: str) -> tuple[str, str]:
-    operation, equals, name = text.partition("=")
-    if not (operation and equals and name):
-        raise InputError(f"--algorithm must be OPERATION=NAME, such as all_reduce=double_tree_all_reduce, got {text!r}")
-    return operation, name

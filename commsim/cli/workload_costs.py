@@ -1,4 +1,4 @@
-"""What communication costs, for the verbs of ``commsim workload`` that make a graph: a bandwidth, or a network."""
+"""What communication costs, for the verbs of ``commsim workload`` that play a graph: a bandwidth, or a network."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
     add("--json", metavar="FILE", help="also write the results as JSON")
 
 
-def costs(args: argparse.Namespace, n_ranks: int) -> Callable[[Task], float]:
+def costs(args: argparse.Namespace, n_ranks: int | None) -> Callable[[Task], float]:
     """Return what a communication costs; without a bandwidth or a network, one that has to be paid is refused.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        With the flags of :func:`add_costs`; of verbs that have them, also ``--algorithm`` and ``--seed``.
+    n_ranks : int, optional
+        To be placed; by default as many as the network has seats.
 
     Raises
     ------
@@ -35,12 +42,15 @@ def costs(args: argparse.Namespace, n_ranks: int) -> Callable[[Task], float]:
 
     if args.bandwidth is not None and args.network is not None:
         raise InputError("--bandwidth and --network both say what communication costs: give one of them")
-    if args.placement is not None and args.network is None:
-        raise InputError("--placement goes with --network")
+    for name in ("placement", "algorithm"):
+        if getattr(args, name, None) is not None and args.network is None:
+            raise InputError(f"--{name} goes with --network")
     if args.network is not None:
         if args.latency is not None:
             raise InputError("--latency goes with --bandwidth: the network has latencies of its own")
-        return network_costs(args.network, args.placement or "packed", n_ranks=n_ranks)
+        algorithms, seed = (getattr(args, name, None) for name in ("algorithm", "seed"))
+        return network_costs(args.network, args.placement or "packed", n_ranks=n_ranks, seed=seed or 0,
+                             algorithms=dict(map(_algorithm, algorithms or [])))  # fmt: skip
     if args.bandwidth is None:
         return _unknown
     latency = 0.0 if args.latency is None else parse_time(args.latency, "--latency")
@@ -70,3 +80,10 @@ def _flag(name: str) -> str:
 
 def _unknown(task: Task) -> float:
     raise InputError(f"{task.name}: give what communication costs, --bandwidth RATE or --network SPEC")
+
+
+def _algorithm(text: str) -> tuple[str, str]:
+    operation, equals, name = text.partition("=")
+    if not (operation and equals and name):
+        raise InputError(f"--algorithm must be OPERATION=NAME, such as all_reduce=double_tree_all_reduce, got {text!r}")
+    return operation, name

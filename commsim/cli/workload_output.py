@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,25 @@ def print_training(training: Training, setting: Setting) -> None:
         fastest, slowest = (format_time(float(t)) for t in (training.times.min(), training.times.max()))
         facts["iterations"] = f"{len(training.times)}, from {fastest} to {slowest}; above are their means"
     print_facts(facts)
+
+
+def print_policies(trainings: Sequence[Training], setting: Setting) -> None:
+    """Print one line for each policy; its exchanges are in the JSON."""
+    rows = [training_row(training, setting) for training in trainings]
+    print_table(
+        ["policy", "iteration", "computation", "exposed", "scaling(%)", "exchanges", "sent"],
+        [
+            [
+                row["policy"],
+                *(format_time(row[key]) for key in ("iteration_s", "compute_s", "exposed_comm_s")),
+                f"{100 * row['scaling']:.2f}",
+                f"{len(row['exchanges'])}",
+                format_size(row["sent_per_worker_B"]),
+            ]
+            for row in rows
+        ],
+        f"{setting.n_workers} workers; the exchanges are in the JSON, or printed of one policy alone",
+    )
 
 
 def graph_row(timeline: Timeline) -> dict[str, Any]:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from commsim.workload.pipeline_orders import PipelineOrder
     from commsim.workload.timeline import Timeline
 
+HOLDS = {
+    "eager_1f1b": "when a backward pass takes no less than a forward one, and messages no time",
+    "gems": "in the limit of many micro-batches, when a backward pass takes twice as long as a forward one",
+    "chimera": "when both passes take the same time and the micro-batches are a multiple of the stages",
+}  # of the others whatever passes take; all of them without communication
+
 COLUMNS = ["schedule", "iteration", "bubble(%)", "formula(%)", "exposed", "messages", "copies", "activations held"]
 
 
@@ -53,6 +59,9 @@ def main(args: argparse.Namespace) -> int:
     rows = [_row(order, timeline) for order, timeline in runs]
     title = f"{args.stages} stages, {args.micro_batches} micro-batches, {args.data_parallel} pipelines side by side"
     print_table(COLUMNS, [_text(row) for row in rows], title)
+    for row in rows:
+        if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4:
+            print(f"# the formula of {row['schedule']} holds {HOLDS[row['schedule']]}")
     if args.timeline:
         from commsim.core.formats.files import write_json
         from commsim.workload.chrome_trace import chrome_trace

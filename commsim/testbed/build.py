@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +40,7 @@ HASHED_APART = ("of equal paths the kernel takes one by its own hash, and predic
 WINDOW, LEAST_WINDOW = 0.0105, 131072
 """Seconds of a node's fastest port, and bytes, that a receiver lets a sender have under way."""
 SECONDS_TO_RUN = 5.0
+NEW_NETWORK = 0x40000000  # unshare(2)
 
 
 def build(place: Place, layout: Layout) -> tuple[str, ...]:
@@ -81,11 +84,9 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
 
 
 def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops) -> None:
-    from pyroute2 import netns
-
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
     for node, name in names.items():
-        netns.create(name)
+        _create(name)
         with inside(name):
             for setting, value in SETTINGS.items():
                 Path("/proc/sys/net", setting).write_text(value)
@@ -185,8 +186,27 @@ def inside(name: str) -> Iterator[None]:
     """Be in a namespace for a moment."""
     from pyroute2 import netns
 
-    with Path("/proc/self/ns/net").open("rb") as own:
+    with _coming_back():
         netns.setns(name, flags=0)
+        yield
+
+
+def _create(name: str) -> None:
+    """Make a namespace, and no process for it: that could go on making it when we are dead, and `down` has been."""
+    from pyroute2 import netns
+
+    with _coming_back():
+        if ctypes.CDLL(None, use_errno=True).unshare(NEW_NETWORK):
+            raise OSError(ctypes.get_errno(), f"namespace {name} cannot be made")
+        netns.attach(name, os.getpid())
+
+
+@contextlib.contextmanager
+def _coming_back() -> Iterator[None]:
+    """Return to the present namespace in the end."""
+    from pyroute2 import netns
+
+    with Path("/proc/self/ns/net").open("rb") as own:
         try:
             yield
         finally:

@@ -16,12 +16,15 @@ from commsim.core.schedule import Schedule
 from commsim.run import prepare
 
 from .launch import Ranks
+from .load import LoadMeter
 from .shaping import FRAME
 
 EXCHANGE_SIZES = (4096, 16384, 65536, 262144)
 TRAIN_SIZES, TRAIN_LENGTHS = (1024, 4096, 16384, 65536), (8, 32)
 STREAM_SIZES, STREAM_LENGTHS = (262144,), (2, 6)
 ITERATIONS = 9
+TRIES = 3
+"""Calibrations at most, until one is not disturbed by others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,14 @@ class Costs:
         During which its sender's port can send nothing else.
     efficiency : float
         Rate that messages with their headers reach, of the rate that was asked for: what a shaped queue loses.
+    disturbed : str
+        Why these numbers mean little, if they do: what others did meanwhile.
     """
 
     L: float
     o: float
     efficiency: float
+    disturbed: str = ""
 
     def on(self, network: Network) -> Network:
         """Return the network with these costs, for predictions."""
@@ -74,6 +80,16 @@ def calibrate(ranks: Ranks) -> Costs:
     """
     if len(ranks.seats) < 2:
         raise InputError("a calibration needs two ranks at least")
+    for _ in range(TRIES):
+        meter = LoadMeter(ranks.place)
+        costs = _costs(ranks)
+        disturbed = meter.read().disturbed
+        if not disturbed:
+            break
+    return dataclasses.replace(costs, disturbed=disturbed)
+
+
+def _costs(ranks: Ranks) -> Costs:
     real, ideal = _gaps(ranks, STREAM_SIZES, STREAM_LENGTHS)
     efficiency = min(1.0, float(ideal[0] / real[0]))
     real, ideal = _gaps(ranks, TRAIN_SIZES, TRAIN_LENGTHS)

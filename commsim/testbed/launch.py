@@ -7,7 +7,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,33 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.backends.mpi import ACKNOWLEDGE_VARIABLE, find_mpiexec
 from commsim.core.errors import BackendError, InputError
 from commsim.core.formats.store import save
 from commsim.core.schedule import Schedule
 
 from .build import entering
-from .layout import OWN_DEVICE, Layout
+from .layout import Layout
 from .places import Place
+from .rank_commands import Command, gloo_commands, mpi_commands
 from .ranks import ANSWER
 
 BACKENDS = ("mpi", "gloo")
 SECONDS = 120.0
-MASTER_PORT = 29400
-MPICH = {
-    "MPIR_CVAR_NOLOCAL": "1",  # no shared memory between ranks that believe themselves on one host
-    ACKNOWLEDGE_VARIABLE: "1",  # without rendezvous, a send that is complete may still be in a buffer
-}
-UCX = {
-    "UCX_TLS": "tcp,self",
-    "UCX_RNDV_THRESH": "inf",  # UCX's rendezvous over TCP lets the two directions of an exchange go one after the other
-}
-OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
-"""Environment of MPICH's ranks; docs/testbed.md has the measurements behind it.
-
-UCX believes only what lies behind the very interface that it is told to be reachable, so where a host has several
-ports, libfabric carries the messages.
-"""
 
 
 class Ranks:
@@ -82,10 +66,8 @@ class Ranks:
 
     def __enter__(self) -> Ranks:
         try:
-            if self.backend == "mpi":
-                self._launch_mpi()
-            else:
-                self._launch_gloo()
+            for command in self._commands():
+                self._start(command)
             self._answer()
         except BaseException:
             self.close()
@@ -192,42 +174,21 @@ class Ranks:
             self._saved[id(schedule)] = (schedule, path)  # kept alive, so that its id is not another's
         return self._saved[id(schedule)][1]
 
-    def _launch_mpi(self) -> None:
-        """Start mpiexec in the first host's namespace; its launcher is a script that enters the others'."""
-        hosts = [str(self.layout.address(seat)) for seat in self.seats]
-        script = Path(self._directory.name) / "launcher"
-        cases = "".join(
-            f"{host}) n={self.place.namespace(seat)};;\n" for host, seat in zip(hosts, self.seats, strict=True)
-        )
-        script.write_text(f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}*) exit 1;;\nesac\n'
-                          'exec ip netns exec $n sh -c "$*"\n')  # fmt: skip
-        script.chmod(0o755)
-        device = self.layout.device(self.seats[0])
-        environment = MPICH | self._carrier(device) | self._environment
-        options = [x for name, value in environment.items() for x in ("-genv", name, value)]
-        command = [find_mpiexec(), "-launcher", "rsh", "-launcher-exec", str(script), "-iface", device,
-                   "-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1", *options]  # fmt: skip
-        self._start(self.seats[0], [*command, *_program("mpi")], {})
+    def _commands(self) -> list[Command]:
+        if self.backend == "gloo":
+            return gloo_commands(self.layout, self.seats, self._environment)
+        return mpi_commands(self.place, self.layout, self.seats, Path(self._directory.name), self._environment)
 
-    def _carrier(self, device: str) -> dict[str, str]:
-        if device == OWN_DEVICE:
-            return OFI | {"FI_TCP_IFACE": device}
-        return UCX | {"UCX_NET_DEVICES": device}
-
-    def _launch_gloo(self) -> None:
-        for rank, seat in enumerate(self.seats):
-            device = self.layout.device(seat)
-            own = {"RANK": str(rank), "WORLD_SIZE": str(len(self.seats)), "LOCAL_WORLD_SIZE": str(len(self.seats)),
-                   "MASTER_ADDR": str(self.layout.address(self.seats[0])), "MASTER_PORT": str(MASTER_PORT),
-                   "GLOO_SOCKET_IFNAME": device, "TP_SOCKET_IFNAME": device}  # fmt: skip
-            self._start(seat, _program("gloo"), own | self._environment)
-
-    def _start(self, seat: int, command: list[str], environment: dict[str, str]) -> None:
-        pipe = subprocess.PIPE
-        errors = (Path(self._directory.name) / f"errors{seat}").open("w")
-        with errors:
-            process = subprocess.Popen([*entering(self.place.namespace(seat)), *command], stdin=pipe, stdout=pipe,
-                                       stderr=errors, text=True, env=os.environ | environment)  # fmt: skip
+    def _start(self, command: Command) -> None:
+        with Path(self._directory.name, f"errors{command.node}").open("w") as errors:
+            process = subprocess.Popen(
+                [*entering(self.place.namespace(command.node)), *command.words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=os.environ | command.environment,
+            )
         self._processes.append(process)
 
     def _answer(self) -> Any:
@@ -252,7 +213,3 @@ class Ranks:
         own = [line for line in said if not line.startswith((" ", "Abort(", "[", "="))]  # not the launcher's epitaphs
         last = (own or said or ["without a word"])[-1]
         return f"the ranks do not answer: {last}"
-
-
-def _program(backend: str) -> list[str]:
-    return [sys.executable, "-m", "commsim.testbed.ranks", backend]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from .places import Place
 
+FOREIGN = 0.25
+"""Others may use this part of the machine; interrupts of the network's own are in it, 5 to 15 % of two cores."""
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -37,6 +39,11 @@ class Load:
     def foreign(self) -> float:
         """Part of the machine that others used, and the network's own work in interrupts."""
         return max(0.0, self.busy - self.ours) / (self.wall * self.cores)
+
+    @property
+    def disturbed(self) -> str:
+        """Say that others have used so much that times mean little; or nothing."""
+        return f"others used {self.foreign:.0%} of the processors" if self.foreign > FOREIGN else ""
 
     @property
     def idle(self) -> float:

@@ -20,14 +20,15 @@ from commsim.run import Prepared, prepare
 from .counters import Counts, read_counts
 from .launch import Ranks
 from .load import Load, LoadMeter
-from .shaping import FRAME
+from .shaping import BURST, FRAME
 
 WAITING = 0.8
 """Where the busiest link should have been busy, at least this part of its packets must have waited for their turn."""
+JUDGED_FROM = 10 * BURST
+"""Bytes on that link from which on this can be said: a full bucket lets a few frames pass."""
+INVALID = 1e3
 BUSY = 0.5
 """Part of the time from which on a link should have been busy."""
-FOREIGN = 0.25
-"""Others may use this part of the machine; interrupts of the network's own are in it, 5 to 15 % of two cores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +74,21 @@ class Cell:
         return float(low), float(high)
 
     @property
+    def unrest(self) -> float:
+        """How little a measurement is worth: its spread over its median, and more than any spread if it is invalid."""
+        low, high = self.spread
+        return (high - low) / self.result.time + (INVALID if self.invalid else 0.0)
+
+    @property
     def invalid(self) -> str:
         """Why the run says nothing about the network; or nothing."""
         if self.result.counters.get("wrong"):
             return "the result was wrong"
-        if self.load.foreign > FOREIGN:
-            return f"others used {self.load.foreign:.0%} of the processors"
+        if self.load.disturbed:
+            return self.load.disturbed
         busy = self.predicted.link_bytes / self.network.bandwidth / max(self.predicted.time, 1e-12)
-        if len(busy) and busy.max() > BUSY and self.counts.waiting[int(busy.argmax())] < WAITING:
+        judged = busy.max(initial=0.0) > BUSY and self.predicted.link_bytes.max() >= JUDGED_FROM
+        if judged and self.counts.waiting[int(busy.argmax())] < WAITING:
             waited = self.counts.waiting[int(busy.argmax())]
             return f"the processors set the pace: only {waited:.0%} of the packets waited for the busiest link"
         return ""

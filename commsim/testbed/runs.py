@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,10 @@ from .places import Place
 from .switch import measure_switch
 
 ON_A_SWITCH = "switchml"
+SECONDS = 3.0
+"""That all timed runs of a cell take together, unless two take longer."""
+UNSTEADY = 0.05
+"""Spread of a cell's times, relative to their median, from which on it is measured again."""
 
 
 def run_cells(
@@ -33,9 +38,10 @@ def run_cells(
     calibrated: bool = True,
     costs: Costs | None = None,
     warmup: int = 1,
-    iterations: int = 5,
+    iterations: int = 9,
+    tries: int = 3,
     tell: Callable[[str], None] = lambda _: None,
-) -> tuple[list[Cell], Costs | None]:
+) -> tuple[list[tuple[str, Cell]], Costs | None]:
     """Measure every collective at every size.
 
     Parameters
@@ -55,14 +61,16 @@ def run_cells(
     costs : Costs, optional
         Measured before.
     warmup, iterations : int
-        Runs that are not timed, and those that are.
+        Runs that are not timed, and those that are; at most as many as take SECONDS.
+    tries : int
+        How often a cell is measured, at most, until nothing disturbs it and its times agree.
     tell : callable
         Told what comes next.
 
     Returns
     -------
-    list of Cell, Costs or None
-        One cell per collective and size, and what messages cost.
+    list of (str, Cell), Costs or None
+        What was asked for, at each size, and its steadiest measurement; and what messages cost.
 
     Raises
     ------
@@ -71,7 +79,7 @@ def run_cells(
     BackendError
         If ranks do not answer.
     """
-    cells: list[Cell] = []
+    cells: list[tuple[str, Cell]] = []
     known = costs
     live = [spec for spec in collectives if spec.partition(":")[0] == ON_A_SWITCH]
     mine = [spec for spec in collectives if spec not in live]
@@ -91,15 +99,37 @@ def run_cells(
         with Ranks(place, layout, seats, backend) as ranks:
             if calibrated and known is None and len(seats) > 1:
                 known = calibrate(ranks)
+                if known.disturbed:
+                    tell(f"the calibration is not to be trusted: {known.disturbed}")
             network = layout.network if known is None else known.on(layout.network)
             for name, _ in group:
                 tell(f"{name} on {len(seats)} ranks")
                 own = name if name in native else ""
                 ready = place_on(network, "ring_all_reduce" if own else name)
-                cells += [measure(ranks, ready, size, warmup=warmup, iterations=iterations, native=own)
-                          for size in sizes]  # fmt: skip
+                for size in sizes:
+                    n = _iterations(ready, size, iterations)
+                    again = functools.partial(measure, ranks, ready, size, warmup=warmup, iterations=n, native=own)
+                    cells.append((name, _steadiest(again, tries)))
     for spec in live:
         tell(f"{spec} on the live switch")
-        seats = seats_of(spec)[: place_on(layout.network, spec).schedule.n_ranks]
-        cells += [measure_switch(place, layout, seats, size, warmup=warmup, iterations=iterations) for size in sizes]
+        ready = place_on(layout.network, spec)
+        seats = seats_of(spec)[: ready.schedule.n_ranks]
+        for size in sizes:
+            n = _iterations(ready, size, iterations)
+            again = functools.partial(measure_switch, place, layout, seats, size, warmup=warmup, iterations=n)
+            cells.append((spec, _steadiest(again, tries)))
     return cells, known
+
+
+def _iterations(ready: Prepared, size: int, most: int) -> int:
+    return max(min(2, most), min(most, int(SECONDS / max(ready.predict(size).time, 1e-9))))
+
+
+def _steadiest(again: Callable[[], Cell], tries: int) -> Cell:
+    """Measure until nothing disturbs and the times agree, and return the best of what was measured."""
+    best = again()
+    for _ in range(tries - 1):
+        if best.unrest < UNSTEADY:
+            break
+        best = min(best, again(), key=lambda cell: cell.unrest)
+    return best

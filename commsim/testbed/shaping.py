@@ -66,7 +66,7 @@ class Shape:
         """Put the rule that loses packets on a port."""
         if self.loss:
             rule = f'table netdev losses {{ chain c {{ type filter hook egress device "{device}" priority 0; '
-            rule += f"numgen random mod {LOSS_UNIT} < {round(self.loss * LOSS_UNIT)} drop; }} }}\n"
+            rule += f"numgen random mod {LOSS_UNIT} < {round(self.loss * LOSS_UNIT)} drop; }}; }}\n"
             rule = rule.replace("losses", f"losses_{device}")
             output_of(["nsenter", f"--net=/run/netns/{namespace}", "nft", "-f", "-"], rule)
 

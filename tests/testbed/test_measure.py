@@ -11,7 +11,8 @@ from commsim.inputs import load_network
 from commsim.testbed.calibration import Costs
 from commsim.testbed.counters import Counts
 from commsim.testbed.load import Load
-from commsim.testbed.measure import FOREIGN, WAITING, as_cell, prepare_here
+from commsim.testbed.load import FOREIGN
+from commsim.testbed.measure import WAITING, as_cell, prepare_here
 from commsim.testbed.share import Shared
 from commsim.testbed.shaping import FRAME
 

@@ -169,12 +169,12 @@ def test_no_link_carries_more_than_it_can_and_computing_takes_as_long_as_ever(se
 
 def test_jitter_has_the_mean_that_was_asked_for_and_comes_again_with_the_seed():
     lone = [job("a", 1.0, (0.5, 0.25, 1.0))]
-    one, two, other = (share(lone, iterations=4000, jitter=0.2, seed=seed) for seed in (1, 1, 2))
+    one, two, other = (share(lone, iterations=4000, jitter=0.5, seed=seed) for seed in (1, 1, 2))
     assert one == two
     assert one != other
     computing = one.iteration_times[0] - 0.25
-    assert computing.mean() == pytest.approx(0.75, rel=0.02)
-    assert np.log(computing / 0.75).std() == pytest.approx(0.2, rel=0.05)
+    assert computing.mean() == pytest.approx(0.75, rel=0.03)
+    assert np.log(computing / 0.75).std() == pytest.approx(0.5, rel=0.05)
 
 
 def test_jobs_that_drift_apart_are_kept_in_step_by_waiting():

@@ -1,0 +1,84 @@
+"""Graphs of training, played, against formulas that were written down apart from them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from commsim.core.cost import LogGP
+from commsim.workload.backward_trace import BackwardTrace
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.data_parallel import train
+from commsim.workload.graph import play
+from commsim.workload.pipeline import StageCosts, pipeline_graph
+from commsim.workload.pipeline_orders import ORDERS, gpipe
+from commsim.workload.setting import Setting
+from commsim.workload.tensor_parallel import TransformerLayer, tensor_parallel_graph
+from commsim.workload.tensor_queue import Discipline, run_iteration
+from commsim.workload.varuna import MorphingJob, shape_time
+
+from .row import Row
+
+Played = functools.partial(Row, kind="closed_form", against="closed form", unit="s", engine="task graph",
+                           operation="training")  # fmt: skip
+BANDWIDTH, ALPHA = 12.5e9, 2e-6
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Compare; the quick subset has one case of each."""
+    yield from pipelines(((4, 8),) if quick else ((4, 8), (8, 8), (8, 64), (16, 128)))
+    yield from data_parallel((8,) if quick else (2, 8, 64))
+    yield from tensor_parallel((8,) if quick else (2, 4, 8))
+
+
+def pipelines(cases: tuple[tuple[int, int], ...]) -> Iterator[Row]:
+    """Pipelines without messages: (N + D - 1)(F + B); Varuna's estimate, with messages, against a played GPipe."""
+    for d, n in cases:
+        for name in ("gpipe", "1f1b"):
+            ours = play(pipeline_graph(ORDERS[name](d, n), StageCosts(3e-3, 7e-3)), lambda _: 0.0).iteration_time
+            yield Played(id=f"closed_form/pipeline/{name}/{d}/{n}", model=name, reference=(n + d - 1) * 10e-3,
+                         ours=ours, source="(N + D - 1)(F + B)", ranks=d)  # fmt: skip
+        costs = StageCosts(3e-3, 7e-3, activation=2e6)
+        ours = play(pipeline_graph(gpipe(d, n), costs), closed_form_costs(0.0, BANDWIDTH)).iteration_time
+        job = MorphingJob(d, 3e-3, 7e-3, 0.0, 2e6, batch=n, micro_batch=1, bandwidth=BANDWIDTH, most_blocks=d)
+        yield Played(id=f"closed_form/pipeline/varuna/{d}/{n}", model="Varuna's estimate", ranks=d, ours=ours,
+                     reference=shape_time(job, d, 1), source="(N + P - 1)(F + B) + 2 (P - 1) a/B")  # fmt: skip
+
+
+def data_parallel(workers: tuple[int, ...]) -> Iterator[Row]:
+    """Without overlap all is added; with it a slow link is busy from the first tensor on, whatever the order."""
+    draw = np.random.default_rng(5)
+    gaps, sizes = draw.uniform(0.5e-3, 1.5e-3, 40), draw.uniform(4e6, 8e6, 40)
+    trace = BackwardTrace(sizes, np.cumsum(gaps), 0.5 * gaps)
+    for n in workers:
+        sent = 2 * (n - 1) / n * float(sizes.sum()) / 1.25e9
+        setting = Setting(trace, n, closed_form_costs(ALPHA, 1.25e9))
+        steps = 2 * (n - 1) * ALPHA * len(sizes)
+        forward = float(trace.forward.sum())
+        first = float(gaps[0])
+        for name, spec, before, source in (
+            ("no_overlap", "wfbp:overlap=false", trace.backward_time, "computing + 2(n-1)(k alpha + S/nB)"),
+            ("wfbp", "wfbp", first, "first gradient + 2(n-1)(k alpha + S/nB) + forward"),
+        ):
+            yield Played(id=f"closed_form/data_parallel/{name}/{n}", model=name, ranks=n,
+                         reference=before + steps + sent + forward,
+                         ours=train(spec, setting).iteration_time, source=source)  # fmt: skip
+        how = Discipline(partition=20e3, priority=True, credit=60e3, barrier=False)
+        queue = run_iteration(trace, LogGP(L=1e-6, B=1.25e9 * n / (2 * (n - 1))), how)
+        yield Played(id=f"closed_form/data_parallel/bytescheduler/{n}", against="limit of small partitions", ranks=n,
+                     model="bytescheduler", engine="queue", ours=queue.time,
+                     reference=max(trace.compute_time, first + sent),
+                     source="the longer of computing and sending; a partition and a layer are left over")  # fmt: skip
+
+
+def tensor_parallel(ranks: tuple[int, ...]) -> Iterator[Row]:
+    """Four all-reduces per layer, which nothing hides; sequence parallelism has as many bytes."""
+    for n in ranks:
+        for sequence in (False, True):
+            graph = tensor_parallel_graph(TransformerLayer(1e-3, 2e-3, 32e6), 12, n, sequence_parallel=sequence)
+            ours = play(graph, closed_form_costs(0.0, 300e9)).iteration_time
+            yield Played(id=f"closed_form/tensor_parallel/{n}/{sequence}", model="tensor parallel", ranks=n, ours=ours,
+                         reference=12 * (9e-3 + 4 * 2 * (n - 1) / n * 32e6 / 300e9),
+                         source="L (3 F + 4 x 2 (n-1)/n a/B)")  # fmt: skip
