@@ -10,6 +10,7 @@ testbeds on this machine meanwhile, so `down --all` is never used, and nothing i
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,13 +62,26 @@ class Kill:
     left: tuple[str, ...]
 
 
-def kill_in_turn(times: int, seed: int = 0, network: str = NETWORK) -> tuple[list[Kill], dict[str, float]]:
+def kill_in_turn(
+    times: int, seed: int = 0, network: str = NETWORK, durations: Mapping[str, float] | None = None
+) -> tuple[list[Kill], Mapping[str, float]]:
     """Kill the verbs in turn.
+
+    Parameters
+    ----------
+    times : int
+        Kills in all.
+    seed : int
+        Of their moments.
+    network : str
+        What is built.
+    durations : mapping of str to float, s
+        How long each verb takes when it is let alone; measured, unless given.
 
     Returns
     -------
-    list of Kill, dict of float
-        The kills, and how long each verb takes when it is let alone, s.
+    list of Kill, mapping of str to float
+        The kills, and the durations.
 
     Raises
     ------
@@ -75,10 +89,12 @@ def kill_in_turn(times: int, seed: int = 0, network: str = NETWORK) -> tuple[lis
         If a verb that was let alone fails.
     """
     generator = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory(prefix="kill-testbed-") as folder:
-        for verb in VERBS:  # kernels are compiled on first use
-            _let_alone(verb, network, folder)
-        durations = {verb: _let_alone(verb, network, folder) for verb in VERBS}
+    with tempfile.TemporaryDirectory(prefix="kill-testbed-") as folder, contextlib.ExitStack() as stack:
+        stack.callback(Place(f"kill{os.getpid()}").remove)
+        if durations is None:
+            for verb in VERBS:  # kernels are compiled on first use
+                _let_alone(verb, network, folder)
+            durations = {verb: _let_alone(verb, network, folder) for verb in VERBS}
         kills = []
         for number in range(times):
             verb = VERBS[number % len(VERBS)]

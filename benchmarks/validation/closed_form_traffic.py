@@ -40,7 +40,8 @@ def resharding(receivers: tuple[int, ...]) -> Iterator[Row]:
             schedule = resharding_schedule(strategy, a, 32)
             check(schedule)
             ours = predict(schedule, network, size, placement=Placement(network.endpoints[: a + 1])).time
-            yield Form(id=f"closed_form/resharding/{strategy}/{a}", model=f"resharding, {strategy}", operation="broadcast", ranks=a + 1, size=size, ours=ours,
+            yield Form(id=f"closed_form/resharding/{strategy}/{a}", model=f"resharding, {strategy}", unit="s",
+                       operation="broadcast", ranks=a + 1, size=size, ours=ours,
                        reference=resharding_time(strategy, size, BANDWIDTH, a, n_chunks=32),
                        source="commsim.workload.resharding, after Zhuang et al. (MLSys 2023)")  # fmt: skip
 
@@ -71,6 +72,7 @@ def graphs_of_kungfu(ranks: tuple[int, ...]) -> Iterator[Row]:
             schedule = kungfu_all_reduce(strategy, n)
             check(schedule)
             carried = predict(schedule, network, 1e8, placement=Placement(network.endpoints[:n])).link_bytes
-            yield Form(id=f"closed_form/kungfu/{strategy}/{n}", model=f"KungFu, {strategy}", operation="all_reduce", ranks=n, size=1e8, ours=float(carried.max()),
-                       reference=1e8 * float(form(n)), unit="bytes",
+            yield Form(id=f"closed_form/kungfu/{strategy}/{n}", model=f"KungFu, {strategy}", unit="bytes",
+                       operation="all_reduce", ranks=n, size=1e8, ours=float(carried.max()),
+                       reference=1e8 * float(form(n)),
                        source="messages of the busiest rank's port, one way")  # fmt: skip

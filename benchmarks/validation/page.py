@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from .not_covered import NOT_COVERED
 from .row import KINDS, MISS, Row
 from .summary import groups, statistics, summary
 
 IN_FULL = ("real", "published")
 """Kinds whose rows all stand in the page; of the others, which are many alike, the worst of each model does."""
-NOT_COVERED = (
-    ("training throughput (SwitchML figure 4, BytePS figures 15 and 16, OmniReduce end to end, GRID, GOAT, ZEN)",
-     "the times of computation were not published with it"),
-    ("NetAI'20's scaling factors", "only where its traces lie beside the checkout, in shared/data/traces"),
-    ("ATP with collisions between jobs (the A2TP artifact)", "the round trip time, which decides, was not published"),
-    ("OmniReduce over DPDK", "made on another NIC than its testbed's, with a series plotted twice"),
-    ("what our notes on the literature hold from memory", "no source was at hand"),
-)  # fmt: skip
 ABOUT = """# The validation matrix
 
 Made by `python -m benchmarks.validation -o docs{real}`; nobody edits it. `--json FILE` writes every row, and

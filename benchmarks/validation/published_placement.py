@@ -7,14 +7,17 @@ said so in the rows.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 
 from commsim.placement.affinity import SharedLink, traverse
 from commsim.placement.circles import unify
+from commsim.placement.rank_order import order_ranks
 from commsim.placement.score import score_at, score_link
 from commsim.workload.periodic import GBPS, PeriodicJob, Phase
+from topologies.leaf_spine import leaf_spine
 
 from .row import Row
 
@@ -46,6 +49,7 @@ def rows(quick: bool) -> Iterator[Row]:
     del quick
     yield from examples()
     yield from scores()
+    yield from ranks()
 
 
 def examples() -> Iterator[Row]:
@@ -88,3 +92,14 @@ def scores() -> Iterator[Row]:
                       model="CASSINI, 5 degrees", ranks=len(jobs), reference=100.0, ours=100 * float(reached), unit="%",
                       source="CASSINI, figure 18: 5 degrees have 100 % accuracy",
                       note="accuracy taken as the part of the best score that is reached")  # fmt: skip
+
+
+def ranks() -> Iterator[Row]:
+    """Ten pods on racks with room for four, in any order: how many of each rack's the numbering keeps together."""
+    mixed = [f"h{i}" for i in (8, 0, 4, 1, 5, 9, 2, 6, 3, 7)]
+    racks = [int(name[1:]) // 4 for name in order_ranks(leaf_spine(3, 2, 4), mixed)]
+    for (rack, run), published in zip(itertools.groupby(racks), (4, 4, 2), strict=True):
+        yield Example(id=f"published/rank_order/{rack}", model="order of ranks", engine="sort", operation="ring",
+                      network="leaf_spine", ranks=10, reference=float(published), ours=float(len(list(run))),
+                      unit="ranks in a row",
+                      source="Kueue issue 3533: ranks 0-3, 4-7 and 8-9, a rack each")  # fmt: skip

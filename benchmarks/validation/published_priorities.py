@@ -55,10 +55,11 @@ def compressed(n_cases: int) -> Iterator[Row]:
     yield Example(id="published/crux/3", model="Crux, compression", ranks=4, reference=100.0, ours=100 * ours,
                   unit="% of its cut",
                   source="Crux, example 3: {1, 3} before {2, 4}, with intensities of ours")  # fmt: skip
-    draw, reached = np.random.default_rng(3), []
+    draw = np.random.default_rng(3)
+    reached: list[float] = []
     while len(reached) < n_cases:
         intensity = draw.uniform(1.0, 10.0, 5)
-        weights = contention(intensity, intensity, draw.random((5, 4)) < 0.4)
+        weights = contention(intensity, intensity, (draw.random((5, 4)) < 0.4).astype(np.float64))
         best = max(cut(weights, levels) for levels in _all_levels(weights, 3))
         if best:
             reached.append(cut(weights, compress(weights, 3, seed=len(reached))) / best)
@@ -69,7 +70,8 @@ def compressed(n_cases: int) -> Iterator[Row]:
 
 def ordered(n_cases: int) -> Iterator[Row]:
     """Priorities of four drawn jobs on one link beside the best of all orders."""
-    draw, reached = np.random.default_rng(4), []
+    draw = np.random.default_rng(4)
+    reached: list[float] = []
     for _ in range(n_cases):
         drawn = zip(2 ** draw.integers(0, 5, 4), *draw.uniform(0.5, 3.0, (2, 4)), strict=True)
         jobs = [CruxJob("j", int(n), float(n * c), float(c), float(t)) for n, c, t in drawn]

@@ -14,7 +14,7 @@ from commsim.workload.data_parallel import sent_bytes, train
 from commsim.workload.expert_parallel import shared_slow_down
 from commsim.workload.graph import play
 from commsim.workload.pipeline import StageCosts, bubble, pipeline_graph
-from commsim.workload.pipeline_orders import gems
+from commsim.workload.pipeline_orders import ORDERS, gems
 from commsim.workload.policies import load_policy
 from commsim.workload.setting import Setting
 from commsim.workload.staleness import draw_compute, run_workers
@@ -35,6 +35,7 @@ NO_RING = "ours is one ring over all GPUs, of which 2 machines send 15/8 of the 
 def rows(quick: bool) -> Iterator[Row]:
     """Compare; the quick subset simulates no stale workers, and reads no traces."""
     yield from sharding()
+    yield from pipelines()
     yield from small_ones()
     if quick:
         return
@@ -55,13 +56,23 @@ def sharding() -> Iterator[Row]:
                      " (n-1)/n of them")  # fmt: skip
 
 
-def small_ones() -> Iterator[Row]:
-    """GEMS's bubble, Lina's slow-down, and what a failure wastes with checkpoints at a remote store."""
+def pipelines() -> Iterator[Row]:
+    """GEMS's bubble, and the activations that a worker holds at most and at least."""
     for d, n in ((4, 64), (8, 64), (16, 64)):
         ours = bubble(play(pipeline_graph(gems(d, n), StageCosts(1.0, 2.0)), lambda _: 0.0), d)
         yield Theory(id=f"published/bubble/gems/{d}/{n}", model="gems, bubble", engine="task graph", ranks=d,
                      reference=(d - 1) / (d + 0.5), ours=ours, unit="share of time",
                      source="Chimera (SC 2021), table 2: about (D-1)/(D+1/2), for many micro-batches")  # fmt: skip
+        held = ORDERS["gpipe"](d, n).peak_activations, ORDERS["chimera"](d, n).peak_activations
+        for name, published, activations in (("gpipe", n, max(held[0])), ("chimera_most", d, max(held[1])),
+                                             ("chimera_least", d / 2 + 1, min(held[1]))):  # fmt: skip
+            yield Theory(id=f"published/activations/{name}/{d}/{n}", model="pipelines, activations", ranks=d,
+                         engine="task graph", reference=float(published), ours=float(activations),
+                         unit="micro-batches", source="Chimera (SC 2021), table 2: N, and D/2+1 to D")  # fmt: skip
+
+
+def small_ones() -> Iterator[Row]:
+    """Lina's slow-down, and what a failure wastes with checkpoints at a remote store."""
     yield Measured(id="published/lina/most", model="all-to-all beside all-reduce", engine="closed-form", ranks=16,
                    reference=4.14, ours=shared_slow_down(1.0, 100.0), unit="times longer",
                    source="Lina (ATC 2023): all-to-all that overlaps all-reduce, the most",

@@ -1,10 +1,13 @@
 """Execute one rank's part of a schedule over a transport, by data flow.
 
-Why this cannot deadlock: a transfer's beginning waits for nothing but the ends of transfers of earlier hops and, for
-the order of its wire and the look-ahead, the beginnings of transfers with smaller numbers. So of the transfers that
-never complete the one with the smallest number has begun at both ends, behind messages of its wire that have all been
-matched, and it completes; a rank that can wait for one message only waits for one that a transfer which has not begun
-needs, and all of these have smaller numbers still.
+A step begins when the steps whose data it needs have ended, and what stands before it on its wire has begun. Where the
+library can only wait for a given message, messages begin in program order, and the one that is needed soonest is waited
+for.
+
+Why this cannot deadlock: a transfer's beginning waits only for the ends of transfers of earlier hops and, for the order
+of its wire and the look-ahead, for the beginnings of transfers with smaller numbers, and a rank that must choose waits
+for one on which such a beginning depends. So of the transfers that never complete the one with the smallest number has
+begun at both ends, behind messages of its wire that have all been matched, and it completes.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from commsim.core.schedule import Schedule
 from .order import order_of
 from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
 from .transport import Array, Transport
-
 
 ACKNOWLEDGEMENT = 30_000
 """Tag of the messages that say at a fence that all has arrived; channels have smaller numbers."""
@@ -62,15 +64,15 @@ class Execution:
         self._order = order_of(self.steps, transport.look_ahead, transport.wait_some is not None)
         n = len(self.steps)
         self._stages = [list(stage) for _, stage in groupby(range(n), key=lambda k: self.steps[k].stage)]
-        self._last_stage = int(schedule.expand()["stage"].max(initial=0))  # of any rank: those who end earlier answer too
+        self._last_stage = int(schedule.expand()["stage"].max(initial=0))  # of all ranks, not of this one only
         self._largest = max((s.dst.stop - s.dst.start for s in self.steps if s.staged), default=0)
         self._dtype = dtype
         self._free: list[Array] = []
         self._staging: list[Array] = [None] * n
+        self._places: list[Array] = [self.memory[step.dst] if step.staged else None for step in self.steps]
         # Views and calls are bound here, because slicing costs as much as posting a small message.
-        self._act: list[Callable[[], Any] | None] = [self._beginning(k, step) for k, step in enumerate(self.steps)]
-        for k, step in enumerate(self.steps):
-            self._act.append(partial(self._commit, k, self.memory[step.dst]) if step.staged else None)
+        self._begin = [self._beginning(k, step) for k, step in enumerate(self.steps)]
+        self._commits = [partial(self._commit, k) if step.staged else None for k, step in enumerate(self.steps)]
 
     def load(self, values: NDArray[Any]) -> None:
         """Set the input buffer; what else there is of memory starts as zeros. A helper has no input of its own."""
@@ -95,18 +97,18 @@ class Execution:
 
     def _play(self, ready: list[int], waits: list[int]) -> None:
         """Do what is ready and all that follows from it; when nothing is ready, wait for the library."""
-        n, following, act = len(self.steps), self._order.following, self._act
+        n, following, begin = len(self.steps), self._order.following, self._begin
         numbers: list[int] = []
         handles: list[Any] = []
         while ready or handles:
             for event in ready:  # grows meanwhile
                 if event < n:
-                    handle = act[event]()
+                    handle = begin[event]()
                     if handle is not None:
                         numbers.append(event)
                         handles.append(handle)
-                elif act[event] is not None:
-                    act[event]()
+                elif (commit := self._commits[event - n]) is not None:
+                    commit()
                 for later in following[event]:
                     waits[later] -= 1
                     if not waits[later]:
@@ -119,7 +121,8 @@ class Execution:
                     waits[event] -= 1
                     if not waits[event]:
                         ready.append(event)
-                left = [place for place in range(len(handles)) if place not in complete]
+                gone = set(complete)
+                left = [place for place in range(len(handles)) if place not in gone]
                 numbers, handles = [numbers[place] for place in left], [handles[place] for place in left]
 
     def _wait(self, numbers: list[int], handles: list[Any]) -> Sequence[int]:
@@ -156,9 +159,10 @@ class Execution:
         self._staging[k] = (whole, part)
         return part
 
-    def _commit(self, k: int, target: Array) -> None:
+    def _commit(self, k: int) -> None:
         """Put what was staged into its place."""
         whole, part = self._staging[k]
+        target = self._places[k]
         if self.steps[k].reduces:
             target += part
         else:

@@ -140,9 +140,9 @@ def _step(t: np.void, rank: int, read: int, write: int, length: int) -> Step:
     kind = LOCAL if t["src"] == t["dst"] else SEND if t["src"] == rank else RECEIVE
     peer = int(t["dst"] if kind == SEND else t["src"])
     src, dst = slice(int(read), int(read + length)), slice(int(write), int(write + length))
-    reduces = bool(t["op"] == REDUCE)
-    hop, stage = int(t["hop"]), int(t["stage"])
-    return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged=reduces and kind != SEND)
+    reduces, hop, stage = bool(t["op"] == REDUCE), int(t["hop"]), int(t["stage"])
+    staged = reduces and kind != SEND
+    return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged)
 
 
 def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.intp], steps: list[Step]) -> None:

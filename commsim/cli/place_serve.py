@@ -41,6 +41,8 @@ def main(args: argparse.Namespace) -> int:
         raise InputError(f"--min-score is a score, at most 1, got {args.min_score}")
     token = read_token(args.token_file) if args.token_file else None
     body_bytes = int(parse_size(args.max_body, "--max-body"))
+    if body_bytes < 1024:
+        raise InputError(f"--max-body is at least 1KiB, or no request has room for a job, got {args.max_body}")
     seconds, head_time = _time(args.timeout, "--timeout"), _time(args.head_timeout, "--head-timeout")
     host = "127.0.0.1" if args.host == "localhost" else args.host
     limits = Limits(token, body_bytes, seconds)

@@ -11,6 +11,7 @@ from commsim.core.cables import partners
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.node_kind import SEATS
+from commsim.core.routes.routing_needs import require_suited
 
 MAX_NODES = 64
 SEAT_NETWORK, CABLE_NETWORK = IPv4Address("10.77.0.0"), IPv4Address("10.78.0.0")
@@ -98,8 +99,9 @@ def lay_out(network: Network) -> Layout:
     Raises
     ------
     InputError
-        If it is larger, a link has no way back, or there is nobody to talk.
+        If it is larger, a link has no way back, or its routing is for other networks.
     """
+    require_suited(network, network.routing)
     if network.n_nodes > MAX_NODES:
         raise InputError(f"a testbed has at most {MAX_NODES} nodes, {network.name} has {network.n_nodes}")
     other = partners(network)

@@ -23,6 +23,8 @@ UCX = {
 }
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 """Environment of MPICH's ranks; docs/testbed.md has the measurements behind it."""
+OWN_MEMORY = "mount -t tmpfs none /dev/shm"
+"""Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,14 @@ def mpi_commands(
     cases = "".join(f"{host}) n={place.namespace(seat)};;\n" for host, seat in zip(hosts, seats, strict=True))
     script = directory / "launcher"
     script.write_text(f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}*) exit 1;;\nesac\n'
-                      'exec ip netns exec $n sh -c "$*"\n')  # fmt: skip
+                      f'exec ip netns exec $n sh -c "{OWN_MEMORY}; $*"\n')  # fmt: skip
     script.chmod(0o755)
     device = layout.device(seats[0])
     options = [x for name, value in (MPICH | _carrier(device) | more).items() for x in ("-genv", name, value)]
     words = [find_mpiexec(), "-launcher", "rsh", "-launcher-exec", str(script), "-iface", device,
              "-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1", *options]  # fmt: skip
-    return [Command(seats[0], (*words, *_program("mpi")))]
+    first = ("sh", "-c", f'{OWN_MEMORY}; exec "$@"', "sh")  # whose rank mpiexec starts without the launcher
+    return [Command(seats[0], (*first, *words, *_program("mpi")))]
 
 
 def gloo_commands(layout: Layout, seats: Sequence[int], more: dict[str, str]) -> list[Command]:

@@ -1,3 +1,6 @@
+import threading
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,7 +9,7 @@ from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
 from commsim.backends.execute import Execution, for_processes, run_once
-from commsim.backends.plan import plan_rank
+from commsim.backends.plan import SEND, plan_rank
 from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError, InputError, ScheduleError
 from commsim.core.program import Program
@@ -110,6 +113,67 @@ def test_after_a_fence_nothing_starts_before_all_of_the_earlier_stage_is_complet
     schedule, world = p.build(), World(2)
     world.run(lambda t: run_once(Recorder(world, t.rank), schedule, np.zeros(2, np.float32)))
     assert order.index("1 waited") < order.index("1 sends")
+
+
+@pytest.mark.parametrize("acknowledges", [False, True])
+def test_a_rank_that_acknowledges_hears_from_its_receivers_before_it_passes_a_fence(acknowledges: bool) -> None:
+    p = Program(3, n_chunks=2)
+    p.copy(0, src=0, dst=1)
+    p.fence()
+    p.copy(1, src=0, dst=2)  # rank 1 has no part in this stage, but must answer
+    order, passed = [], threading.Event()
+
+    class Recorder(ThreadTransport):
+        def isend(self, array: np.ndarray, peer: int, tag: int) -> object:
+            if peer == 2:
+                order.append("0 passes")
+                passed.set()
+            return super().isend(array, peer, tag)
+
+        def irecv(self, array: np.ndarray, peer: int, tag: int) -> object:
+            if self.rank == 1:
+                passed.wait(0.1 if acknowledges else 10)  # the message lies in a buffer meanwhile
+                order.append("1 receives")
+            return super().irecv(array, peer, tag)
+
+    schedule, world = p.build(), World(3, rendezvous=False, acknowledges=acknowledges)
+    world.run(lambda t: run_once(Recorder(world, t.rank), schedule, np.zeros(2, np.float32)))
+    assert order == (["1 receives", "0 passes"] if acknowledges else ["0 passes", "1 receives"])
+
+
+def test_a_send_that_is_ready_is_not_held_back_by_one_before_it_that_waits() -> None:
+    p = Program(3, n_chunks=2)
+    p.copy(0, src=2, dst=0)
+    p.copy(0, src=0, dst=1)  # waits for the first
+    p.copy(1, src=0, dst=2)  # is ready
+    overtaken = threading.Event()
+
+    class Late(ThreadTransport):
+        def isend(self, array: np.ndarray, peer: int, tag: int) -> object:
+            if self.rank == 2:
+                assert overtaken.wait(10), "rank 0 has not sent what was ready"
+            elif peer == 2:
+                overtaken.set()
+            return super().isend(array, peer, tag)
+
+    schedule, world = p.build(), World(3)
+    world.run(lambda t: run_once(Late(world, t.rank), schedule, np.zeros(2, np.float32)))
+
+
+@pytest.mark.parametrize("look_ahead", [0, 8])
+def test_where_a_library_can_wait_for_one_message_only_sends_keep_the_order_of_the_program(look_ahead: int) -> None:
+    schedule = COLLECTIVES["double_tree_all_reduce"].build(4, n_chunks=3)
+    sends: dict[int, list[int]] = defaultdict(list)
+
+    class Recorder(ThreadTransport):
+        def isend(self, array: np.ndarray, peer: int, tag: int) -> object:
+            sends[self.rank].append(peer)
+            return super().isend(array, peer, tag)
+
+    world = World(4, look_ahead=look_ahead, any_order=False)
+    world.run(lambda t: run_once(Recorder(world, t.rank), schedule, np.zeros(12, np.float32)))
+    for rank in range(4):
+        assert sends[rank] == [step.peer for step in plan_rank(schedule, rank, 12) if step.kind == SEND]
 
 
 def test_a_helper_is_a_process_behind_the_ranks_and_starts_empty() -> None:

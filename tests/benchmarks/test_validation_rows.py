@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.validation import real
+from benchmarks.validation import real_runs
 from benchmarks.validation.command import main
 from benchmarks.validation.html_page import html
 from benchmarks.validation.page import markdown
@@ -112,12 +112,13 @@ def test_real_rows_are_read_from_a_file_and_rows_of_other_kinds_left_out(tmp_pat
             real_rows(False, path)
 
 
-def test_real_rows_come_from_what_was_told_to_run_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real, "RUNNERS", [])
-    assert list(real_rows(True)) == []
-    assert "no file of real runs was given" in why_absent(None)
-    monkeypatch.setattr(real, "RUNNERS", [lambda quick: [other(ranks=1 + quick)]])
+def test_real_rows_come_from_real_runs_unless_a_file_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_runs, "rows", lambda quick: [other(ranks=1 + quick)])
     assert [row.ranks for row in real_rows(True)] == [2]
+    monkeypatch.setattr("commsim.testbed.requirements.lacking", lambda: "no root")
+    assert "(--real FILE), and none can be made here: no root" in why_absent(None)
+    assert why_absent("real.json") == ""
+    monkeypatch.setattr("commsim.testbed.requirements.lacking", lambda: "")
     assert why_absent(None) == ""
 
 

@@ -59,6 +59,14 @@ def test_a_trace_that_is_written_gives_the_same_run(commsim, cluster, tmp_path):
     assert runs[0] == runs[1]
 
 
+def test_nothing_is_said_of_models_where_jobs_bring_their_own_traffic(commsim, cluster, tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("job,submit_s,gpus,iterations,iter_time_ms,phases\na,0,8,100,255,141:114:37\n")
+    tree = commsim.results("cluster", "run", cluster, "--trace", path, "--policy", "fifo")
+    assert tree["results"][0]["jct_mean_s"] == pytest.approx(25.5)
+    assert "assumed" not in commsim.out
+
+
 def test_a_public_log_becomes_a_trace(commsim, cluster, tmp_path):
     log, path = tmp_path / "cluster_log.csv", tmp_path / "trace.csv"
     log.write_text(
@@ -113,4 +121,7 @@ def test_a_trace_needs_gpus_or_a_kind_of_log(commsim, tmp_path):
     assert "--gpus" in commsim.refuses("cluster", "trace", TRACE, "-o", out)
     assert "--gpus says nothing" in commsim.refuses("cluster", "trace", "x", "--from", "acme", "--gpus", "3", "-o", out)
     assert "unknown kind of log" in commsim.refuses("cluster", "trace", "x", "--from", "slurm", "-o", out)
+    log = tmp_path / "log.csv"
+    log.write_text("job_id\n")
+    assert "say what log it is, --from philly|helios" in commsim.refuses("cluster", "trace", log, "-o", out)
     assert not out.exists()

@@ -20,3 +20,21 @@ def test_doctor_finds_that_there_is_no_compiler(commsim, monkeypatch, tmp_path):
     found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
     assert found["clang"].startswith("no")
     assert found["bpf"].startswith("no: ")
+
+
+def test_doctor_says_what_a_testbed_needs(commsim):
+    found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
+    for what in ("veth", "tc tbf", "tc netem", "nft egress"):
+        assert found[what].split()[0] in ("yes", "no", "unknown")
+    assert found["testbed"] == "yes" or (found["testbed"].startswith("no: ") and len(found["testbed"]) > 10)
+    if found["testbed"] == "yes":
+        assert found["ethtool"].startswith("/")
+        assert found["pyroute2"][0].isdigit()
+        assert (found["veth"], found["tc tbf"]) == ("yes", "yes")
+
+
+def test_doctor_finds_that_nobody_may_make_testbeds_without_root(commsim, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 65534)
+    found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
+    assert found["testbed"] == "no: a testbed needs Linux and root: it makes network namespaces"
+    assert found["veth"].startswith("unknown")

@@ -59,6 +59,7 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path, cluster, number):
         (("--port", "70000"), "--port is a number from 0 to 65535"),
         (("--timeout", "1ms"), "--timeout is from 100ms to 1h"),
         (("--max-body", "8"), "--max-body needs a unit"),
+        (("--max-body", "1000B"), "--max-body is at least 1KiB"),
         (("--token-file", "/nonexistent"), "/nonexistent: No such file"),
         (("--min-score", "nan"), "--min-score is a score"),
     ],

@@ -6,7 +6,10 @@ import os
 
 import pytest
 
-STAR = "star:n_hosts=2,bandwidth=200Mbps,latency=0s"
+from commsim.inputs import load_network
+from commsim.testbed import places
+
+STAR = "star:n_hosts=2,bandwidth=200Mbps,latency=0.0s"
 NAME = f"cli{os.getpid()}"[:16]
 
 
@@ -29,7 +32,7 @@ def test_status_needs_no_root(commsim, nobody):
 
 def test_a_missing_package_is_named(commsim, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "pyroute2 is missing; install commsim[testbed]" in commsim.refuses("testbed", "up", STAR)
 
 
@@ -51,11 +54,29 @@ def test_what_cannot_be_is_refused_in_one_line(commsim, what, why):
     assert why in commsim.refuses("testbed", *what)
 
 
+def test_down_all_takes_away_what_is_up_and_what_dead_ones_have_left(commsim, monkeypatch, tmp_path):
+    (tmp_path / "netns").mkdir()
+    monkeypatch.setattr(places, "NAMESPACES", tmp_path / "netns")
+    monkeypatch.setattr(places, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr("pyroute2.netns.NETNS_RUN_DIR", str(tmp_path / "netns"))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    places.Place("one").claim(load_network(STAR))
+    for name in ("commsim-one-0", "commsim-two-1", "another"):
+        (tmp_path / "netns" / name).touch()
+    rows = {row["name"]: row for row in commsim.results("testbed", "status")["results"]}
+    assert not rows["one"]["complete"]
+    assert "not complete" in rows["two"]["network"]
+    assert commsim("testbed", "down", "--all").out.splitlines() == ["one: gone", "two: gone"]
+    assert commsim("testbed", "down", "--all").out == ""
+    assert [path.name for path in (tmp_path / "netns").iterdir()] == ["another"]
+    assert not list((tmp_path / "kept").iterdir())
+
+
 @pytest.mark.needs_kernel("testbed")
 @pytest.mark.parametrize(("what", "why"), [
     (["up", "star:n_hosts=2,bandwidth=400Gbps"], "scale the network down"),
-    (["up", "dragonfly:p=1,a=2,h=1", "--routing", "valiant"], "routing valiant cannot be built"),
-    (["up", "star:n_hosts=2", "--routing", "dimension_order"], "dimension_order"),
+    (["up", "dragonfly:p=1,a=2,h=1,bandwidth=1Gbps", "--routing", "valiant"], "routing valiant cannot be built"),
+    (["up", STAR, "--routing", "dimension_order"], "dimension_order"),
 ])  # fmt: skip
 def test_what_this_kernel_cannot_build_leaves_nothing(commsim, what, why):
     assert why in commsim.refuses("testbed", *what, "--name", NAME)
@@ -89,7 +110,7 @@ def test_up_says_what_is_where_status_lists_it_and_down_takes_it_away(commsim):
 
 @pytest.mark.needs_kernel("testbed")
 def test_run_builds_measures_and_takes_away(commsim):
-    run = ("testbed", "run", "--network", STAR, "--no-calibration", "-b", "256K", "-e", "256K", "-n", "2", "-w", "0",
+    run = ("testbed", "run", "--network", STAR, "--no-calibration", "-b", "1M", "-e", "1M", "-n", "2", "-w", "0",
            "--collective", "ring_all_reduce")  # fmt: skip
     (row,) = commsim.results(*run)["results"]
     assert row["bytes_error"] <= 0.01

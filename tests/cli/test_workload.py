@@ -47,6 +47,16 @@ def test_the_contract_stands_at_the_top_and_every_policy_has_a_row(run):
     assert [row["size_B"] for row in first["exchanges"]] == [4e6, 36e6, 4e3]
 
 
+def test_several_policies_are_one_table_and_one_alone_shows_its_exchanges(run, commsim):
+    rows = run("--bandwidth", "10Gbps", "--policy", "ddp", "--policy", "wfbp")["results"]
+    table = [line.split() for line in commsim.out.splitlines() if not line.startswith("#")]
+    assert [(line[0], line[-4], line[-3]) for line in table[1:]] == [
+        (row["policy"], f"{100 * row['scaling']:.2f}", str(len(row["exchanges"]))) for row in rows
+    ]
+    run("--bandwidth", "10Gbps", "--policy", "ddp")
+    assert "bucket 0  all_reduce" in commsim.out
+
+
 def test_on_a_network_collectives_are_simulated(run, commsim):
     plain = run("--bandwidth", "10Gbps")
     star = run("--network", "star:n_hosts=4,bandwidth=10Gbps,latency=0s")

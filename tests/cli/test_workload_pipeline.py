@@ -16,6 +16,15 @@ def test_without_messages_every_schedule_has_the_bubble_of_its_formula(commsim):
     assert rows[3]["weight_copies"] == 2
 
 
+def test_where_a_formula_does_not_hold_the_table_says_so(commsim):
+    flags = ["--schedule", "1f1b", "--schedule", "chimera"]
+    assert commsim(*STAGES, "--backward", "10ms", *flags).code == 0, commsim.err
+    assert "formula of" not in commsim.out
+    assert commsim(*STAGES, "--backward", "20ms", *flags).code == 0, commsim.err
+    assert "# the formula of chimera holds when both passes take the same time" in commsim.out
+    assert "# the formula of 1f1b" not in commsim.out
+
+
 def test_messages_and_gradients_cost_what_the_bandwidth_makes_them_cost(commsim):
     flags = ["--backward", "20ms", "--activation", "64MiB", "--bandwidth", "100Gbps", "--schedule", "gpipe"]
     row = commsim.results(*STAGES, *flags)["results"][0]

@@ -165,12 +165,11 @@ def test_a_queue_that_is_full_drops_and_that_is_counted():
 @pytest.mark.needs_kernel("losses")
 def test_a_lossy_link_really_loses_in_its_own_direction():
     network = load_network("star:n_hosts=2,bandwidth=200Mbps,latency=0s")
-    lossy = np.where(network.src == 0, 0.2, 0.0)
-    with up_for_now(dataclasses.replace(network, loss=lossy)) as (place, layout, _):
-        with ears(place, layout, (0, 1)) as sockets:
-            for _ in range(500):
-                sockets[0].sendto(b"there", (str(layout.address(1)), PORT))
-                sockets[1].sendto(b"back", (str(layout.address(0)), PORT))
-            there, back = len(heard(sockets[1])), len(heard(sockets[0]))
+    network = dataclasses.replace(network, loss=np.where(network.src == 0, 0.2, 0.0))
+    with up_for_now(network) as (place, layout, _), ears(place, layout, (0, 1)) as sockets:
+        for _ in range(500):
+            sockets[0].sendto(b"there", (str(layout.address(1)), PORT))
+            sockets[1].sendto(b"back", (str(layout.address(0)), PORT))
+        there, back = len(heard(sockets[1])), len(heard(sockets[0]))
     assert back == 500
     assert abs(there - 400) < 5 * np.sqrt(500 * 0.2 * 0.8)

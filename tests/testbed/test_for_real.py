@@ -23,7 +23,7 @@ from commsim.testbed.switch import measure_switch
 
 pytestmark = pytest.mark.needs_kernel("testbed")
 SIZE = 1 << 20
-SHORT = {"calibrated": False, "warmup": 1, "iterations": 4}
+SHORT = {"calibrated": False, "warmup": 1, "iterations": 4, "tries": 1}
 
 
 @contextlib.contextmanager
@@ -61,15 +61,16 @@ def meets_its_prediction(cell, bytes_within=0.01):
 
 def test_bytes_on_every_link_of_a_star_are_those_predicted_over_mpi(star):
     cells, costs = run_cells(*star, ("ring_all_reduce", "pairwise_all_to_all"), [SIZE], **SHORT)
-    assert [cell.result.collective for cell in cells] == ["ring_all_reduce", "pairwise_all_to_all"]
+    assert sorted(name for name, _ in cells) == ["pairwise_all_to_all", "ring_all_reduce"]
     assert costs is None
-    for cell in cells:
+    for name, cell in cells:
+        assert cell.result.collective == name
         meets_its_prediction(cell)
 
 
 def test_bytes_on_every_link_behind_routers_are_those_predicted_over_mpi(clos):
     assert not clos[1].bridged
-    (cell,), _ = run_cells(*clos, ("ring_all_reduce",), [SIZE], placement="spread", **SHORT)
+    ((_, cell),), _ = run_cells(*clos, ("ring_all_reduce",), [SIZE], placement="spread", **SHORT)
     meets_its_prediction(cell)
     inner = [port.link for port in clos[1].ports if port.node not in clos[1].seats]
     assert cell.predicted.link_bytes[inner].max() > 0
@@ -78,10 +79,11 @@ def test_bytes_on_every_link_behind_routers_are_those_predicted_over_mpi(clos):
 @pytest.mark.torch
 def test_ours_and_the_native_all_reduce_are_right_over_gloo(star):
     pytest.importorskip("torch")
-    (ours, native), _ = run_cells(*star, ("ring_all_reduce",), [SIZE], native=("all_reduce",), backend="gloo", **SHORT)
-    meets_its_prediction(ours)
-    meets_its_prediction(native)
-    assert native.result.collective == "native all_reduce"
+    cells, _ = run_cells(*star, ("ring_all_reduce",), [SIZE], native=("all_reduce",), backend="gloo", **SHORT)
+    found = dict(cells)
+    meets_its_prediction(found["ring_all_reduce"])
+    meets_its_prediction(found["all_reduce"])
+    assert found["all_reduce"].result.collective == "native all_reduce"
 
 
 def test_the_live_switch_adds_rightly_and_its_packets_are_those_predicted():
@@ -93,7 +95,7 @@ def test_the_live_switch_adds_rightly_and_its_packets_are_those_predicted():
 
 def test_a_sparse_all_reduce_is_right_and_sends_what_was_predicted(star):
     spec = "omnireduce:density=0.1,block=256,n_aggregators=1,n_partitions=1"
-    (cell,), _ = run_cells(*star, (spec,), [SIZE], n_ranks=3, **SHORT)
+    ((_, cell),), _ = run_cells(*star, (spec,), [SIZE], n_ranks=3, **SHORT)
     assert cell.result.counters["wrong"] == 0
     assert cell.result.n_ranks == 3
     assert cell.bytes_error <= 0.05  # small messages: headers of their own, and acknowledgements
@@ -128,7 +130,8 @@ def test_ranks_that_sit_nowhere_or_together_are_refused(star):
 def test_ranks_that_are_killed_are_told_of_and_leave_nothing(star):
     with pytest.raises(BackendError, match="the ranks do not answer"), Ranks(*star, (0, 1)) as ranks:
         for pid in star[0].processes():
-            os.kill(pid, 9)
+            with contextlib.suppress(ProcessLookupError):  # mpiexec takes its ranks along
+                os.kill(pid, 9)
         ranks.run("all_reduce", SIZE)
     assert star[0].processes() == []
     assert not list(star[0].directory.glob("ranks-*"))

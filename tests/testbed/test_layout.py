@@ -90,10 +90,15 @@ def test_too_large_a_network_is_refused():
         lay_out(load_network("star:n_hosts=70"))
 
 
+def test_a_routing_for_other_networks_is_refused_even_where_there_is_one_path():
+    with pytest.raises(InputError, match="dimension_order routing needs a grid"):
+        lay_out(dataclasses.replace(load_network("star:n_hosts=2"), routing="dimension_order"))
+
+
 def test_a_link_without_its_way_back_is_refused_by_name():
     star = load_network("star:n_hosts=2")
     keep = np.arange(star.n_links) != star.n_links - 1
     fields = {name: getattr(star, name)[keep] for name in ("src", "dst", "bandwidth", "latency", "buffer", "loss",
                                                            "metric")}  # fmt: skip
-    with pytest.raises(InputError, match="h1->.* has no way back"):
+    with pytest.raises(InputError, match=r"h1->.* has no way back"):
         lay_out(dataclasses.replace(star, **fields))

@@ -10,11 +10,10 @@ import pytest
 from commsim.inputs import load_network
 from commsim.testbed.calibration import Costs
 from commsim.testbed.counters import Counts
-from commsim.testbed.load import Load
-from commsim.testbed.load import FOREIGN
+from commsim.testbed.load import FOREIGN, Load
 from commsim.testbed.measure import WAITING, as_cell, prepare_here
-from commsim.testbed.share import Shared
 from commsim.testbed.shaping import FRAME
+from commsim.testbed.share import Shared
 
 QUIET = Load(wall=1.0, busy=0.6, ours=0.5, cores=2)
 SIZE = 1 << 20
