@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .placement.score import score_link as score_link
     from .run import predict as predict
     from .run import prepare as prepare
-    from .workload.periodic import read_jobs as read_jobs
+    from .workload.sharing.periodic import read_jobs as read_jobs
 
 __version__ = "0.1.0"
 
@@ -71,7 +71,7 @@ _MODULES = {
     "commsim.placement.place": ("place_jobs",),
     "commsim.placement.score": ("score_link",),
     "commsim.run": ("predict", "prepare"),
-    "commsim.workload.periodic": ("read_jobs",),
+    "commsim.workload.sharing.periodic": ("read_jobs",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -13,8 +13,8 @@ from commsim.placement.check import simulated
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluate import evaluate
 from commsim.placement.link_use import link_uses
-from commsim.workload.periodic import PeriodicJob
-from commsim.workload.shared_links import simulate_jobs
+from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 from .row import Row
@@ -60,4 +60,4 @@ def _estimate(name: str, model: str, engine: str, note: str, ours: float, theirs
     found = f"of the time lost it finds {(ours - 1) / (theirs - 1):.0%}"
     return Estimate(id=f"engines/estimate/{name}", model=model, engine=engine, ranks=12, ours=ours, reference=theirs,
                     note=f"{note}; {found}",
-                    source="commsim.workload.shared_links, six jobs drawn from that seed")  # fmt: skip
+                    source="commsim.workload.sharing.shared_links, six jobs drawn from that seed")  # fmt: skip

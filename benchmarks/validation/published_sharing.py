@@ -17,8 +17,8 @@ from commsim.cluster.trace_job import TraceJob
 from commsim.core.network import HOST, Network
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
-from commsim.workload.periodic import PeriodicJob
-from commsim.workload.shared_links import simulate_jobs
+from commsim.workload.sharing.periodic import PeriodicJob
+from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 from .published_placement import ASSUMED, LINK, SNAPSHOTS, periodic

@@ -10,7 +10,7 @@ from .table import print_table
 
 if TYPE_CHECKING:
     from commsim.placement.place import Ranking
-    from commsim.workload.periodic import PeriodicJob
+    from commsim.workload.sharing.periodic import PeriodicJob
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
 _MOST_NAMES = 6
@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
     """Make candidates, score and rank them."""
     from commsim.placement.cluster import read_cluster
     from commsim.placement.place import place_jobs
-    from commsim.workload.periodic import read_jobs
+    from commsim.workload.sharing.periodic import read_jobs
 
     settings = settings_of(args)
     cluster, jobs = read_cluster(args.cluster), read_jobs(args.jobs)

@@ -21,7 +21,7 @@ def main(args: argparse.Namespace) -> int:
     """Turn the circles, and say when each job should start."""
     from commsim.placement.one_link import simulated_times
     from commsim.placement.score import score_link
-    from commsim.workload.periodic import read_jobs
+    from commsim.workload.sharing.periodic import read_jobs
 
     capacity, s = parse_bandwidth(args.capacity, "--capacity"), settings_of(args)
     jobs = read_jobs(args.jobs)

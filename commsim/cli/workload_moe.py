@@ -13,7 +13,7 @@ from .table import print_table, write_results
 from .workload_costs import add_costs, config, costs, n_bytes, seconds
 
 if TYPE_CHECKING:
-    from commsim.workload.expert_parallel import SendingPolicy
+    from commsim.workload.parallel.expert_parallel import SendingPolicy
 
 COLUMNS = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Play the policies and print them."""
-    from commsim.workload.expert_parallel import SENDING_POLICIES
+    from commsim.workload.parallel.expert_parallel import SENDING_POLICIES
 
     names = args.policy or list(SENDING_POLICIES)
     unknown = [name for name in names if name not in SENDING_POLICIES]
@@ -60,8 +60,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _row(args: argparse.Namespace, policy: SendingPolicy) -> dict[str, Any]:
-    from commsim.workload.expert_parallel import ExpertLayer, expert_graph, shared_slow_down
     from commsim.workload.graph import Task, play
+    from commsim.workload.parallel.expert_parallel import ExpertLayer, expert_graph, shared_slow_down
 
     layer = ExpertLayer(*(seconds(args, name) for name in ("attention", "expert")),
                         *(n_bytes(args, name) for name in ("tokens", "gradients")))  # fmt: skip

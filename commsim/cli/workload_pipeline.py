@@ -12,7 +12,7 @@ from .table import print_table, write_results
 from .workload_costs import add_costs, config, costs, n_bytes, seconds
 
 if TYPE_CHECKING:
-    from commsim.workload.pipeline_orders import PipelineOrder
+    from commsim.workload.parallel.pipeline_orders import PipelineOrder
     from commsim.workload.timeline import Timeline
 
 HOLDS = {
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Play the schedules and print them."""
-    from commsim.workload.pipeline_orders import ORDERS
+    from commsim.workload.parallel.pipeline_orders import ORDERS
 
     names = args.schedule or ["1f1b"]
     unknown = [name for name in names if name not in ORDERS]
@@ -74,8 +74,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _play(args: argparse.Namespace, name: str) -> tuple[PipelineOrder, Timeline]:
     from commsim.workload.graph import play
-    from commsim.workload.pipeline import StageCosts, pipeline_graph
-    from commsim.workload.pipeline_orders import ORDERS, interleaved
+    from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+    from commsim.workload.parallel.pipeline_orders import ORDERS, interleaved
 
     if name == "interleaved":
         order = interleaved(args.stages, args.micro_batches, 2 if args.chunks is None else args.chunks)
@@ -92,8 +92,8 @@ def _play(args: argparse.Namespace, name: str) -> tuple[PipelineOrder, Timeline]
 
 
 def _row(order: PipelineOrder, timeline: Timeline) -> dict[str, Any]:
-    from commsim.workload.pipeline import bubble
-    from commsim.workload.pipeline_orders import ideal_bubble
+    from commsim.workload.parallel.pipeline import bubble
+    from commsim.workload.parallel.pipeline_orders import ideal_bubble
 
     formula = ideal_bubble(order.name, order.n_workers, order.n_micro_batches, order.n_stages // order.n_workers)
     return {

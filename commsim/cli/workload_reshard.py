@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what each strategy takes."""
-    from commsim.workload.resharding import STRATEGIES
+    from commsim.workload.parallel.resharding import STRATEGIES
 
     if args.bandwidth is None and args.network is None:
         raise InputError("give --bandwidth RATE for the closed forms, --network SPEC to simulate, or both")
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _row(args: argparse.Namespace, strategy: str) -> dict[str, Any]:
-    from commsim.workload.resharding import resharding_schedule, resharding_time
+    from commsim.workload.parallel.resharding import resharding_schedule, resharding_time
 
     size = parse_size(args.size, "--size")
     closed = simulated = None

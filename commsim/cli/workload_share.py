@@ -14,9 +14,9 @@ from .table import print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
-    from commsim.workload.mltcp import Mltcp
-    from commsim.workload.periodic import PeriodicJob
-    from commsim.workload.shared_run import SharedRun
+    from commsim.workload.sharing.mltcp import Mltcp
+    from commsim.workload.sharing.periodic import PeriodicJob
+    from commsim.workload.sharing.shared_run import SharedRun
 
 N_LINKS = 10
 """How many links are printed; the JSON has all that jobs share."""
@@ -46,8 +46,8 @@ def main(args: argparse.Namespace) -> int:
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, got {seed}")
     from commsim.placement.link_use import link_uses
-    from commsim.workload.periodic import read_jobs
-    from commsim.workload.shared_links import simulate_jobs
+    from commsim.workload.sharing.periodic import read_jobs
+    from commsim.workload.sharing.shared_links import simulate_jobs
 
     cluster, jobs = _cluster(args.cluster), read_jobs(args.jobs)
     jobs, shifts = _shifts(args.shifts, jobs)
@@ -161,7 +161,7 @@ def _mltcp(text: str | None) -> Mltcp | None:
     if text is None:
         return None
     from commsim.core.spec import read_arguments, split_spec
-    from commsim.workload.mltcp import Mltcp
+    from commsim.workload.sharing.mltcp import Mltcp
 
     return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1]))
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .traffic import Traffic
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from commsim.workload.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
 EFFICIENCY = 0.75
 """Share of a port's rate that a ring all-reduce gets: VGG16's 528 MB in 114 ms are 74 % of 50 Gb/s (assumed of all)."""

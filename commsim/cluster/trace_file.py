@@ -14,7 +14,7 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.formats.files import replacing
-from commsim.workload.periodic import GBPS, PeriodicJob, Phase
+from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 from .table_rows import Row, read_rows
 from .trace_job import TraceJob

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.workload.periodic import Phase
+from commsim.workload.sharing.periodic import Phase
 
 MAX_GPUS = 2**20
 MAX_SECONDS = 1e10

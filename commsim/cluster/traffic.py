@@ -6,9 +6,10 @@ a sample of CASSINI's unified circle. Where the demand on a link exceeds its cap
 later (:func:`.contention_kernel.stretch`), and a job waits for its most overloaded link.
 
 This is an estimate, chosen for its speed: iterations are taken to start on time, however slow the last one was, and
-every link is looked at alone. The fluid simulation (:func:`commsim.workload.shared_links.simulate_jobs`) of the same
-jobs takes some hundred times as long; the tests hold the two together. The sample itself adds about 0.01 to a share of
-time, such as that in which two jobs overlap.
+every link is looked at alone. The fluid simulation of the same jobs
+(:func:`commsim.workload.sharing.shared_links.simulate_jobs`) takes some hundred times as
+long; the tests hold the two together. The sample itself adds about 0.01 to a share of time, such as that in which two
+jobs overlap.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_uses
-from commsim.workload.periodic import PeriodicJob, demand
+from commsim.workload.sharing.periodic import PeriodicJob, demand
 
 INSTANTS = 2048
 HORIZON = 1e6

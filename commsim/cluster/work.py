@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from commsim.core.errors import InputError
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .machines import Machines
 from .models import Model, profile

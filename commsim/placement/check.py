@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .candidate import Candidate
 from .cluster import Cluster
@@ -42,7 +42,7 @@ def simulated(
     Candidate
         With the mean iteration time of each job.
     """
-    from commsim.workload.shared_links import simulate_jobs
+    from commsim.workload.sharing.shared_links import simulate_jobs
 
     placements = [candidate.placement[job.name] for job in jobs]
     use = link_uses(cluster, placements, seed)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 ITERATIONS = 100
 """Of the longer of two jobs, for how many they are compared unless a window is given."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
 from .muri import group_jobs, stages_of

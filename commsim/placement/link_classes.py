@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import Circle, unify
 from .search import search

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 Stages = tuple[float, ...]
 """Seconds of an iteration on each kind of resource, one after the other."""

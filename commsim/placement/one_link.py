@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import HOST, Network
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .check import ITERATIONS
 
@@ -27,7 +27,7 @@ def simulated_times(
     iterations : int
         Of each job; the second half is averaged.
     """
-    from commsim.workload.shared_links import simulate_jobs
+    from commsim.workload.sharing.shared_links import simulate_jobs
 
     link = Network("one link", ("from", "to"), [HOST, HOST], [0], [1], capacity, 0.0)
     run = simulate_jobs(link, jobs, [np.ones(1)] * len(jobs), shifts=shifts, iterations=iterations)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 from .search import search

@@ -15,34 +15,13 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from commsim.core.errors import InputError
 
-from .task import Task
+from .task import Graph, Task
 from .timeline import Timeline
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """Tasks, each after those that it waits for.
-
-    Raises
-    ------
-    InputError
-        If there is no task, or one waits for itself or for a later one.
-    """
-
-    tasks: tuple[Task, ...]
-
-    def __post_init__(self) -> None:
-        if not self.tasks:
-            raise InputError("a graph needs at least one task, got none")
-        for i, task in enumerate(self.tasks):
-            if any(not 0 <= j < i for j in task.after):
-                raise InputError(f"task {i}, {task.name!r}: is after earlier tasks 0..{i - 1}, got {task.after}")
 
 
 def play(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:

@@ -8,7 +8,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
 
-from .periodic import GBPS, Phase
+from .sharing.periodic import GBPS, Phase
 from .task import Task
 from .timeline import Timeline
 
@@ -57,7 +57,7 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
 
 
 def job_row(name: str, n_gpus: int, period: float, phases: Sequence[Phase]) -> dict[str, Any]:
-    """Make the job's entry in a ``jobs.json``, which :func:`commsim.workload.periodic.read_jobs` reads."""
+    """Make the job's entry in a ``jobs.json``, which :func:`commsim.workload.sharing.periodic.read_jobs` reads."""
     return {
         "job": name,
         "gpus": n_gpus,

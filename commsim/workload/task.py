@@ -1,4 +1,4 @@
-"""One task of an iteration: a span of computation, or a communication."""
+"""Tasks of an iteration, spans of computation or communications, and graphs of them."""
 
 from __future__ import annotations
 
@@ -56,3 +56,23 @@ class Task:
             raise InputError(f"task {self.name!r}: a resource is named twice in {self.resources}")
         if self.operation and (not self.group or len(set(self.group)) < len(self.group) or min(self.group) < 0):
             raise InputError(f"task {self.name!r}: {self.operation} needs a group of different ranks, got {self.group}")
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Tasks, each after those that it waits for.
+
+    Raises
+    ------
+    InputError
+        If there is no task, or one waits for itself or for a later one.
+    """
+
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise InputError("a graph needs at least one task, got none")
+        for i, task in enumerate(self.tasks):
+            if any(not 0 <= j < i for j in task.after):
+                raise InputError(f"task {i}, {task.name!r}: is after earlier tasks 0..{i - 1}, got {task.after}")

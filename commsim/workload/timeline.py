@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.value import Value, freeze
 
 if TYPE_CHECKING:
-    from .graph import Graph
-    from .task import Task
+    from .task import Graph, Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)

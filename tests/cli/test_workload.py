@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from commsim.workload.periodic import read_jobs
 from commsim.workload.policies import POLICIES
+from commsim.workload.sharing.periodic import read_jobs
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 GRAPH = """

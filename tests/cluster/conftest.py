@@ -9,7 +9,7 @@ from commsim.cluster.models import MODELS, Model
 from commsim.cluster.simulate import simulate_cluster
 from commsim.cluster.trace_job import TraceJob
 from commsim.placement.cluster import Cluster
-from commsim.workload.periodic import Phase
+from commsim.workload.sharing.periodic import Phase
 from topologies.leaf_spine import leaf_spine
 
 QUIET = Assumptions(models={**MODELS, "quiet": Model("quiet", 0.0, 0.1)}, restart=0.0)

@@ -5,8 +5,8 @@ from commsim.cluster.cassini import Ranking
 from commsim.cluster.traffic import Traffic
 from commsim.placement.link_use import link_uses
 from commsim.placement.score import score_link
-from commsim.workload.periodic import PeriodicJob, Phase
-from commsim.workload.shared_links import simulate_jobs
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.shared_links import simulate_jobs
 
 CAPACITY = 12.5e9
 

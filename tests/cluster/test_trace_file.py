@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from commsim.cluster.trace_file import read_trace, write_trace
 from commsim.cluster.trace_job import TraceJob
 from commsim.core.errors import InputError
-from commsim.workload.periodic import GBPS, Phase
+from commsim.workload.sharing.periodic import GBPS, Phase
 
 HEAD = "job,submit_s,gpus,duration_s,model\n"
 

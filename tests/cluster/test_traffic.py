@@ -4,8 +4,8 @@ import pytest
 from commsim.cluster.models import MODELS, profile
 from commsim.cluster.traffic import Traffic
 from commsim.placement.link_use import link_uses
-from commsim.workload.periodic import PeriodicJob, Phase
-from commsim.workload.shared_links import simulate_jobs
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.shared_links import simulate_jobs
 
 CAPACITY = 12.5e9
 PAIR = (("h0", "h2"), ("h0", "h3"))

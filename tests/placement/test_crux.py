@@ -13,8 +13,8 @@ from commsim.placement.crux import CruxJob, correction, crux_job, priorities, ti
 from commsim.placement.crux_compression import best_runs, compress, contention, cut
 from commsim.placement.crux_paths import choose_paths
 from commsim.placement.crux_plan import plan_crux
-from commsim.workload.periodic import PeriodicJob, Phase
-from commsim.workload.shared_links import simulate_jobs
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
 pytestmark = pytest.mark.nojit

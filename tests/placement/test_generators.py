@@ -14,7 +14,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.generators import GENERATORS, candidates
 from commsim.placement.rank_order import crossings, order_ranks
 from commsim.placement.seats import Seats
-from commsim.workload.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(4, 2, 4)

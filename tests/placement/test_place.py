@@ -14,7 +14,7 @@ from commsim.placement.cluster import Cluster
 from commsim.placement.evaluate import evaluate, evaluate_all
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import place_jobs
-from commsim.workload.periodic import GBPS, PeriodicJob, Phase
+from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(4, 1, 2, bandwidth=50 * GBPS)

@@ -14,7 +14,7 @@ from commsim.placement.circles import unify
 from commsim.placement.exact import least_excess
 from commsim.placement.score import score_at, score_link
 from commsim.placement.search import different_turns, search, search_together
-from commsim.workload.periodic import GBPS, PeriodicJob, Phase
+from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 LINK = 50 * GBPS
 

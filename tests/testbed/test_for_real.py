@@ -1,6 +1,7 @@
 """Collectives in namespaces: the bytes on every link are those that were predicted, and the sums are right.
 
-Times are asserted loosely, of the fastest of a few runs: bytes do not feel what else the machine does, times do.
+Times are asserted loosely, of the fastest of a few runs, and upwards only where the processors were free: bytes do not
+feel what else the machine does, times do.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def meets_its_prediction(cell, bytes_within=0.01):
     assert cell.result.counters["wrong"] == 0
     assert cell.bytes_error <= bytes_within
     assert cell.counts.dropped.sum() == 0
-    assert 0.5 < cell.result.samples.min() / cell.predicted.time < 2
+    assert cell.result.samples.min() > 0.5 * cell.predicted.time
+    if not cell.invalid:  # as when other tests run beside this one
+        assert cell.result.samples.min() < 2 * cell.predicted.time
 
 
 def test_bytes_on_every_link_of_a_star_are_those_predicted_over_mpi(star):

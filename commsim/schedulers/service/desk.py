@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.formats.fields import Fields
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
-from commsim.workload.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
 from .extender import ExtenderArgs, failed_result, filter_result, host_priorities
 from .guard import Refusal

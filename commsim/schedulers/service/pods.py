@@ -13,7 +13,7 @@ from typing import Any, cast
 from commsim.core.errors import InputError
 from commsim.core.formats.fields import Fields
 from commsim.core.formats.positions import Keys
-from commsim.workload.periodic import parse_jobs
+from commsim.workload.sharing.periodic import parse_jobs
 
 from .state import ClusterState, KnownJob
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.placement.link_use import link_uses
 from commsim.placement.score import score_link
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .state import ClusterState, KnownJob
 

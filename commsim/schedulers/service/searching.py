@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.formats.fields import Fields
 from commsim.placement.link_classes import Settings
 from commsim.placement.place import RANKINGS, place_jobs
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from .pods import read_known_jobs
 from .state import ClusterState

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commsim.core.locality import locality_levels
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
-from commsim.workload.periodic import PeriodicJob
+from commsim.workload.sharing.periodic import PeriodicJob
 
 from ..tree_network import host_names
 from .guard import Refusal

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.workload.periodic import PeriodicJob, Phase, demand, parse_jobs, read_jobs
+from commsim.workload.sharing.periodic import PeriodicJob, Phase, demand, parse_jobs, read_jobs
 
 pytestmark = pytest.mark.nojit
 

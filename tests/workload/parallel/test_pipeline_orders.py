@@ -4,8 +4,16 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.workload.graph import play
-from commsim.workload.pipeline import StageCosts, pipeline_graph
-from commsim.workload.pipeline_orders import ORDERS, PipelineOrder, Step, chimera, gems, ideal_bubble, interleaved
+from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.workload.parallel.pipeline_orders import (
+    ORDERS,
+    PipelineOrder,
+    Step,
+    chimera,
+    gems,
+    ideal_bubble,
+    interleaved,
+)
 
 SIZES = [(d, k * d) for d in (2, 4, 6, 8) for k in (1, 2, 5)]
 

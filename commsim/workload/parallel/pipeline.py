@@ -15,7 +15,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 
-from .graph import Graph, Task, Timeline
+from ..graph import Graph, Task, Timeline
 from .pipeline_orders import PipelineOrder, Step
 
 
@@ -56,7 +56,7 @@ def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> Graph:
     Parameters
     ----------
     order : PipelineOrder
-        From :mod:`commsim.workload.pipeline_orders`.
+        From :mod:`commsim.workload.parallel.pipeline_orders`.
     costs : StageCosts
         Times and sizes.
 

@@ -16,7 +16,7 @@ from math import comb
 
 from commsim.core.errors import InputError
 
-from .timeline import Timeline
+from ..timeline import Timeline
 
 Spans = Sequence[tuple[float, float]]
 MAX_PIECES = 10**6

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.workload.oobleck import even_stages, pipelines_of, recovery_copies, template_sizes
+from commsim.workload.systems.oobleck import even_stages, pipelines_of, recovery_copies, template_sizes
 
 LAYERS = [10.0 * (i + 1) for i in range(12)]
 

@@ -4,7 +4,7 @@ from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.run import predict
-from commsim.workload.resharding import STRATEGIES, resharding_schedule, resharding_time
+from commsim.workload.parallel.resharding import STRATEGIES, resharding_schedule, resharding_time
 from topologies.star import star
 
 SIZE, BANDWIDTH = 2.0**30, 1.25e9

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from commsim.core.errors import InputError
 
-from .graph import Graph
+from ..graph import Graph
 
 
 def embedding_volume(data_parallel: int, *, fused: bool) -> Fraction:
@@ -51,7 +51,7 @@ def compress_backward(graph: Graph, ratio: float, n_micro_batches: int, *, epilo
     Parameters
     ----------
     graph : Graph
-        Of :func:`commsim.workload.pipeline.pipeline_graph`.
+        Of :func:`commsim.workload.parallel.pipeline.pipeline_graph`.
     ratio : float
         Compressed size over size.
     n_micro_batches : int

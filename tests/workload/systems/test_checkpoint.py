@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.workload.checkpoint import (
+from commsim.workload.cost_of import closed_form_costs
+from commsim.workload.graph import play
+from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
+from commsim.workload.systems.checkpoint import (
     fit_checkpoint,
     idle_spans,
     network_idle,
@@ -16,10 +20,6 @@ from commsim.workload.checkpoint import (
     recovery_probability,
     wasted_time,
 )
-from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.graph import play
-from commsim.workload.pipeline import StageCosts, pipeline_graph
-from commsim.workload.pipeline_orders import one_forward_one_backward
 
 
 def enumerated(n, m, k):

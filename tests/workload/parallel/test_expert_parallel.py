@@ -10,7 +10,8 @@ from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.expert_parallel import (
+from commsim.workload.graph import play
+from commsim.workload.parallel.expert_parallel import (
     LINA_MICRO_OP,
     SENDING_POLICIES,
     ExpertLayer,
@@ -18,7 +19,6 @@ from commsim.workload.expert_parallel import (
     expert_graph,
     shared_slow_down,
 )
-from commsim.workload.graph import play
 from topologies.star import star
 
 LAYER = ExpertLayer(attention=2e-3, expert=3e-3, tokens=64e6, gradients=200e6)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from commsim.core.errors import InputError
-from commsim.workload.pipedream import LayerProfile, Stage, bottleneck, partition, stage_time
+from commsim.workload.systems.pipedream import LayerProfile, Stage, bottleneck, partition, stage_time
 
 profiles = st.integers(1, 5).flatmap(
     lambda n: st.builds(LayerProfile, *(arrays(np.float64, n, elements=st.integers(0, 20).map(float)) for _ in "cwo"))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.workload.resharding_order import Work, balance_senders, finish_time, greedy_order, least_time
+from commsim.workload.parallel.resharding_order import Work, balance_senders, finish_time, greedy_order, least_time
 
 hosts = st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True).map(tuple)
 works = st.lists(

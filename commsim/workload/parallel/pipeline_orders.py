@@ -1,7 +1,7 @@
 """Pipeline schedules: in which order each worker runs its forward and backward passes.
 
 A worker runs its steps in the order given here, whatever their times, as the systems do; when each of them runs follows
-from playing the graph that :mod:`commsim.workload.pipeline` makes of an order.
+from playing the graph that :mod:`commsim.workload.parallel.pipeline` makes of an order.
 
 References
 ----------

@@ -5,9 +5,9 @@ from collectives.all_to_all import direct_all_to_all
 from collectives.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.workload.periodic import PeriodicJob, Phase
-from commsim.workload.shared_links import simulate_jobs
-from commsim.workload.shared_schedules import ScheduledJob, run_jobs
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.workload.sharing.shared_schedules import ScheduledJob, run_jobs
 from topologies.leaf_spine import leaf_spine
 
 RATE = 6.25e9

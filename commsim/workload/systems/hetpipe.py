@@ -17,7 +17,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 
-from .staleness import Progress, run_workers
+from ..staleness import Progress, run_workers
 
 ALLOCATIONS = ("node", "equal")
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.workload.hetpipe import run_waves, stage_seconds, unlike_stages, virtual_workers
+from commsim.workload.systems.hetpipe import run_waves, stage_seconds, unlike_stages, virtual_workers
 
 NODES = [[4.0] * 4, [3.0] * 4, [2.0] * 4, [1.0] * 4]
 LAYERS = [1.0] * 40

@@ -1,0 +1,1 @@
+"""Ways to share a model among GPUs: pipelines, tensors, experts; and from one mesh to another."""

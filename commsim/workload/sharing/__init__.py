@@ -1,0 +1,1 @@
+"""Several jobs on the same links: as rates that repeat, and as schedules."""
