@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -20,22 +19,20 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from commsim.cli.table import print_table, write_results
 from commsim.core.errors import BackendError, CommsimError
-from commsim.testbed.places import KEPT, Place
+from commsim.testbed.places import Place
 from commsim.testbed.requirements import require
 from commsim.testbed.session import OWN
+
+from .testbed_remains import MARK, Before, remains
 
 VERBS = ("up", "run", "down")
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=200Mbps,latency=0s"
 RUN = ("--no-calibration", "--collective", "ring_all_reduce", "-b", "1M", "-e", "1M", "-n", "10")
-MARK = "COMMSIM_KILLED"
-SHARED_MEMORY = Path("/dev/shm")
-DEVICES = ("p", "br", "own")  # how interfaces of testbeds begin
 SECONDS_TO_GO = 3.0
 """The kernel ends processes and takes cables away after the call that asks for it has returned."""
 
@@ -119,7 +116,7 @@ def _killed(verb: str, network: str, moment: float, folder: str) -> Kill:
     name = f"kill{os.getpid()}"
     if verb == "down":
         _finish(_started("up", name, network, folder))
-    devices, memory = _devices(), set(SHARED_MEMORY.iterdir())
+    before = Before.now()
     process = _started(verb, name, network, folder)
     time.sleep(moment)
     process.send_signal(signal.SIGKILL)
@@ -130,19 +127,9 @@ def _killed(verb: str, network: str, moment: float, folder: str) -> Kill:
     said = down.communicate()[1]
     left = [] if down.returncode == 0 or "there is no testbed" in said else [f"down failed: {said.strip()}"]
     deadline = time.monotonic() + SECONDS_TO_GO
-    while (more := _left(place, name, devices, memory, folder)) and time.monotonic() < deadline:
+    while (more := remains(place, name, before, folder)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return Kill(verb, moment, begun, (*left, *more))
-
-
-def _left(place: Place, name: str, devices: set[str], memory: set[Path], folder: str) -> list[str]:
-    """Return what there is of a testbed; `devices` and `memory` were there before."""
-    found = [f"namespace {one}" for one in place.namespaces()]
-    found += [f"directory {place.directory}"] if (KEPT / place.name).exists() else []
-    found += [f"process {pid}" for pid in _marked(name)]
-    found += [f"interface {device}" for device in sorted(_devices() - devices)]
-    found += [f"file {path}" for path in sorted(set(SHARED_MEMORY.iterdir()) - memory) if not _used(path)]
-    return found + [f"file {path}" for path in sorted(Path(folder).iterdir())]
 
 
 def _started(verb: str, name: str, network: str, folder: str) -> subprocess.Popen[str]:
@@ -156,29 +143,6 @@ def _finish(process: subprocess.Popen[str]) -> None:
     said = process.communicate()[1]
     if process.returncode:
         raise BackendError(f"commsim testbed fails without being killed: {said.strip()}")
-
-
-def _marked(name: str) -> list[int]:
-    """Numbers of all processes that descend from those that we have started: they inherit the mark."""
-    mark = f"{MARK}={name}".encode()
-    return [int(path.name) for path in Path("/proc").iterdir()
-            if path.name.isdigit() and mark in _read(path / "environ").split(b"\0")]  # fmt: skip
-
-
-def _used(path: Path) -> bool:
-    return any(str(path).encode() in _read(one / "maps") for one in Path("/proc").iterdir() if one.name.isdigit())
-
-
-def _devices() -> set[str]:
-    found = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
-    return {link["ifname"] for link in json.loads(found) if link["ifname"].rstrip("0123456789") in DEVICES}
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

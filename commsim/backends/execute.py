@@ -70,6 +70,11 @@ class Execution:
         self._free: list[Array] = []
         self._staging: list[Array] = [None] * n
         self._places: list[Array] = [self.memory[step.dst] if step.staged else None for step in self.steps]
+        # Only messages that something follows are looked at again and again.
+        self._awaited = [
+            step.kind != LOCAL and (step.staged or first < n)
+            for step, first in zip(self.steps, self._order.soonest, strict=True)
+        ]
         # Views and calls are bound here, because slicing costs as much as posting a small message.
         self._begin = [self._beginning(k, step) for k, step in enumerate(self.steps)]
         self._commits = [partial(self._commit, k) if step.staged else None for k, step in enumerate(self.steps)]
@@ -100,13 +105,16 @@ class Execution:
         n, following, begin = len(self.steps), self._order.following, self._begin
         numbers: list[int] = []
         handles: list[Any] = []
+        others: list[Any] = []
         while ready or handles:
             for event in ready:  # grows meanwhile
                 if event < n:
                     handle = begin[event]()
-                    if handle is not None:
+                    if self._awaited[event]:
                         numbers.append(event)
                         handles.append(handle)
+                    elif handle is not None:
+                        others.append(handle)
                 elif (commit := self._commits[event - n]) is not None:
                     commit()
                 for later in following[event]:
@@ -124,6 +132,8 @@ class Execution:
                 gone = set(complete)
                 left = [place for place in range(len(handles)) if place not in gone]
                 numbers, handles = [numbers[place] for place in left], [handles[place] for place in left]
+        for handle in others:
+            self.transport.wait(handle)
 
     def _wait(self, numbers: list[int], handles: list[Any]) -> Sequence[int]:
         """Return the places of messages that are complete: of any, or else of the one that is needed soonest."""

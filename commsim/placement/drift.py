@@ -46,4 +46,4 @@ def next_start(ready: float, shift: float, period: float, *, epoch: float = 0.0,
     late = (ready - epoch - shift) % period
     if min(late, period - late) <= threshold * period:
         return ready
-    return ready + period - late
+    return max(ready, ready + (period - late))
