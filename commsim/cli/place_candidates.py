@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from .place_flags import add_score_arguments, settings_of, write
 from .table import print_table
 
 if TYPE_CHECKING:
+    from commsim.placement.candidate import Candidate
+    from commsim.placement.cluster import Cluster
     from commsim.placement.place import Ranking
     from commsim.workload.sharing.periodic import PeriodicJob
 
@@ -27,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "merged: links that are alike count once; literal: each counts, and candidates with loops are discarded"
     add("--loops", default="merged", choices=("merged", "literal"), help=what)
     add("--rank-by", default="mean", choices=("mean", "min", "weighted"), help="which score of the links (mean)")
+    what = "also say which paths, priorities and how many levels of them Crux would give each candidate's jobs"
+    add("--crux", type=int, metavar="LEVELS", help=what)
     add("--seed", type=int, default=0, metavar="N", help="of random candidates, and of the hashes in routing (0)")
     add_score_arguments(parser, longest="2.4s")
 
@@ -49,15 +54,38 @@ def main(args: argparse.Namespace) -> int:
         check=args.check,
         settings=settings,
     )
+    crux = [_crux(args, cluster, jobs, candidate) for candidate in ranking.candidates]
     if args.json != "-":
         _print(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
+        if crux and crux[0]:
+            _print_crux(crux[0]["crux"])
     rows = {
-        "candidates": [candidate.row() for candidate in ranking.candidates],
+        "candidates": [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)],
         "discarded": [candidate.row() for candidate in ranking.discarded],
         "notes": list(ranking.notes),
     }
     write(args, rows)
     return 0
+
+
+def _crux(
+    args: argparse.Namespace, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate
+) -> dict[str, Any]:
+    if args.crux is None:
+        return {}
+    from commsim.placement.crux_plan import plan_crux
+
+    placed = [dataclasses.replace(job, placement=candidate.placement[job.name]) for job in jobs]
+    return {"crux": plan_crux(cluster, placed, n_levels=args.crux, seed=args.seed).rows(placed)}
+
+
+def _print_crux(rows: dict[str, dict[str, Any]]) -> None:
+    columns = ["job", "intensity", "priority", "level", "ports"]
+    shown = [
+        [name, f"{row['intensity']:.4g}", f"{row['priority']:.4g}", f"{row['level']}", " ".join(map(str, row["ports"]))]
+        for name, row in rows.items()
+    ]
+    print_table(columns, shown, "Crux, for the best: level 0 goes first, ports choose the paths of a ring's edges")
 
 
 def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:

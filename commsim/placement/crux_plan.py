@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,14 @@ class CruxPlan(Value):
         for name in ("use", "intensity", "priority"):
             object.__setattr__(self, name, freeze(getattr(self, name), np.float64, name=f"Crux: {name}"))
         object.__setattr__(self, "level", freeze(self.level, np.int64, name="Crux: level"))
+
+    def rows(self, jobs: Sequence[PeriodicJob]) -> dict[str, dict[str, Any]]:
+        """Return what each job is told, by its name: the ports of its ring's edges, and its priority in the network."""
+        columns = zip(self.ports, self.intensity.tolist(), self.priority.tolist(), self.level.tolist(), strict=True)
+        return {
+            job.name: {"ports": list(ports), "intensity": intensity, "priority": priority, "level": level}
+            for job, (ports, intensity, priority, level) in zip(jobs, columns, strict=True)
+        }
 
 
 def plan_crux(

@@ -99,3 +99,14 @@ def test_a_job_that_does_not_fit_is_named(commsim, tmp_path):
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([FORTY | {"gpus": 1000}]))
     assert "need 1000 GPUs, and 60 are free" in commsim.refuses("place", EXAMPLES / "cluster.toml", path)
+
+
+def test_crux_gives_the_jobs_of_a_candidate_levels_that_follow_its_priorities(commsim):
+    files = (EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json")
+    tree = commsim.results("place", *files, "--candidates", "1", "--generator", "spread", "--crux", "3")
+    jobs = tree["candidates"][0]["crux"]
+    assert set(jobs) == {job["job"] for job in json.loads(files[1].read_text())}
+    assert all(job["level"] in range(3) for job in jobs.values())
+    first, last = (max(jobs.values(), key=lambda job: sign * job["priority"]) for sign in (1, -1))
+    assert first["level"] <= last["level"]
+    assert len({job["level"] for job in jobs.values()}) > 1
