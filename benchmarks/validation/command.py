@@ -22,7 +22,7 @@ from .real import real_rows, why_absent
 from .row import KINDS, Row
 from .summary import errors_by_size, summary
 
-REAL_SECONDS, QUICK_REAL_SECONDS = 1500, 60
+REAL_SECONDS, QUICK_REAL_SECONDS = 600, 15
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,7 @@ def testbed_of(args: argparse.Namespace) -> Iterator[tuple[Place, Layout]]:
         raise InputError("--name is of a testbed that is up, --network builds one: give one of them")
     if args.routing and not args.network:
         raise InputError("--routing is decided when a testbed is built: give it with --network, or to testbed up")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was built for the run goes with it
     if args.network:
         with built(routed(load_network(args.network), args.routing), _tell) as found:
             yield found
