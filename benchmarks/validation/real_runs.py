@@ -56,7 +56,7 @@ def rows(quick: bool) -> Iterator[Row]:
 def _run(group: Group) -> list[tuple[str, Cell]]:
     with built(group.build()) as (place, layout):
         return run_cells(place, layout, group.collectives, group.sizes, native=group.native, backend=group.backend,
-                         n_ranks=group.ranks, placement=group.placement)[0]  # fmt: skip
+                         n_ranks=group.ranks, placement=group.placement, calibrated=group.calibrated)[0]  # fmt: skip
 
 
 def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
@@ -77,7 +77,7 @@ def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
     yield Row(id=f"real/{group.name}/{spec}/{size}", against="testbed below 256 KiB" if small else "testbed",
               reference=result.time, ours=cell.predicted.time, unit="s", source=where,
               spread=(high - low) / result.time, valid=not cell.invalid,
-              note=cell.invalid or NOTES.get(name, NOTES.get("small", "") if small else ""), **about)  # fmt: skip
+              note=cell.invalid or _note(group, name, size, cell), **about)  # fmt: skip
     if size >= MIB and name in COLLECTIVES and not cell.invalid:
         busiest = int(cell.predicted.link_bytes.argmax())
         yield Row(id=f"real/{group.name}/{spec}/{size}/bytes", against="testbed, bytes",
@@ -85,7 +85,15 @@ def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
                   unit="bytes", source=f"{where}: the busiest link's counter", **about)  # fmt: skip
 
 
+def _note(group: Group, name: str, size: int, cell: Cell) -> str:
+    """Say why a cell is off, where it is known: what is short on small messages has a reason of its own."""
+    few = size <= SMALLEST and cell.error > 0
+    other = NOTES["one-slow"] if group.slower != 1 and cell.error < 0 else ""
+    return NOTES.get(name, NOTES["small"] if few else other)
+
+
 NOTES = {
+    "one-slow": "a message leaves before its receiver has finished the one before, and takes its slow port from it",
     "small": "a token bucket that was idle lets two frames pass at once; the model has no buckets",
     "omnireduce": "writing, reading and adding lists of blocks takes the processors' time, which is not in the model",
     "double_tree_all_reduce": "docs/testbed.md, what is off",

@@ -27,8 +27,12 @@ from .order import order_of
 from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
 from .transport import Array, Transport
 
-ACKNOWLEDGEMENT = 30_000
-"""Tag of the messages that say at a fence that all has arrived; channels have smaller numbers."""
+ALL_HERE, READY = 30_000, 30_001
+"""Tags of the words at a fence; channels have smaller numbers.
+
+A send that is complete may still be in a buffer, so its receiver says when all is here. And what is sent to a rank that
+is still in an earlier stage would take its port from what that stage brings, so it says when it is ready.
+"""
 
 
 class Execution:
@@ -64,7 +68,8 @@ class Execution:
         self._order = order_of(self.steps, transport.look_ahead, transport.wait_some is not None)
         n = len(self.steps)
         self._stages = [list(stage) for _, stage in groupby(range(n), key=lambda k: self.steps[k].stage)]
-        self._last_stage = int(schedule.expand()["stage"].max(initial=0))  # of all ranks, not of this one only
+        stages = schedule.expand()["stage"]  # of all ranks, not of this one only
+        self._fences = int(min(stages, default=0)), int(max(stages, default=0))
         self._largest = max((s.dst.stop - s.dst.start for s in self.steps if s.staged), default=0)
         self._dtype = dtype
         self._free: list[Array] = []
@@ -95,10 +100,13 @@ class Execution:
         """Play this rank's part once."""
         waits = self._order.waits.copy()
         for stage in self._stages:
+            number = self.steps[stage[0]].stage
+            if self.transport.acknowledges and number > self._fences[0]:
+                self._exchange_words(stage, READY)
             first = [k for k in stage if not waits[k]]
             self._play(sorted(first, key=lambda k: self.steps[k].kind != RECEIVE), waits)
-            if self.transport.acknowledges and self.steps[stage[0]].stage < self._last_stage:
-                self._acknowledge(stage)
+            if self.transport.acknowledges and number < self._fences[1]:
+                self._exchange_words(stage, ALL_HERE)
 
     def _play(self, ready: list[int], waits: list[int]) -> None:
         """Do what is ready and all that follows from it; when nothing is ready, wait for the library."""
@@ -179,12 +187,12 @@ class Execution:
             target[:] = part
         self._free.append(whole)
 
-    def _acknowledge(self, stage: list[int]) -> None:
-        """At a fence, learn from each receiver that it has all: a send that is complete may still be in a buffer."""
+    def _exchange_words(self, stage: list[int], tag: int) -> None:
+        """Say a word to all who send to this rank in a stage, and hear one from all to whom it sends."""
         to, of = ({self.steps[k].peer for k in stage if self.steps[k].kind == kind} for kind in (RECEIVE, SEND))
         empty = self.transport.empty(1, "int32")
-        said = [self.transport.isend(empty, peer, ACKNOWLEDGEMENT) for peer in sorted(to)]
-        heard = [self.transport.irecv(self.transport.empty(1, "int32"), peer, ACKNOWLEDGEMENT) for peer in sorted(of)]
+        said = [self.transport.isend(empty, peer, tag) for peer in sorted(to)]
+        heard = [self.transport.irecv(self.transport.empty(1, "int32"), peer, tag) for peer in sorted(of)]
         for handle in said + heard:
             self.transport.wait(handle)
 

@@ -38,7 +38,7 @@ NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", 
 HASHED_APART = ("of equal paths the kernel takes one by its own hash, and predictions take another one: "
                 "with --routing dmodk or shortest both take the same")  # fmt: skip
 WINDOW, LEAST_WINDOW = 0.0105, 131072
-"""Seconds of a node's fastest port, and bytes, that a receiver lets a sender have under way."""
+"""Seconds of the slowest link, and bytes, that a receiver lets a sender have under way."""
 SECONDS_TO_RUN = 5.0
 NEW_NETWORK = 0x40000000  # unshare(2)
 
@@ -85,12 +85,12 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
 
 def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops) -> None:
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
-    for node, name in names.items():
+    for name in names.values():
         _create(name)
         with inside(name):
             for setting, value in SETTINGS.items():
                 Path("/proc/sys/net", setting).write_text(value)
-            Path("/proc/sys/net/ipv4/tcp_rmem").write_text(_window(layout, node))
+            Path("/proc/sys/net/ipv4/tcp_rmem").write_text(_window(layout))
     with contextlib.ExitStack() as stack:
         into = {node: stack.enter_context(_opened(name)) for node, name in names.items()}
         for door in into.values():
@@ -110,10 +110,14 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
             shapes[port.link].lose(name, port.device)
 
 
-def _window(layout: Layout, node: int) -> str:
-    """Return the receive windows of a node: small, for flows share a queue evenly only if none of them can fill it."""
-    fastest = max((layout.network.bandwidth[port.link] for port in layout.ports_of(node)), default=0.0)
-    largest = int(max(LEAST_WINDOW, WINDOW * fastest))
+def _window(layout: Layout) -> str:
+    """Return the receive windows: small, for flows share a queue evenly only if none of them can fill it.
+
+    They are the same everywhere. A window that suits a fast host fills the queue of a slow one that sends to it, and
+    behind it wait the acknowledgements of what the slow one receives.
+    """
+    slowest = float(layout.network.bandwidth.min(initial=0.0)) if layout.cables else 0.0
+    largest = int(max(LEAST_WINDOW, WINDOW * slowest))
     return f"4096 {min(131072, largest)} {largest}"
 
 

@@ -141,6 +141,31 @@ def test_a_rank_that_acknowledges_hears_from_its_receivers_before_it_passes_a_fe
     assert order == (["1 receives", "0 passes"] if acknowledges else ["0 passes", "1 receives"])
 
 
+@pytest.mark.parametrize("acknowledges", [False, True])
+def test_nothing_is_sent_to_a_rank_that_is_still_in_an_earlier_stage_where_ranks_say_that_they_are_ready(
+    acknowledges: bool,
+) -> None:
+    p = Program(3, n_chunks=2)
+    p.copy(0, src=0, dst=1)
+    p.fence()
+    p.copy(1, src=2, dst=1)  # rank 2 has no part in the stage before
+    order, sent = [], threading.Event()
+
+    class Recorder(ThreadTransport):
+        def isend(self, array: np.ndarray, peer: int, tag: int) -> object:
+            if tag == 0 and self.rank == 0:
+                sent.wait(0.1 if acknowledges else 10)
+            if tag == 0:
+                order.append(self.rank)
+            if tag == 0 and self.rank == 2:
+                sent.set()
+            return super().isend(array, peer, tag)
+
+    schedule, world = p.build(), World(3, rendezvous=False, acknowledges=acknowledges)
+    world.run(lambda t: run_once(Recorder(world, t.rank), schedule, np.zeros(2, np.float32)))
+    assert order == ([0, 2] if acknowledges else [2, 0])
+
+
 def test_a_send_that_is_ready_is_not_held_back_by_one_before_it_that_waits() -> None:
     p = Program(3, n_chunks=2)
     p.copy(0, src=2, dst=0)
