@@ -176,9 +176,12 @@ def _add_route(layout: Layout, door: Any, destination: int, over: list[Port], se
 
 @contextlib.contextmanager
 def _opened(name: str) -> Iterator[Any]:
-    from pyroute2 import NetNS
+    """Open a netlink socket in a namespace, where it stays; pyroute2's own way forks, which threads can make hang."""
+    from pyroute2 import IPRoute
 
-    door = NetNS(name, flags=0)  # which would else make what somebody has just taken away
+    with inside(name):
+        door = IPRoute()
+        door.get_links()  # the socket is made by the first request at the latest
     try:
         yield door
     finally:
