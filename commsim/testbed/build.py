@@ -111,11 +111,7 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
 
 
 def _window(layout: Layout) -> str:
-    """Return the receive windows: small, for flows share a queue evenly only if none of them can fill it.
-
-    They are the same everywhere. A window that suits a fast host fills the queue of a slow one that sends to it, and
-    behind it wait the acknowledgements of what the slow one receives.
-    """
+    """Return the receive windows, the same everywhere: flows share a queue evenly only if none of them can fill it."""
     slowest = float(layout.network.bandwidth.min(initial=0.0)) if layout.cables else 0.0
     largest = int(max(LEAST_WINDOW, WINDOW * slowest))
     return f"4096 {min(131072, largest)} {largest}"

@@ -15,10 +15,13 @@ PROGRAMS = {"ethtool": "ethtool", "nsenter": "util-linux", "unshare": "util-linu
 """Programs, and the Debian packages that have them."""
 
 
+NEEDS_ROOT = "a testbed needs Linux and root: it makes network namespaces"
+
+
 def lacking() -> str:
     """Return why no testbed can be built here, in a few words; or nothing."""
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "a testbed needs Linux and root: it makes network namespaces"
+    if not _is_root():
+        return NEEDS_ROOT
     if importlib.util.find_spec("pyroute2") is None:
         return "pyroute2 is missing; install commsim[testbed]"
     missing = [f"{program} (package {package})" for program, package in PROGRAMS.items() if not shutil.which(program)]
@@ -50,8 +53,8 @@ def require_root() -> None:
     BackendError
         If we are not root, or this is not Linux.
     """
-    if sys.platform != "linux" or os.geteuid() != 0:
-        raise BackendError("a testbed needs Linux and root: it makes network namespaces")
+    if not _is_root():
+        raise BackendError(NEEDS_ROOT)
 
 
 @functools.cache
@@ -77,6 +80,10 @@ def has_nftables() -> bool:
     """Whether packets can be lost at random by a rule."""
     rule = "table netdev t { chain c { type filter hook egress device lo priority 0; numgen random mod 9 < 1 drop; }; }"
     return shutil.which("nft") is not None and _works(f"nft '{rule}'")
+
+
+def _is_root() -> bool:
+    return sys.platform == "linux" and os.geteuid() == 0
 
 
 def _works(command: str) -> bool:

@@ -36,7 +36,6 @@ def run_cells(
     placement: str = "packed",
     seed: int = 0,
     calibrated: bool = True,
-    costs: Costs | None = None,
     warmup: int = 1,
     iterations: int = 9,
     tries: int = 3,
@@ -58,8 +57,6 @@ def run_cells(
         As in :func:`commsim.run.prepare` and :class:`Ranks`.
     calibrated : bool
         Whether to measure the costs of messages first, point to point.
-    costs : Costs, optional
-        Measured before.
     warmup, iterations : int
         Runs that are not timed, and those that are; at most as many as take SECONDS.
     tries : int
@@ -80,7 +77,7 @@ def run_cells(
         If ranks do not answer.
     """
     cells: list[tuple[str, Cell]] = []
-    known = costs
+    known: Costs | None = None
     live = [spec for spec in collectives if spec.partition(":")[0] == ON_A_SWITCH]
     mine = [spec for spec in collectives if spec not in live]
 
