@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.cost import Wire
 from commsim.core.network import Network
-from commsim.core.placement import Placement
 from commsim.core.result import Result
-from commsim.core.schedule import Schedule
 from commsim.core.sparse.generate import drawn_gradients
-from commsim.run import Prepared, prepare
+from commsim.run import Prepared
 
 from .counters import Counts, read_counts
 from .launch import Ranks
@@ -158,15 +155,3 @@ def as_cell(
         counters={"wrong": found["wrong"]},
     )
     return Cell(result, ready.predict(found["size"], wire=wire), counts, load, ready.network)
-
-
-def prepare_here(collective: str | Schedule, network: Network, seats: Sequence[int]) -> Prepared:
-    """Prepare a collective whose participants sit on `seats`, in this order.
-
-    Raises
-    ------
-    InputError
-        As :func:`commsim.run.prepare`.
-    """
-    nodes: NDArray[np.int32] = np.asarray(seats, np.int32)
-    return prepare(collective, network, placement=Placement(nodes))

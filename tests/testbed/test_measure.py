@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from commsim.inputs import load_network
+from commsim.run import prepare
 from commsim.testbed.calibration import Costs
 from commsim.testbed.counters import Counts
 from commsim.testbed.load import FOREIGN, Load
-from commsim.testbed.measure import WAITING, as_cell, prepare_here
+from commsim.testbed.measure import WAITING, as_cell
 from commsim.testbed.shaping import FRAME
 from commsim.testbed.share import Shared
 
@@ -21,7 +22,7 @@ SIZE = 1 << 20
 
 @pytest.fixture(scope="module")
 def ready():
-    return prepare_here("ring_all_reduce", load_network("star:n_hosts=4,bandwidth=200Mbps,latency=0s"), range(4))
+    return prepare("ring_all_reduce", load_network("star:n_hosts=4,bandwidth=200Mbps,latency=0s"))
 
 
 def cell(ready, *, load=QUIET, waiting=1.0, wrong=0.0, scale=1.0, samples=(0.1, 0.2, 0.3)):
@@ -71,7 +72,7 @@ def test_a_link_that_did_not_set_the_pace_makes_a_run_invalid(ready):
 
 def test_links_that_are_idle_for_the_most_time_need_not_wait():
     slow = load_network("star:n_hosts=4,bandwidth=200Mbps,latency=1s")
-    assert cell(prepare_here("ring_all_reduce", slow, range(4)), waiting=0.0).invalid == ""
+    assert cell(prepare("ring_all_reduce", slow), waiting=0.0).invalid == ""
 
 
 def test_load_is_told_apart_into_ours_theirs_and_nobodys():
