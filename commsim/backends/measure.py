@@ -102,7 +102,7 @@ def measure_schedule(
     samples = timed(transport, execution.run, lambda: execution.load(values), warmup, iterations)
     counters = {}
     if schedule.operation != "custom" and transport.rank >= schedule.n_ranks:
-        counters["wrong"] = _most_wrong(transport, values[:0], values[:0])  # nothing is promised to a helper
+        counters["wrong"] = most_wrong(transport, values[:0], values[:0])  # nothing is promised to a helper
     elif schedule.operation != "custom":
         part, promised = expected(
             schedule.operation,
@@ -113,9 +113,9 @@ def measure_schedule(
             dtype,
             schedule.layout,
         )
-        counters["wrong"] = _most_wrong(transport, execution.result()[part], promised)
+        counters["wrong"] = most_wrong(transport, execution.result()[part], promised)
     n_bytes = n_elements * np.dtype(dtype).itemsize
-    return _result(transport, schedule.name, schedule.operation, n_bytes, samples, counters, schedule.n_ranks)
+    return measured(transport, schedule.name, schedule.operation, n_bytes, samples, counters, schedule.n_ranks)
 
 
 def measure_native(
@@ -150,17 +150,18 @@ def measure_native(
     # Repeating an in-place sum on its own result grows it beyond any type, so the input is put back where it was.
     samples = timed(transport, native.run, native.reset, warmup, iterations)
     got = transport.values(native.result)
-    wrong = _most_wrong(transport, got[part] if len(got) == n_elements else got[: len(promised)], promised)
+    wrong = most_wrong(transport, got[part] if len(got) == n_elements else got[: len(promised)], promised)
     n_bytes = n_elements * np.dtype(dtype).itemsize
-    return _result(transport, "native", operation, n_bytes, samples, {"wrong": wrong}, transport.size)
+    return measured(transport, "native", operation, n_bytes, samples, {"wrong": wrong}, transport.size)
 
 
-def _most_wrong(transport: Transport, got: Array, promised: NDArray[Any]) -> float:
+def most_wrong(transport: Transport, got: Array, promised: NDArray[Any]) -> float:
+    """Return the most elements that any rank has wrong; every rank calls this."""
     wrong = float(np.count_nonzero(np.asarray(got) != promised))
     return float(transport.max_over_ranks(np.array([wrong]))[0])
 
 
-def _result(
+def measured(
     transport: Transport,
     name: str,
     operation: str,
@@ -169,6 +170,7 @@ def _result(
     counters: Any,
     n_ranks: int,
 ) -> Result:
+    """Return what was measured; its time is the median of the samples."""
     middle = float(np.median(samples))
     return Result(
         name, operation, transport.name, n_ranks, float(n_bytes), middle, middle,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from collectives import COLLECTIVES
-from commsim.backends.measure import timed
+from commsim.backends.measure import measured, most_wrong, timed
 from commsim.backends.mpi import MPITransport
 from commsim.backends.sparse_execute import SparseExecution
 from commsim.backends.transport import Transport
@@ -44,10 +44,8 @@ def measure_sparse(
     execution = SparseExecution(transport, schedule, form, gradients.shape[1], str(gradients.dtype), block=block)
     own = gradients[min(rank, schedule.n_ranks - 1)]
     samples = timed(transport, execution.run, lambda: execution.load(own), warmup, iterations)
-    wrong = 0.0
-    if rank < schedule.n_ranks:
-        wrong = float((execution.result().to_dense() != gradients.sum(axis=0)).sum())
-    wrong = float(transport.max_over_ranks(np.array([wrong]))[0])
-    middle = float(np.median(samples))
-    return Result(schedule.name, "all_reduce", transport.name, schedule.n_ranks, gradients[0].nbytes, middle, middle,
-                  samples=samples, counters={"wrong": wrong})  # fmt: skip
+    taking_part = rank < schedule.n_ranks
+    got, wanted = (execution.result().to_dense(), gradients.sum(axis=0)) if taking_part else (own[:0], own[:0])
+    counters = {"wrong": most_wrong(transport, got, wanted)}
+    n_bytes = gradients[0].nbytes
+    return measured(transport, schedule.name, "all_reduce", n_bytes, samples, counters, schedule.n_ranks)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from commsim.backends.execute import Execution
-from commsim.backends.measure import usable_elements
+from commsim.backends.measure import measured, usable_elements
 from commsim.backends.pattern import fill
 from commsim.backends.transport import Transport
 from commsim.core.result import Result
@@ -58,6 +58,5 @@ def measure_training(
         execution.run()
         samples[i] = time.perf_counter() - began
     samples = transport.max_over_ranks(samples)
-    middle = float(np.median(samples))
-    return Result(schedule.name, schedule.operation, transport.name, schedule.n_ranks, 4.0 * n_elements, middle, middle,
-                  samples=samples)  # fmt: skip
+    n_bytes = values.nbytes
+    return measured(transport, schedule.name, schedule.operation, n_bytes, samples, {}, schedule.n_ranks)
