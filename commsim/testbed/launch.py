@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -23,7 +24,7 @@ from commsim.core.schedule import Schedule
 
 from .build import entering
 from .layout import Layout
-from .places import Place
+from .places import SECONDS_TO_DIE, Place
 from .rank_commands import Command, gloo_commands, mpi_commands
 from .ranks import ANSWER
 
@@ -61,14 +62,18 @@ class Ranks:
         self.place, self.layout, self.seats, self.backend = place, layout, tuple(seats), backend
         self._environment = environment or {}
         self._processes: list[subprocess.Popen[str]] = []
+        self._others: set[int] = set()  # processes of the testbed that are not ours
+        self._own: set[int] | None = None  # ours, launchers' children included, once all have answered
         self._saved: dict[int, tuple[Schedule, str]] = {}
         self._directory = tempfile.TemporaryDirectory(prefix="ranks-", dir=place.directory)
 
     def __enter__(self) -> Ranks:
+        self._others = set(self.place.processes())
         try:
             for command in self._commands():
                 self._start(command)
             self._answer()
+            self._own = set(self.place.processes()) - self._others
         except BaseException:
             self.close()
             raise
@@ -145,7 +150,7 @@ class Ranks:
             raise BackendError(self._why()) from None
 
     def close(self) -> None:
-        """End all ranks."""
+        """End all ranks, and wait until none is left: those of a launcher that was killed have no parent to wait."""
         for process in self._processes:
             if process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -165,7 +170,19 @@ class Ranks:
                 if pipe is not None:
                     pipe.close()
         self._processes.clear()
+        self._end_orphans()
         self._directory.cleanup()
+
+    def _end_orphans(self) -> None:
+        deadline = time.monotonic() + SECONDS_TO_DIE
+        own = set(self.place.processes()) - self._others if self._own is None else self._own
+        while left := own & set(self.place.processes()):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                raise BackendError(f"ranks of the testbed do not end: processes {sorted(left)}")
+            time.sleep(0.01)
 
     def _path(self, schedule: Schedule) -> str:
         if id(schedule) not in self._saved:

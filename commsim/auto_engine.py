@@ -1,0 +1,1 @@
+"""Pick the cheapest engine whose known error is small enough."""

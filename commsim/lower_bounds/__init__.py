@@ -1,0 +1,1 @@
+"""How fast nothing can be: lower bounds for any network and operation."""

@@ -1,0 +1,1 @@
+"""What NCCL itself would choose on a network, and why."""

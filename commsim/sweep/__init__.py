@@ -1,0 +1,1 @@
+"""Sweeps: many points over any parameter, on any executor, resumable."""
