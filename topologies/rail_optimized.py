@@ -25,8 +25,14 @@ def rail_optimized(
     planes: int = 1,
     bandwidth: Bandwidth | None = None,
     latency: Seconds = LINK_LATENCY,
+    groups_per_pod: int | None = None,
+    cores_per_spine: int | None = None,
+    pod_oversubscription: float = 1.0,
 ) -> Network:
     """Rail-optimised: in a group of machines, the i-th NICs share the i-th leaf; spines join the leaves.
+
+    With pods there is a third tier: the spines join the leaves of their pod, and the i-th spines of all pods share
+    core switches, as aggregation switches of a fat tree do.
 
     Parameters
     ----------
@@ -37,7 +43,8 @@ def rail_optimized(
     hosts_per_group : int, optional
         Machines under one set of leaves (a scalable unit); a divisor of `n_hosts`. By default all, but at most 32.
     n_spines : int, optional
-        Spines of each plane, each with a cable to every leaf of the plane; by default as many as a group has machines.
+        Spines of each plane, or of each plane of a pod, each with a cable to every leaf there; by default as many as a
+        group has machines.
     oversubscription : float
         Capacity of a leaf's links to machines over that of its links to spines.
     planes : int
@@ -47,11 +54,18 @@ def rail_optimized(
         Of all ports of a NIC together, in each direction; by default that of the NIC's link inside the machine.
     latency : float, s
         Of every link outside of the machines.
+    groups_per_pod : int, optional
+        Groups whose leaves share spines; a divisor of the number of groups. By default all, and there is no third tier.
+    cores_per_spine : int, optional
+        With pods, core switches that each spine has a cable to; by default as many as a pod has leaves of one plane.
+    pod_oversubscription : float
+        With pods, capacity of a spine's links to leaves over that of its links to core switches.
 
     Returns
     -------
     Network
-        The machines; ``leaf0 …``, by group, rail and plane; ``spine0 …``, by plane.
+        The machines; ``leaf0 …``, by group, rail and plane; ``spine0 …``, by pod and plane; ``core0 …``, by plane and
+        spine.
 
     Raises
     ------
@@ -70,28 +84,47 @@ def rail_optimized(
     require_at_least("rail_optimized", 1, n_hosts=n_hosts, hosts_per_group=group, n_spines=n_spines, planes=planes)
     if n_hosts % group:
         raise InputError(f"rail_optimized needs n_hosts to be a multiple of hosts_per_group, got {n_hosts} and {group}")
-    if not 0 < oversubscription < math.inf:
-        raise InputError(f"rail_optimized needs a positive oversubscription, got {oversubscription}")
+    for key, ratio in (("oversubscription", oversubscription), ("pod_oversubscription", pod_oversubscription)):
+        if not 0 < ratio < math.inf:
+            raise InputError(f"rail_optimized needs a positive {key}, got {ratio}")
+    n_groups = n_hosts // group
+    pod = n_groups if groups_per_pod is None else groups_per_pod
+    require_at_least("rail_optimized", 1, groups_per_pod=pod)
+    if n_groups % pod:
+        raise InputError(f"rail_optimized needs groups_per_pod to divide the {n_groups} groups, got {pod}")
+    n_pods = n_groups // pod
     machine = load_machine(preset)
     rails, nic = _rails(machine)
-    n_ports, n_leaves = n_hosts * rails, n_hosts // group * rails * planes
-    n_links = 2 * (n_ports * planes + n_leaves * n_spines)
+    if n_pods == 1 and (cores_per_spine is not None or pod_oversubscription != 1.0):
+        raise InputError("rail_optimized has core switches only with pods: give groups_per_pod below the groups")
+    cores = 0 if n_pods == 1 else pod * rails if cores_per_spine is None else cores_per_spine
+    require_at_least("rail_optimized", 0 if n_pods == 1 else 1, cores_per_spine=cores)
+    n_ports, n_leaves, all_spines = n_hosts * rails, n_groups * rails * planes, n_pods * planes * n_spines
+    n_cables = n_ports * planes + n_leaves * n_spines + all_spines * cores
     require_buildable(
-        "rail_optimized", n_hosts * machine.n_nodes + n_leaves + planes * n_spines, n_hosts * machine.n_links + n_links
-    )
+        "rail_optimized", n_hosts * machine.n_nodes + n_leaves + all_spines + planes * n_spines * cores,
+        n_hosts * machine.n_links + 2 * n_cables,
+    )  # fmt: skip
     rate = (nic if bandwidth is None else bandwidth) / planes
     uplink = group * rate / (n_spines * oversubscription)
-    # NIC ports: host m has the rails m * rails + r; a leaf stands for (group, rail, plane).
+    # NIC ports: host m has the rails m * rails + r; leaves stand for (group, rail, plane), spines for (pod, plane, i).
     cable = np.arange(n_ports * planes)
     port, plane = cable // planes, cable % planes
     leaf = n_ports + (port // rails // group * rails + port % rails) * planes + plane
     up = np.arange(n_leaves * n_spines)
-    spine = n_ports + n_leaves + up // n_spines % planes * n_spines + up % n_spines
-    src, dst = both_ways(np.concatenate((port, n_ports + up // n_spines)), np.concatenate((leaf, spine)))
+    below = up // n_spines
+    spine = n_ports + n_leaves + (below // (pod * rails * planes) * planes + below % planes) * n_spines + up % n_spines
+    top = np.arange(all_spines * cores)
+    above = n_ports + n_leaves + all_spines + top // max(1, cores) % (planes * n_spines) * cores + top % cores
+    src, dst = both_ways(
+        np.concatenate((port, n_ports + below, n_ports + n_leaves + top // max(1, cores))),
+        np.concatenate((leaf, spine, above)),
+    )
+    top_rate = pod * rails * uplink / (cores * pod_oversubscription) if cores else 1.0
+    n_switches = {"leaf": n_leaves, "spine": all_spines, "core": planes * n_spines * cores}
     fabric = Network(
-        "rail_optimized", node_names(h=n_ports, leaf=n_leaves, spine=planes * n_spines),
-        kinds(n_ports, n_leaves + planes * n_spines), src, dst,
-        np.tile(np.repeat([rate, uplink], [len(cable), len(up)]), 2), latency,
+        "rail_optimized", node_names(h=n_ports, **n_switches), kinds(n_ports, sum(n_switches.values())), src, dst,
+        np.tile(np.repeat([rate, uplink, top_rate], [len(cable), len(up), len(top)]), 2), latency,
     )  # fmt: skip
     return attach_machines(fabric, machine)
 

@@ -31,6 +31,46 @@ def test_counts_of_a_rail_optimised_network(groups, size, spines, planes):
     assert network.is_cabled
 
 
+@settings(deadline=None, max_examples=10)
+@given(pods=st.integers(2, 3), groups=st.integers(1, 2), spines=st.integers(1, 3), cores=st.integers(1, 3),
+       planes=st.integers(1, 2))  # fmt: skip
+def test_counts_with_pods(pods, groups, spines, cores, planes):
+    network = rail_optimized(
+        pods * groups, "dgx-a100", hosts_per_group=1, n_spines=spines, planes=planes, groups_per_pod=groups,
+        cores_per_spine=cores,
+    )  # fmt: skip
+    assert sum(name.startswith("spine") for name in network.nodes) == pods * planes * spines
+    assert sum(name.startswith("core") for name in network.nodes) == planes * spines * cores
+    fabric = (network.machine[network.src] < 0) & (network.machine[network.dst] < 0)
+    assert int(fabric.sum()) == 2 * (8 * pods * groups * planes * spines + pods * planes * spines * cores)
+    assert network.is_cabled
+
+
+def test_pods_are_joined_by_cores_and_keep_full_bandwidth():
+    network = rail_optimized(4, "dgx-a100", hosts_per_group=1, groups_per_pod=2, cores_per_spine=2)
+    found = leaves_on(network, "m0.gpu0", "m2.gpu0")
+    assert [name.rstrip("0123456789") for name in found] == ["leaf", "spine", "core", "spine", "leaf"]
+    assert leaves_on(network, "m0.gpu0", "m1.gpu0")[1].startswith("spine")
+    assert len(leaves_on(network, "m0.gpu0", "m1.gpu0")) == 3
+    core = np.array([name.startswith("core") for name in network.nodes])
+    nic = (network.machine[network.src] >= 0) & (network.machine[network.dst] < 0)
+    assert network.bandwidth[core[network.dst]].sum() == pytest.approx(network.bandwidth[nic].sum())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"groups_per_pod": 3}, "divide the 4 groups, got 3"),
+        ({"cores_per_spine": 2}, "only with pods"),
+        ({"groups_per_pod": 2, "cores_per_spine": 0}, "cores_per_spine"),
+        ({"groups_per_pod": 2, "pod_oversubscription": 0.0}, "positive pod_oversubscription"),
+    ],
+)
+def test_pods_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        rail_optimized(4, "dgx-a100", hosts_per_group=1, **arguments)
+
+
 @pytest.mark.parametrize("routing", ["ecmp", "shortest", "spray"])
 def test_equal_gpus_of_a_group_are_one_leaf_apart(routing):
     network = rail_optimized(4, "dgx-a100", hosts_per_group=2)

@@ -24,11 +24,11 @@ def flow_hash(
     """
     h = np.full(src.shape, np.uint64(seed % 2**64), np.uint64)
     for part in (src, dst, channel):
-        h = _mix(h ^ (part.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
+        h = mixed(h ^ (part.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
     return (h >> np.uint64(33)).astype(np.int64)
 
 
-def _mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -109,8 +109,8 @@ def walk(
     Routes, int
         The routes, and -1; or the first that has no path, and then the routes mean nothing.
     """
-    from ..jit import announce
-    from .routing_kernel import ALL, BY_DIGITS, BY_HASH, BY_ONE_HASH, FIRST, walk_routes
+    from .forest_routes import walk_known
+    from .routing_kernel import ALL, BY_DIGITS, BY_HASH, BY_ONE_HASH, FIRST
     from .search_kernel import ANY, DIMENSION_ORDER, LAST_GROUP_CHANGE
 
     rule, choice = {
@@ -122,6 +122,37 @@ def walk(
         "dimension_order": (DIMENSION_ORDER, BY_HASH),
         "minimal": (LAST_GROUP_CHANGE, BY_HASH),
     }[routing]
+    order = destination_order(network, routing)
+    known = walk_known(network, src, dst, key, choice, order) if rule == ANY else None
+    if known is not None:
+        rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
+        searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
+        if lost >= 0:
+            return searched, int(rest[lost])
+        which, first, link, latency = known
+        return _in_given_order(
+            np.concatenate((first, first[-1] + searched.first[1:])),
+            np.concatenate((link, searched.link)),
+            np.concatenate((np.ones(len(link)), searched.share)),
+            np.concatenate((latency, searched.latency)),
+            np.concatenate((which, rest)),
+        ), -1
+    return _search(network, src, dst, key, rule, choice, order)
+
+
+def _search(
+    network: Network,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    key: NDArray[np.int64],
+    rule: int,
+    choice: int,
+    order: NDArray[np.int64],
+) -> tuple[Routes, int]:
+    from ..jit import announce
+    from .routing_kernel import walk_routes
+    from .search_kernel import DIMENSION_ORDER
+
     arriving = links_in_rows(network.dst, network.src, network.n_nodes)
     # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
     shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
@@ -139,7 +170,7 @@ def walk(
             network.coordinates,
         ),
         network.latency,
-        destination_order(network, routing),
+        order,
         rule,
         choice,
     )

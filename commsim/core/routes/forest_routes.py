@@ -1,0 +1,88 @@
+"""Routes over a forest of switch classes: the same ones that a search finds, without the search."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..network import Network
+from .fabric_forest import FabricForest, fabric_forest
+from .fold import fabric_nodes
+from .link_rows import Rows, links_in_rows
+
+LEAST = 1024
+"""Routes for which looking for a forest pays."""
+
+_latest: list[tuple[Network, FabricForest | None]] = []
+
+Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+
+
+def forest_of(network: Network) -> FabricForest | None:
+    """Return the forest of a network's fabric; that of the network asked for last is kept."""
+    if not (_latest and _latest[0][0] is network):
+        _latest[:] = [(network, fabric_forest(network))]
+    return _latest[0][1]
+
+
+def walk_known(
+    network: Network,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    key: NDArray[np.int64],
+    choice: int,
+    order: NDArray[np.int64],
+) -> Found | None:
+    """Walk the routes between different machines that need no search.
+
+    Parameters
+    ----------
+    network : Network
+        Any.
+    src, dst, key : int64[n_routes]
+        Nodes, and the hash of each flow.
+    choice : int
+        As the kernels name it.
+    order : int64[2, n_nodes]
+        From :func:`commsim.core.routes.routing_needs.destination_order`.
+
+    Returns
+    -------
+    which, first, link, latency, or None
+        Numbers of the routes found, rising, and their columns of Routes; None where the fabric is no forest.
+    """
+    forest = forest_of(network) if len(src) >= LEAST else None
+    if forest is None:
+        return None
+    from ..jit import announce
+    from .forest_kernel import find_ports, walk_forest
+
+    announce(find_ports, walk_forest)
+    fabric = fabric_nodes(network)
+    unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
+    apart = np.flatnonzero((unit[src] != unit[dst]) & ~fabric[src] & ~fabric[dst])
+    leaving = links_in_rows(network.src, network.dst, network.n_nodes)
+    entering = links_in_rows(network.dst, network.src, network.n_nodes)
+    inside = (network.machine, fabric, network.forwards, network.metric)
+    sources, source = np.unique(src[apart], return_inverse=True)
+    targets, target = np.unique(dst[apart], return_inverse=True)
+    first, link, latency, known = walk_forest(
+        np.stack((source, target, dst[apart], key[apart]), axis=1),
+        find_ports(sources, leaving, entering, *inside),
+        find_ports(targets, entering, leaving, *inside),
+        _rows_by_class(network, forest, fabric),
+        np.stack((network.src, network.dst), axis=1),
+        (forest.node, forest.parent, forest.depth, forest.up, forest.down),
+        network.latency,
+        order,
+        choice,
+    )
+    return apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]
+
+
+def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> Rows:
+    """Links between switches of the fabric, by the node that they leave, then by class of the other end."""
+    links = np.flatnonzero(fabric[network.src] & fabric[network.dst])
+    links = links[np.lexsort((links, forest.node[network.dst[links]], network.src[links]))]
+    first = np.searchsorted(network.src[links], np.arange(network.n_nodes + 1))
+    return np.asarray(first, np.int64), np.asarray(links, np.int32), network.dst[links]
