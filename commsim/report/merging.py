@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.metrics.network_metrics import tiers
 from commsim.core.network import Network
+from commsim.core.tiers import tiers
 
 MOST_IN_ROW, SHOWN_AT_ENDS = 48, 12
 MOST_IN_ROW_IF_ASKED = 256

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..locality import locality_levels
 from ..network import Network
-from .network_metrics import tiers
+from ..tiers import tiers
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..network import Network
 from ..node_kind import KINDS
 from ..routes.routing import links_in_rows
+from ..tiers import tiers
 
 MAX_SOURCES = 4096
 _MOST_STEPS = 2**30  # sources times links: a few seconds
@@ -72,24 +73,6 @@ def measure(network: Network) -> NetworkMetrics:
         is_exact=is_exact,
         no_path=no_path,
     )
-
-
-def tiers(network: Network) -> NDArray[np.int64]:
-    """Links between each node and the nearest endpoint that reaches it.
-
-    Returns
-    -------
-    int64[n_nodes]
-        0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
-    """
-    tier = np.where(network.kind == network.seat_kind, 0, -1)
-    level = 0
-    while True:
-        found = network.dst[(tier[network.src] == level) & (tier[network.dst] < 0)]
-        if not found.size:
-            return tier
-        level += 1
-        tier[found] = level
 
 
 def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:

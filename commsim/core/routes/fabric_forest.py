@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..network import Network
+from ..tiers import tiers
 from .fold import fabric_nodes, switch_classes
 
 
@@ -81,8 +82,6 @@ def fabric_forest(network: Network) -> FabricForest | None:
 
 
 def _tiers(network: Network, node: NDArray[np.int32], n: int) -> NDArray[np.int64]:
-    from ..metrics.network_metrics import tiers
-
     tier = np.zeros(n, np.int64)
     tier[node] = tiers(network)
     return tier

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..network import Network
 from ..node_kind import SWITCH
+from ..tiers import tiers
 
 
 def require_suited(network: Network, routing: str) -> None:
@@ -32,8 +33,6 @@ def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
     -------
     int64[2, n_nodes]
     """
-    from ..metrics.network_metrics import tiers
-
     order = np.zeros((2, network.n_nodes), np.int64)
     if routing == "dmodk":
         is_endpoint = np.zeros(network.n_nodes, np.bool_)
@@ -45,8 +44,6 @@ def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
 
 def _require_tiers(network: Network) -> None:
     """Refuse a fabric that is no tree of tiers; what is inside of machines may be as it likes."""
-    from ..metrics.network_metrics import tiers
-
     tier = tiers(network)
     passed = np.flatnonzero(network.forwards & (tier == 0) & (network.machine < 0))
     if passed.size:

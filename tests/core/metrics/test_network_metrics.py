@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.metrics import network_metrics
-from commsim.core.metrics.network_metrics import measure, tiers
+from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import HOST, SWITCH, Network, both_ways
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
@@ -94,9 +94,3 @@ def test_a_large_network_says_that_not_all_hosts_were_looked_at(monkeypatch):
     assert not measure(ring(30)).is_exact
     assert measure(ring(30)).diameter == 15
     assert measure(star(30)).is_exact
-
-
-def test_what_no_host_reaches_is_in_no_tier():
-    network = Network("x", tuple("abst"), [0, 0, 1, 1], [0, 2, 3], [2, 1, 2], 1.0, 0.0)
-    assert tiers(network).tolist() == [0, 0, 1, -1]
-    assert measure(network).tier_sizes == (2, 1)
