@@ -1,5 +1,6 @@
 import pytest
 
+from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import Network
 from commsim.core.tiers import tiers
 
