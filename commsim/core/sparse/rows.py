@@ -50,6 +50,7 @@ def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition) -
     from .rows_kernel import pack_classes, pack_ranges
 
     n_chunks, n_ranks = schedule.n_chunks, schedule.n_ranks
+    _check_memory(schedule, occupancy, 1)  # before anything is as long as the chunks are many
     chunk_of = partition.chunk_of_blocks() if partition.hashed else None
     sizes = partition.sizes() if chunk_of is None else np.bincount(chunk_of, minlength=n_chunks)
     n_words = max(1, -(-int(sizes.max()) // WORD))
