@@ -64,8 +64,8 @@ def walk_known(
     leaving = links_in_rows(network.src, network.dst, network.n_nodes)
     entering = links_in_rows(network.dst, network.src, network.n_nodes)
     inside = (network.machine, fabric, network.forwards, network.metric)
-    sources, source = np.unique(src[apart], return_inverse=True)
-    targets, target = np.unique(dst[apart], return_inverse=True)
+    sources, source = _numbered(src[apart], network.n_nodes)
+    targets, target = _numbered(dst[apart], network.n_nodes)
     first, link, latency, known = walk_forest(
         np.stack((source, target, dst[apart], key[apart]), axis=1),
         find_ports(sources, leaving, entering, *inside),
@@ -78,6 +78,14 @@ def walk_known(
         choice,
     )
     return apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]
+
+
+def _numbered(nodes: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the nodes without repetition, and the place of each among them, without sorting."""
+    is_there = np.zeros(n_nodes, np.bool_)
+    is_there[nodes] = True
+    place = np.cumsum(is_there) - 1
+    return np.flatnonzero(is_there).astype(np.int64), place[nodes]
 
 
 def _rows_by_class(network: Network, forest: FabricForest, fabric: NDArray[np.bool_]) -> Rows:

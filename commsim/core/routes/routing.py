@@ -197,9 +197,9 @@ def _in_given_order(
     order: NDArray[np.intp],
 ) -> Routes:
     """Undo the sorting by destination."""
+    from .routing_kernel import rows_in_order
+
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    length = np.diff(first)[place]
-    new_first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
-    take = np.arange(new_first[-1]) + np.repeat(first[place] - new_first[:-1], length)
-    return Routes(new_first, link[take], share[take], latency[place])
+    new_first, new_link, new_share = rows_in_order(first, link, share, place)
+    return Routes(new_first, new_link, new_share, latency[place])

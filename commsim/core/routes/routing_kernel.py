@@ -156,3 +156,22 @@ def walk_routes(
         distance[source], distance[target] = as_searched
         first[i + 1] = m
     return first, link[:m].copy(), share[:m].copy(), path_latency, -1
+
+
+@kernel
+def rows_in_order(
+    first: NDArray[np.int64], link: NDArray[np.int32], share: NDArray[np.float64], place: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Return compressed rows in another order: row r is the one that stands at ``place[r]``."""
+    n = place.shape[0]
+    new_first = np.empty(n + 1, np.int64)
+    new_link = np.empty_like(link)
+    new_share = np.empty_like(share)
+    m = 0
+    for r in range(n):
+        new_first[r] = m
+        for k in range(first[place[r]], first[place[r] + 1]):
+            new_link[m], new_share[m] = link[k], share[k]
+            m += 1
+    new_first[n] = m
+    return new_first, new_link[:m], new_share[:m]
