@@ -134,9 +134,9 @@ class Network(Value):
         n = len(self.nodes)
         if not self.name.isprintable():
             raise InputError(f"the name of a network is printable text, got {self.name!r}")
-        for name in self.nodes:
-            if not (isinstance(name, str) and name and name.isprintable()):
-                raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
+        if not _all_are_names(self.nodes):
+            name = next(name for name in self.nodes if not _all_are_names((name,)))
+            raise InputError(f"{self.name}: a node name is printable text, got {name!r}")
         if len(set(self.nodes)) != n:
             raise InputError(f"{self.name}: node name {_first_repeated(self.nodes)!r} is used twice")
         if (self.kind >= len(KINDS)).any():
@@ -233,6 +233,13 @@ def kinds(n_hosts: int, n_switches: int) -> NDArray[np.uint8]:
 def node_names(**counts: int) -> tuple[str, ...]:
     """Names ``h0, h1, …, leaf0, …`` from ``node_names(h=16, leaf=4)``, in that order."""
     return tuple(f"{prefix}{i}" for prefix, n in counts.items() for i in range(n))
+
+
+def _all_are_names(names: tuple[Any, ...]) -> bool:
+    try:
+        return all(names) and all(map(str.isprintable, names))
+    except TypeError:  # not text
+        return False
 
 
 def _first_repeated(names: tuple[str, ...]) -> str:

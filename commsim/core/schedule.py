@@ -65,8 +65,10 @@ class Block(Value):
     xor: bool = False
 
     def __post_init__(self) -> None:
-        body = np.array(self.body, dtype=TRANSFER)
-        body.setflags(write=False)
+        body = self.body
+        if getattr(body, "dtype", None) != TRANSFER or body.flags.writeable or not body.flags.owndata:
+            body = np.array(body, dtype=TRANSFER)
+            body.setflags(write=False)
         object.__setattr__(self, "body", body)
 
 
@@ -169,6 +171,10 @@ class Schedule(Value):
                 yield self._expand(block, np.array([i]), hop, stage, np.empty(len(block.body), TRANSFER))
                 hop += block.n_hops
                 stage += block.n_fences
+
+    def repetition(self, block: Block, number: int) -> Transfers:
+        """Expand one repetition of one block; hops and stages count from its start."""
+        return self._expand(block, np.array([number]), 0, 0, np.empty(len(block.body), TRANSFER))
 
     def expand(self) -> Transfers:
         """Return every transfer in program order, hops and stages numbered from the start."""
@@ -275,5 +281,5 @@ def _aligned(schedule: Schedule, block: Block) -> bool:
 
 def _check_every_repetition(schedule: Schedule, block: Block) -> None:
     for i in range(block.times):
-        moved = schedule._expand(block, np.array([i]), 0, 0, np.empty(len(block.body), TRANSFER))
+        moved = schedule.repetition(block, i)
         _check_block(schedule, Block(moved, block.n_hops, block.n_fences))

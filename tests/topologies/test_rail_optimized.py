@@ -105,6 +105,13 @@ def test_traffic_does_not_change_its_plane_outside_of_machines():
     assert (number[network.src[up]] % 2 == number[network.dst[up]]).all()
 
 
+def test_d_mod_k_sends_a_rail_over_all_spines_without_collisions():
+    network = rail_optimized(8, "dgx-a100", hosts_per_group=4)
+    first_gpus = network.endpoints.reshape(8, 8)[:, 0]
+    routes = find_routes(network, first_gpus[:4], first_gpus[4:], routing="dmodk")
+    assert np.bincount(routes.link).max() == 1
+
+
 @pytest.mark.parametrize("ratio", [1.0, 2.0, 0.5])
 def test_oversubscription_divides_what_two_groups_can_exchange(ratio):
     pytest.importorskip("scipy")

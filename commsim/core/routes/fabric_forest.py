@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,14 +60,15 @@ def fabric_forest(network: Network) -> FabricForest | None:
         return None
     node = switch_classes(network, network.metric.astype(np.int64))
     inside = np.flatnonzero(fabric[network.src] & fabric[network.dst])
-    edge, first = np.unique(
-        np.stack((node[network.src[inside]], node[network.dst[inside]]), axis=1), axis=0, return_index=True
-    )
-    metric = network.metric[inside[first]].astype(np.int64)
-    ends = np.stack((node[network.src[inside]], node[network.dst[inside]], network.metric[inside]), axis=1)
-    if len(np.unique(ends, axis=0)) != len(edge):
-        return None  # two classes are joined by links of different metrics
     n = int(node.max()) + 1
+    joins, first = np.unique(
+        node[network.src[inside]].astype(np.int64) * n + node[network.dst[inside]], return_index=True
+    )
+    edge = np.stack(np.divmod(joins, n), axis=1)
+    metric = network.metric[inside[first]].astype(np.int64)
+    of_edge = np.searchsorted(joins, node[network.src[inside]].astype(np.int64) * n + node[network.dst[inside]])
+    if (network.metric[inside] != metric[of_edge]).any():
+        return None  # two classes are joined by links of different metrics
     above = _tiers(network, node, n)
     rises = above[edge[:, 1]] > above[edge[:, 0]]
     falls = above[edge[:, 1]] < above[edge[:, 0]]
@@ -74,7 +76,7 @@ def fabric_forest(network: Network) -> FabricForest | None:
         return None
     parent, up, down = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
     parent[edge[rises, 0]], up[edge[rises, 0]] = edge[rises, 1], metric[rises]
-    if not np.array_equal(np.unique(edge[falls][:, ::-1], axis=0), np.unique(edge[rises], axis=0)):
+    if not np.array_equal(np.sort(edge[falls, 1] * n + edge[falls, 0]), joins[rises]):
         return None
     down[edge[falls, 1]] = metric[falls]
     forest = FabricForest(node, parent, _depth(parent), up, down)
@@ -104,9 +106,9 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
     back = np.flatnonzero((network.machine[network.dst] >= 0) & fabric[network.src])
     exits = _ports(forest, network.src[out], network.dst[out], network.metric[out], network.machine)
     into = _ports(forest, network.dst[back], network.src[back], network.metric[back], network.machine)
-    hung = np.unique(np.stack((network.src[out], network.dst[out]), axis=1), axis=0)[:, 0]
+    hung = np.unique(network.src[out].astype(np.int64) * network.n_nodes + network.dst[out]) // network.n_nodes
     inside = 0 if len(np.unique(hung)) < len(hung) else 1
-    alike = {(tuple(sorted(into.get(m, {}).items())), tuple(sorted(ports.items()))) for m, ports in exits.items()}
+    alike = {(into.get(m, ()), ports) for m, ports in exits.items()}
     return all(
         forest.distance(a, b) < enter + inside + leave
         for ins, outs in alike for a, enter in ins for b, leave in outs if a != b
@@ -116,10 +118,13 @@ def _machines_are_no_short_cuts(network: Network, forest: FabricForest, fabric: 
 def _ports(
     forest: FabricForest, of: NDArray[np.int32], leaf: NDArray[np.int32], cost: NDArray[np.int32],
     machine: NDArray[np.int32],
-) -> dict[int, dict[int, int]]:  # fmt: skip
-    """Cheapest port of each machine at each class of switches."""
-    ports: dict[int, dict[int, int]] = {}
-    for m, at, metric in zip(machine[of].tolist(), forest.node[leaf].tolist(), cost.tolist(), strict=True):
-        mine = ports.setdefault(m, {})
-        mine[at] = min(metric, mine.get(at, metric))
-    return ports
+) -> dict[int, tuple[tuple[int, int], ...]]:  # fmt: skip
+    """Classes of switches that each machine hangs on, and the cheapest port at each."""
+    n_classes = len(forest.parent)
+    port = machine[of].astype(np.int64) * n_classes + forest.node[leaf]
+    order = np.lexsort((cost, port))
+    cheapest = order[np.diff(port[order], prepend=-1) > 0]
+    whose, at = np.divmod(port[cheapest], n_classes)
+    bounds = [*np.flatnonzero(np.diff(whose, prepend=-1)).tolist(), len(whose)]
+    pairs = list(zip(at.tolist(), cost[cheapest].tolist(), strict=True))
+    return {int(whose[low]): tuple(pairs[low:high]) for low, high in itertools.pairwise(bounds)}

@@ -56,22 +56,28 @@ def fold(network: Network) -> Fold:
     Messages that are sprayed take each of its links with equal shares if the classes form a forest
     (:func:`commsim.core.routes.fabric_forest.fabric_forest`); a sprayed route then is one path of bundles.
     """
-    alike = np.stack((network.bandwidth, network.latency, network.buffer, network.loss, network.metric), axis=1)
-    kind = np.unique(alike, axis=0, return_inverse=True)[1].ravel()
+    kind = np.zeros(network.n_links, np.int64)
+    for column in (network.bandwidth, network.latency, network.buffer, network.loss, network.metric):
+        if (column != column[:1]).any():  # one column after the other: sorting rows takes ten times as long
+            which = np.unique(column, return_inverse=True)[1]
+            kind = np.unique(kind * (which.max() + 1) + which, return_inverse=True)[1]
     node = switch_classes(network, kind)
     n = int(node.max(initial=-1)) + 1
     ends = node[network.src].astype(np.int64) * n + node[network.dst]
     # parallel links of different numbers between two classes stay different bundles
     _, first, link, n_members = np.unique(
-        np.stack((ends, kind), axis=1), axis=0, return_index=True, return_inverse=True, return_counts=True
+        ends * (kind.max(initial=0) + 1) + kind, return_index=True, return_inverse=True, return_counts=True
     )
     order = np.argsort(first)  # bundles in the order of their first links, so that cables stay cables
     place = np.argsort(order)
-    member, first, n_members = np.unique(node, return_index=True)[1], first[order], n_members[order]
+    member = np.flatnonzero(
+        np.diff(np.maximum.accumulate(node), prepend=-1)
+    )  # classes are in the order of first members
+    first, n_members = first[order], n_members[order]
     folded = dataclasses.replace(
         network,
         name=f"{network.name}, folded",
-        nodes=tuple(network.nodes[i] for i in member.tolist()),
+        nodes=tuple(map(network.nodes.__getitem__, member.tolist())),
         **{name: getattr(network, name)[member]
            for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
                         "coordinates")},
@@ -103,21 +109,24 @@ def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int3
     about 2^-64.
     """
     merges = fabric_nodes(network)
-    colour = np.where(merges, 0, np.arange(network.n_nodes) + 1)
-    n_colours = 0
+    members = np.flatnonzero(merges)
+    place = np.cumsum(merges) - 1
     at_fabric = np.flatnonzero(merges[network.src] | merges[network.dst])
     src, dst = network.src[at_fabric], network.dst[at_fabric]
     of_link: NDArray[np.uint64] = 2 * kind[at_fabric].astype(np.uint64)
+    sides = [(inner, np.flatnonzero(merges[inner]), outer, np.uint64(way))
+             for way, (inner, outer) in enumerate(((src, dst), (dst, src)))]  # fmt: skip
+    colour = mixed(np.arange(network.n_nodes, dtype=np.uint64))  # of a node that stands alone, for good
+    which, n_classes = np.zeros(len(members), np.int64), 0
     while True:
-        colour = _numbered(colour)
-        if (found := int(colour.max(initial=-1)) + 1) == n_colours:
-            return colour.astype(np.int32)
-        n_colours = found
-        around = np.zeros(network.n_nodes, np.uint64)
-        for node, other, way in ((src, dst, np.uint64(0)), (dst, src, np.uint64(1))):
-            np.add.at(around, node, mixed(mixed(of_link + way) ^ colour[other].astype(np.uint64)))
-        around = mixed(around ^ mixed(colour.astype(np.uint64)))
-        colour = np.where(merges, np.unique(around, return_inverse=True)[1].ravel() + network.n_nodes, colour)
+        colour[members] = mixed((which + network.n_nodes).astype(np.uint64))
+        around = np.zeros(len(members), np.uint64)
+        for inner, mine, outer, way in sides:
+            np.add.at(around, place[inner[mine]], mixed(mixed(of_link[mine] + way) ^ colour[outer[mine]]))
+        which = np.unique(mixed(around ^ colour[members]), return_inverse=True)[1].ravel()
+        if (found := int(which.max(initial=-1)) + 1) == n_classes:
+            return _numbered(members, which, network.n_nodes)
+        n_classes = found
 
 
 def fabric_nodes(network: Network) -> NDArray[np.bool_]:
@@ -130,7 +139,11 @@ def fabric_nodes(network: Network) -> NDArray[np.bool_]:
     return np.asarray((network.kind == SWITCH) & (network.machine < 0) & network.forwards)
 
 
-def _numbered(colour: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the colours numbered from 0 in the order of the first nodes that have them."""
-    _, first, which = np.unique(colour, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[which.ravel()]
+def _numbered(members: NDArray[np.intp], which: NDArray[np.int64], n_nodes: int) -> NDArray[np.int32]:
+    """Return numbers of these nodes' classes, and of all other nodes, in the order of first members."""
+    first = np.arange(n_nodes)
+    representative = np.full(int(which.max(initial=-1)) + 1, n_nodes)
+    np.minimum.at(representative, which, members)
+    first[members] = representative[which]
+    stands = first == np.arange(n_nodes)
+    return np.asarray((np.cumsum(stands) - 1)[first], np.int32)

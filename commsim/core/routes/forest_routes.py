@@ -19,10 +19,12 @@ Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np
 
 
 def forest_of(network: Network) -> FabricForest | None:
-    """Return the forest of a network's fabric; that of the network asked for last is kept."""
-    if not (_latest and _latest[0][0] is network):
-        _latest[:] = [(network, fabric_forest(network))]
-    return _latest[0][1]
+    """Return the forest of a network's fabric; those of the two networks asked for last are kept: one, and its fold."""
+    for known, forest in _latest:
+        if known is network:
+            return forest
+    _latest[:] = [*_latest[-1:], (network, fabric_forest(network))]
+    return _latest[-1][1]
 
 
 def walk_known(

@@ -29,6 +29,9 @@ def require_suited(network: Network, routing: str) -> None:
 def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
     """Index of each node as a destination, endpoints first, and its tier; zeros for routings that do not ask.
 
+    Endpoints are counted in the order of the tree: by the switch of the fabric that is nearest to each, and under one
+    switch by their numbers. GPUs of a rail so follow each other, and go over different switches of the tier above.
+
     Returns
     -------
     int64[2, n_nodes]
@@ -37,9 +40,24 @@ def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
     if routing == "dmodk":
         is_endpoint = np.zeros(network.n_nodes, np.bool_)
         is_endpoint[network.endpoints] = True
-        order[0, np.argsort(~is_endpoint, kind="stable")] = np.arange(network.n_nodes)
+        order[0, np.lexsort((_nearest_switch(network), ~is_endpoint))] = np.arange(network.n_nodes)
         order[1] = np.maximum(tiers(network), 0)
     return order
+
+
+def _nearest_switch(network: Network) -> NDArray[np.int64]:
+    """Return the switch of the fabric that each node of a machine, or host, reaches first; of equals the first."""
+    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    inside = np.flatnonzero(~fabric[network.src])
+    src, dst = network.src[inside], network.dst[inside]
+    cost = network.metric[inside].astype(np.int64) * 2**32  # the number of the switch in the lower half
+    best = np.where(fabric, np.arange(network.n_nodes), 2**62)
+    while True:
+        nearer = best.copy()
+        np.minimum.at(nearer, src, np.minimum(best[dst] + cost, 2**62))
+        if np.array_equal(nearer, best):
+            return np.asarray(best % 2**32)
+        best = nearer
 
 
 def _require_tiers(network: Network) -> None:
