@@ -94,7 +94,7 @@ def prepare_groups(
         if not group or len(set(group)) != len(group) or not all(0 <= rank < n_ranks for rank in group):
             raise InputError(f"a group must be different ranks 0..{n_ranks - 1}, got {list(group)}")
     ready = [_prepare(collective, network, placement, group, routing, seed) for group in groups]
-    jobs = [group.plan.jobs[0] for group in ready]
+    jobs = [group.paths.job for group in ready]
     can = np.logical_or.reduce([group.network.aggregates for group in ready])  # switches that some group put helpers on
     network = dataclasses.replace(network, aggregates=can)
     return PreparedGroups(tuple(ready), plan_flows(network, jobs, routing=routing, seed=seed))

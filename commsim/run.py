@@ -26,10 +26,10 @@ from .core.schedule import Schedule
 from .core.spec import read_arguments
 from .core.units import parse_size
 from .engine.alpha_beta import closed_form, simulate_alpha_beta
-from .engine.flow import simulate_flows
-from .engine.flow_plan import FlowPlan, Job, plan_flows
+from .engine.flow_paths import FlowPaths
+from .engine.flow_plan import FlowPlan, Job
 from .helper_seats import helpers_sit_beside, machines_of, on_memories, require_seats, usual_ranks
-from .inputs import collective_entry, load_network, load_placement
+from .inputs import collective_entry, load_network, load_placement, load_schedule
 from .sparse_data import SparseData, split_data
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ class Prepared:
         Where; switches on which aggregators were put can aggregate.
     placement : Placement
         Who sits where.
-    plan : FlowPlan
-        All of a simulation that does not depend on the size.
+    paths : FlowPaths
+        All of a simulation that does not depend on the size, for each way of computing.
     notes : tuple of str
         What was derived, and should be printed.
     data : SparseData, optional
@@ -66,9 +66,14 @@ class Prepared:
     parameters: Mapping[str, Any]
     network: Network
     placement: Placement
-    plan: FlowPlan
+    paths: FlowPaths
     notes: tuple[str, ...]
     data: SparseData | None = None
+
+    @property
+    def plan(self) -> FlowPlan:
+        """Every transfer laid out, when it is first asked for; takes memory for each."""
+        return self.paths.plan
 
     def predict(
         self,
@@ -82,6 +87,7 @@ class Prepared:
         trace: bool = False,
         transport: Transport | None = None,
         fabric: Fabric | None = None,
+        method: str = "auto",
     ) -> Result:
         """Predict one size.
 
@@ -103,21 +109,26 @@ class Prepared:
             Whether the result keeps the times of every transfer.
         transport, fabric : Transport, Fabric, optional
             Of the packet engine: how packets are sent, and what they meet.
+        method : {"auto", "rounds", "together", "symmetric", "full"}
+            By which way the flow engine computes; all that apply give the same answer, to 1e-9.
 
         Raises
         ------
         InputError
-            If the engine is unknown or has no transports, has no closed form for this, or the size is not positive.
+            If the engine is unknown or has no transports, has no closed form for this, the method is unknown or does
+            not apply, or the size is not positive.
         """
         if engine not in ENGINES:
             raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
+        if engine != "flow" and method != "auto":
+            raise InputError(f"methods are the flow engine's, got method {method!r} and engine {engine!r}")
         if engine == "closed-form":
             return self._closed_form(size, start_jitter, wire)
         if self.data is not None:
             self.data.messages(size)  # a size that the data cannot have is refused before anything runs
-        simulate = self._simulator(engine, seed, transport, fabric)
+        simulate = self._simulator(engine, seed, transport, fabric, method)
         runs = [
-            simulate(self.plan, size, starts=starts, wire=wire, trace=trace)[0]
+            simulate(size, starts=starts, wire=wire, trace=trace)
             for starts in self._starts(start_jitter, iterations, seed)
         ]
         middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
@@ -126,15 +137,18 @@ class Prepared:
         return middle if len(runs) == 1 else dataclasses.replace(middle, samples=np.array([r.time for r in runs]))
 
     def _simulator(
-        self, engine: str, seed: int, transport: Transport | None, fabric: Fabric | None
-    ) -> Callable[..., tuple[Result, ...]]:
+        self, engine: str, seed: int, transport: Transport | None, fabric: Fabric | None, method: str
+    ) -> Callable[..., Result]:
         if engine == "packet":
             from .engine.packet.messages import simulate_packets
 
-            return functools.partial(simulate_packets, transport=transport, fabric=fabric, seed=seed)
+            packets = functools.partial(simulate_packets, transport=transport, fabric=fabric, seed=seed)
+            return lambda size, **given: packets(self.plan, size, **given)[0]
         if transport is not None or fabric is not None:
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
-        return simulate_flows if engine == "flow" else simulate_alpha_beta
+        if engine == "flow":
+            return functools.partial(self.paths.simulate, method=method)
+        return lambda size, **given: simulate_alpha_beta(self.plan, size, **given)[0]
 
     def _closed_form(self, size: float, start_jitter: float, wire: Wire | None) -> Result:
         if start_jitter or wire is not None:
@@ -168,7 +182,7 @@ def prepare(
     Parameters
     ----------
     collective : str or Schedule
-        ``name:key=value,...`` of a registered collective, or a schedule.
+        ``name:key=value,...`` of a registered collective, the .npz file of a schedule, or a schedule.
     network : str or Network
         ``name:key=value,...`` of a registered topology, a file, or a network.
     n_ranks : int, optional
@@ -189,6 +203,8 @@ def prepare(
     """
     network = load_network(network) if isinstance(network, str) else network
     notes: list[str] = []
+    if isinstance(collective, str) and collective.endswith(".npz"):
+        collective = load_schedule(collective)
     if isinstance(collective, Schedule):
         schedule, parameters, data = collective, dict[str, Any](), None
         where = _placement(placement, network, schedule, seed)
@@ -216,8 +232,9 @@ def prepare(
     if n_ranks is not None and n_ranks != schedule.n_ranks:
         raise InputError(f"the schedule has {schedule.n_ranks} ranks, got n_ranks={n_ranks}")
     job = Job(schedule, where, messages=None if data is None else data.messages)
-    plan = plan_flows(network, [job], routing=routing, seed=seed)
-    return Prepared(schedule, parameters, network, where, plan, tuple(notes), data)
+    where.check(network, schedule.n_ranks, schedule.n_helpers)
+    paths = FlowPaths(network, job, routing, seed)
+    return Prepared(schedule, parameters, network, where, paths, tuple(notes), data)
 
 
 def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:

@@ -92,9 +92,7 @@ def at_density(prepared: Prepared, density: float) -> Prepared:
     data = SparseData(
         prepared.data.form, prepared.schedule, prepared.parameters, {**prepared.data.given, "density": density}
     )
-    (job,) = prepared.plan.jobs
-    plan = dataclasses.replace(prepared.plan, jobs=(dataclasses.replace(job, messages=data.messages),))
-    return dataclasses.replace(prepared, plan=plan, data=data)
+    return dataclasses.replace(prepared, paths=prepared.paths.with_messages(data.messages), data=data)
 
 
 def _lowest(question: Question) -> float:

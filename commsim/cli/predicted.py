@@ -15,6 +15,14 @@ COLUMNS = [
     "wire(B)", "max_link(B)", "max_link(GB/s)", "busiest_link",
 ]  # fmt: skip
 
+METHODS = {
+    "rounds": "a recurrence, since messages are alone on their links or share them in step",
+    "together": "one allocation of rates, since all messages start together",
+    "symmetric": "one of each class of transfers that are alike",
+    "full": "event by event",
+}
+"""What the flow engine's ways of computing are."""
+
 
 def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str, Any]) -> list[Any]:
     """Predict all sizes of one prepared collective, print them as nccl-tests does, and return the results."""
@@ -30,8 +38,10 @@ def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str
         print(f"# {note}")
     title = f"{spec} on {ready.network.name}, {ready.schedule.n_ranks} ranks, engine {options['engine']}"
     print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in found], title)
-    rates = [r.busbw for r in found if r.time > 0]
+    rates = [r.busbw for r in found if r.time > 0 and promise is not None]  # 'custom' has no factor
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
+    for method in sorted({r.method for r in found} & METHODS.keys()):
+        print(f"# flow engine: {method} ({METHODS[method]})")
     for line in (*_remarks(found), *_sparse_remarks(found), *_in_network_remarks(ready, found, options["wire"])):
         print(f"# {line}")
     return found
@@ -51,7 +61,7 @@ def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
         str(schedule.root if operation and operation.has_root else -1),
         f"{r.time * 1e6:.2f}",
         f"{r.algbw / 1e9:.3f}",
-        f"{r.busbw / 1e9:.3f}",
+        f"{r.busbw / 1e9:.3f}" if operation else "N/A",
         "N/A",
         f"{r.bytes_on_wire:.0f}",
         f"{load:.0f}",

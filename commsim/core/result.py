@@ -66,6 +66,9 @@ class Result(Value):
         What else the engine counted.
     trace : Trace or None
         Every transfer, when asked for.
+    method : str
+        By which way the flow engine computed it, one of ``commsim.engine.flow_paths.METHODS``; no part of rows and
+        files, because all ways give the same answer.
 
     Raises
     ------
@@ -85,6 +88,7 @@ class Result(Value):
     samples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     counters: Mapping[str, float] = field(default_factory=dict)
     trace: Trace | None = None
+    method: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("link_bytes", "samples"):

@@ -37,17 +37,20 @@ def freeze(
 
 
 class Value:
-    """Mixin of a frozen dataclass that may hold arrays: equal when every field is equal."""
+    """Mixin of a frozen dataclass that may hold arrays: equal when every field is equal that is compared at all."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in self._compared())
 
     def __hash__(self) -> int:
-        return hash(tuple(_hashable(getattr(self, f.name)) for f in fields(self)))  # type: ignore[arg-type]
+        return hash(tuple(_hashable(getattr(self, name)) for name in self._compared()))
+
+    def _compared(self) -> list[str]:
+        return [f.name for f in fields(self) if f.compare]  # type: ignore[arg-type]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because arrays come out of a pickle (and of copy.copy) writeable.

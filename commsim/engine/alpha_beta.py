@@ -16,8 +16,19 @@ from commsim.core.schedule import REDUCE
 
 from .flow import job_results, not_negative, payload
 from .flow_plan import FlowPlan
-from .flow_state import TRANSFER_ROW
 from .flow_times import FlowTimes
+
+TRANSFER_ROW = np.dtype(
+    [
+        ("wire", np.int32),
+        ("op", np.int32),
+        ("bytes", np.float64),
+        ("start", np.float64),
+        ("sent", np.float64),
+        ("done", np.float64),
+    ],
+    align=True,
+)
 
 
 def simulate_alpha_beta(
@@ -48,13 +59,15 @@ def simulate_alpha_beta(
 
     announce(critical_path)
     transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
-    transfer["wire"], transfer["waiting"], transfer["op"] = plan.wire_of, plan.waiting, plan.op
+    transfer["wire"], transfer["op"] = plan.wire_of, plan.op
     transfer["bytes"] = (wire or Wire()).on_wire(payload(plan, sizes))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     wires = plan.wire.copy()
     wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     ports = _ports(plan)
-    critical_path(transfer, wires, plan.queue, plan.successors, ports, wire_costs(plan), int(ports.max(initial=0)) + 1)
+    n_ports = int(ports.max(initial=0)) + 1
+    waiting = plan.waiting.copy()
+    critical_path(transfer, waiting, wires, plan.queue, plan.successors, ports, wire_costs(plan), n_ports)
     times = FlowTimes(
         transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], len(transfer)
     )

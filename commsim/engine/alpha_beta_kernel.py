@@ -18,6 +18,7 @@ Table = NDArray[Any]
 @kernel
 def critical_path(
     transfer: Table,
+    waiting: NDArray[np.int32],
     wire: Table,
     queue: NDArray[np.int32],
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
@@ -34,6 +35,8 @@ def critical_path(
     ----------
     transfer, wire : structured arrays
         Tables of flow_state; `transfer` is modified in place.
+    waiting : int32[n_transfers]
+        Predecessors of each that are not yet sent, or complete; modified in place.
     queue : int32[n_transfers]
         Transfers by wire, in program order.
     successors : (int64[n_transfers + 1], int32[m])
@@ -62,7 +65,7 @@ def critical_path(
     for w in range(n_wires):
         position[w] = wire[w]["next"]
         wire_free[w] = wire[w]["ready"]
-        if position[w] < wire[w]["end"] and transfer[queue[position[w]]]["waiting"] == 0:
+        if position[w] < wire[w]["end"] and waiting[queue[position[w]]] == 0:
             n_waiting = push_event(time, what, n_waiting, wire_free[w], queue[position[w]])
     while n_waiting:
         ready, i = time[0], what[0]
@@ -86,13 +89,13 @@ def critical_path(
         position[w] += 1
         if position[w] < wire[w]["end"]:
             j = queue[position[w]]
-            if transfer[j]["waiting"] == 0:
+            if waiting[j] == 0:
                 n_waiting = push_event(time, what, n_waiting, max(ready_at[j], wire_free[w]), j)
         for k in range(first[i], first[i + 1]):
             j = code[k] // 2
             ready_at[j] = max(ready_at[j], done if code[k] % 2 == 1 else start + busy)
-            transfer[j]["waiting"] -= 1
+            waiting[j] -= 1
             v = transfer[j]["wire"]
-            if transfer[j]["waiting"] == 0 and queue[position[v]] == j:
+            if waiting[j] == 0 and queue[position[v]] == j:
                 n_waiting = push_event(time, what, n_waiting, max(ready_at[j], wire_free[v]), j)
     return n_done

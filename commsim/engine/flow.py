@@ -14,10 +14,11 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 
-from .flow_plan import FlowPlan
-from .flow_state import TRANSFER_ROW
+from .flow_plan import FlowPlan, Job
+from .flow_state import N_DONE, N_EVENTS, tables
 from .flow_times import FlowTimes, link_bytes
 from .physics import check_physics
+from .trace_files import TraceFile, keep_trace
 
 
 def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None) -> FlowTimes:
@@ -46,26 +47,30 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
     from .flow_kernel import simulate
 
     announce(simulate)
-    transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
-    transfer["wire"], transfer["waiting"], transfer["op"] = plan.wire_of, plan.waiting, plan.op
-    transfer["bytes"] = (wire or Wire()).on_wire(not_negative("payload", n_bytes))
-    wires, slot, entry, resource = plan.wire.copy(), plan.slot.copy(), plan.entry.copy(), plan.resource.copy()
+    on_wire = (wire or Wire()).on_wire(not_negative("payload", n_bytes))
+    transfers = plan.wire_of, plan.op, np.array(np.broadcast_to(on_wire, len(plan.wire_of))), plan.waiting
+    wires = plan.wire.copy()
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     several = len({job.priority for job in plan.jobs}) > 1
-    n_done, n_events = simulate(transfer, wires, slot, entry, resource, plan.queue, plan.successors, several)
-    if n_done != len(transfer):
-        stuck = int(np.flatnonzero(transfer["waiting"] > 0)[0])
-        raise PhysicsError(f"deadlock: {len(transfer) - n_done} transfers never completed, transfer {stuck} among them")
-    times = FlowTimes(
-        transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], n_events
-    )
+    t = tables(transfers, (wires, plan.slot, plan.entry, plan.resource), plan.queue, plan.successors)
+    simulate(t, several)
+    left = len(plan.wire_of) - int(t.counter[N_DONE])
+    if left:
+        stuck = int(np.flatnonzero(t.waiting > 0)[0])
+        raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
+    times = FlowTimes(t.n_bytes, t.start, t.sent, t.done, wires["ready"], int(t.counter[N_EVENTS]))
     check_physics(plan, times)
     return times
 
 
 def simulate_flows(
-    plan: FlowPlan, sizes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None, trace: bool = False
+    plan: FlowPlan,
+    sizes: ArrayLike,
+    *,
+    starts: ArrayLike = 0.0,
+    wire: Wire | None = None,
+    trace: bool | TraceFile = False,
 ) -> tuple[Result, ...]:
     """Simulate all jobs of a plan together.
 
@@ -77,8 +82,8 @@ def simulate_flows(
         Size of each job's collective; its chunks are equal parts of it.
     starts, wire
         As in :func:`play`.
-    trace : bool
-        Whether results keep the times of every transfer.
+    trace : bool or TraceFile
+        Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.
 
     Returns
     -------
@@ -92,7 +97,9 @@ def simulate_flows(
     """
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     times = play(plan, payload(plan, sizes), starts=starts, wire=wire)
-    return job_results(plan, times, sizes, starts, trace, engine="flow")
+    if isinstance(trace, TraceFile):
+        keep_trace(trace, len(times.done), lambda which: (times.start[which], times.sent[which], times.done[which]))
+    return job_results(plan, times, sizes, starts, trace is True, engine="flow")
 
 
 def not_negative(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -123,17 +130,27 @@ def payload(plan: FlowPlan, sizes: ArrayLike) -> NDArray[np.float64]:
         If a size is not positive and finite.
     """
     sizes = np.broadcast_to(np.asarray(sizes, np.float64), len(plan.jobs))
-    may_be_empty = [
-        job.schedule.operation != "custom" and OPERATIONS[job.schedule.operation].signals for job in plan.jobs
-    ]
-    good = ((sizes > 0) | ((sizes == 0) & may_be_empty)) & np.isfinite(sizes)
-    if not good.all():
-        raise InputError(f"size must be positive and finite, got {sizes[~good][0]}")
+    chunks = [chunk_bytes(job, float(size)) for job, size in zip(plan.jobs, sizes, strict=True)]
     n_bytes = np.empty(len(plan.count))
-    for job, mine, size in zip(plan.jobs, plan.transfers_of, sizes, strict=True):
-        dense = plan.count[mine] * (size / job.schedule.n_chunks)
+    for job, mine, size, chunk in zip(plan.jobs, plan.transfers_of, sizes, chunks, strict=True):
+        dense = plan.count[mine] * chunk
         n_bytes[mine] = dense if job.messages is None else job.messages(float(size))
     return n_bytes
+
+
+def chunk_bytes(job: Job, size: float) -> float:
+    """Bytes of one chunk of a job's data.
+
+    Raises
+    ------
+    InputError
+        If the size is not positive and finite; 0 is legal for what carries no bytes.
+    """
+    operation = job.schedule.operation
+    may_be_empty = operation != "custom" and OPERATIONS[operation].signals
+    if not (size > 0 or (size == 0 and may_be_empty)) or not np.isfinite(size):
+        raise InputError(f"size must be positive and finite, got {size}")
+    return size / job.schedule.n_chunks
 
 
 def job_results(

@@ -5,205 +5,236 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import uncounted
 from commsim.core.schedule import REDUCE
 
-from .flow_state import DATA, IDLE, OVERHEAD, RECEIVING, REDUCING
+from .flow_state import (
+    DATA,
+    IDLE,
+    N_BEGINNING,
+    N_CHANGED,
+    N_DIRTY,
+    N_DONE,
+    N_EVENTS,
+    N_HEAP,
+    N_WAITING,
+    N_WORK,
+    OVERHEAD,
+    RECEIVING,
+    REDUCING,
+)
 from .queue_kernel import heap_fix, pop_event, push_event
-from .sharing_kernel import enter, leave, share_again
-
-TRY, ARRIVE, DONE, ENDED = range(4)
-Table = NDArray[Any]
+from .sharing_kernel import enter, leave, mark_broken, share_again
 
 
-@kernel
-def simulate(
-    transfer: Table,
-    wire: Table,
-    slot: Table,
-    entry: Table,
-    resource: Table,
-    queue: NDArray[np.int32],
-    successors: tuple[NDArray[np.int64], NDArray[np.int32]],
-    several_priorities: bool,
-) -> tuple[int, int]:
-    """Play all transfers; fills ``start``, ``sent`` and ``done`` of `transfer`.
+@uncounted
+def simulate(t: Any, several_priorities: bool) -> None:
+    """Play all transfers; fills ``t.start``, ``t.sent`` and ``t.done``.
 
     All that happens at one time is one batch: what ends, what that allows to begin, and then one new allocation of
     rates, so the order in which equal-time events were inserted cannot matter.
 
     Parameters
     ----------
-    transfer, wire, slot, entry, resource : structured arrays
-        Tables of flow_state, modified in place.
-    queue : int32[n_transfers]
-        Transfers by wire, in program order.
-    successors : (int64[n_transfers + 1], int32[m])
-        Rows of 2 * successor + (1 when it waits for completion, 0 when it waits for sending).
+    t : Tables
+        All state. Afterwards the counters say how many transfers are complete (fewer than all: a deadlock), and how
+        often a phase started or ended.
     several_priorities : bool
         Whether slots have different priorities.
-
-    Returns
-    -------
-    n_done, n_events : int
-        Completed transfers (fewer than all: a deadlock), and batches times what ended in them.
     """
-    n_transfers, n_wires = transfer.shape[0], wire.shape[0]
-    heap = np.empty(2 * n_wires, np.int32)  # slots by finish time
-    n_heap = 0
-    event_time = np.empty(n_transfers + n_wires + 1)  # arrivals and late starts
-    event_code = np.empty(n_transfers + n_wires + 1, np.int64)
-    n_events_waiting = 0
-    work = np.empty(4 * n_transfers + 4 * n_wires + successors[1].shape[0] + 16, np.int64)  # 4 * id + what to do
-    beginning = np.empty(2 * n_wires, np.int32)
-    dirty = np.empty(resource.shape[0], np.int32)
-    changed = np.empty(2 * n_wires, np.int32)
-    tables = (slot, entry, resource)
-    scratch = (
-        np.empty(2 * n_wires, np.int32),
-        np.empty(resource.shape[0], np.int32),
-        np.empty(resource.shape[0]),
-        np.empty(resource.shape[0], np.int64),
-    )
-    n_done = n_events = n_batches = 0
+    c = t.counter
+    n_wires = len(t.wire)
     for w in range(n_wires):
-        n_events_waiting = push_event(event_time, event_code, n_events_waiting, wire[w]["ready"], 4 * w + TRY)
-
-    while n_heap or n_events_waiting:
-        now = slot[heap[0]]["finish"] if n_heap else np.inf
-        if n_events_waiting:
-            now = min(now, event_time[0])
+        t.wire[w]["upcoming"] = t.queue[t.wire[w]["next"]] if t.wire[w]["next"] < t.wire[w]["end"] else -1
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.wire[w]["ready"], 2 * w)
+    while c[N_HEAP] > 0 or c[N_WAITING] > 0:
+        now = _first_finish(t)
+        if c[N_WAITING] > 0:
+            now = min(now, t.event_time[0])
         if now == np.inf:
             break
-        n_work = n_beginning = n_dirty = 0
-        lowest = np.inf  # rates below this level stay as they are
-        while n_heap and slot[heap[0]]["finish"] <= now:
-            s = heap[0]
-            n_heap = heap_fix(heap, n_heap, slot, s, -1.0)
-            lowest = min(lowest, slot[s]["level"])
-            n_dirty = leave(slot, entry, resource, s, dirty, n_dirty)
-            work[n_work] = 4 * s + ENDED
-            n_work += 1
-        while n_events_waiting and event_time[0] <= now:
-            work[n_work] = event_code[0]
-            n_work += 1
-            n_events_waiting = pop_event(event_time, event_code, n_events_waiting)
-
-        while n_work:
-            n_work -= 1
-            subject, what = work[n_work] // 4, work[n_work] % 4
-            n_events += 1
-            s = -1  # a slot that begins a phase
-            phase = IDLE
-            if what == TRY:
-                w = subject
-                k = wire[w]["next"]
-                if slot[w]["phase"] == IDLE and k < wire[w]["end"] and now >= wire[w]["ready"]:
-                    i = queue[k]
-                    if transfer[i]["waiting"] == 0:
-                        transfer[i]["start"] = now
-                        slot[w]["transfer"] = i
-                        s, phase = w, OVERHEAD
-            elif what == ENDED and subject < n_wires:
-                w = subject
-                if slot[w]["phase"] == OVERHEAD:
-                    s, phase = w, DATA
-                else:
-                    i = slot[w]["transfer"]
-                    slot[w]["phase"] = IDLE
-                    transfer[i]["sent"] = now
-                    wire[w]["next"] += 1
-                    work[n_work] = 4 * w + TRY
-                    n_work = _release(transfer, successors, i, 0, work, n_work + 1)
-                    if wire[w]["latency"] > 0.0:
-                        n_events_waiting = push_event(
-                            event_time, event_code, n_events_waiting, now + wire[w]["latency"], 4 * w + ARRIVE
-                        )
-                    else:
-                        work[n_work] = 4 * w + ARRIVE
-                        n_work += 1
-            elif what == ENDED:
-                w = subject - n_wires
-                i = slot[subject]["transfer"]
-                if slot[subject]["phase"] == RECEIVING and transfer[i]["op"] == REDUCE and wire[w]["reduces"]:
-                    s, phase = subject, REDUCING
-                else:
-                    slot[subject]["phase"] = IDLE
-                    wire[w]["receive"] += 1
-                    work[n_work] = 4 * i + DONE
-                    n_work += 1
-                    s, phase = _receive_next(wire, slot, queue, w)
-            elif what == ARRIVE:
-                w = subject
-                wire[w]["arrived"] += 1
-                s, phase = _receive_next(wire, slot, queue, w)
+        c[N_BEGINNING] = 0
+        while _first_finish(t) <= now:
+            s = t.finish_heap[0]
+            c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
+            leave(t, s)
+            _push(t, s + n_wires)
+        while c[N_WAITING] > 0 and t.event_time[0] <= now:
+            code = t.event_code[0]
+            c[N_WAITING] = pop_event(t.event_time, t.event_code, c[N_WAITING])
+            if code % 2 == 0:
+                _try_later(t, code // 2)
             else:
-                transfer[subject]["done"] = now
-                n_done += 1
-                n_work = _release(transfer, successors, subject, 1, work, n_work)
-            if s >= 0:
-                i = slot[s]["transfer"]
-                slot[s]["phase"] = phase
-                slot[s]["work"] = _work_of(transfer, wire, phase, i)
-                if slot[s]["work"] == 0.0 or slot[s]["begin"] == slot[s]["end"]:
-                    work[n_work] = 4 * s + ENDED
-                    n_work += 1
-                else:
-                    beginning[n_beginning] = s
-                    n_beginning += 1
-
-        beginning[:n_beginning].sort()  # lists of resources keep a canonical order, so sums round the same way
-        for s in beginning[:n_beginning]:
-            n_dirty = enter(slot, entry, resource, s, dirty, n_dirty)
-        n_batches += 1
-        lists = (dirty[:n_dirty], beginning[:n_beginning], changed)
-        n_changed = share_again(tables, lists, scratch, lowest, now, n_batches, several_priorities)
-        for s in changed[:n_changed]:
-            rate = slot[s]["level"] * slot[s]["weight"]
-            n_heap = heap_fix(heap, n_heap, slot, s, now + slot[s]["work"] / rate if rate > 0.0 else np.inf)
-    return n_done, n_events
+                _arrive(t, code // 2, now)
+        while c[N_WORK] > 0:
+            c[N_WORK] -= 1
+            subject = t.work[c[N_WORK]]
+            if subject < n_wires:
+                _try(t, subject, now)
+            elif subject < 2 * n_wires:
+                _end_sending(t, subject - n_wires, now)
+            else:
+                _end_receiving(t, subject - n_wires, now)
+        _allocate(t, now, several_priorities)
 
 
-@kernel
-def _work_of(transfer: Table, wire: Table, phase: int, i: int) -> float:
-    """Bytes that a phase of transfer `i` has to move through its resources."""
-    work: float = transfer[i]["bytes"]
-    if phase == OVERHEAD:
-        work = wire[transfer[i]["wire"]]["overhead_work"]
-    elif phase == RECEIVING:
-        work = wire[transfer[i]["wire"]]["receive_work"]
-    return work
+@uncounted
+def _allocate(t: Any, now: float, several_priorities: bool) -> None:
+    """Let the slots that begin enter, share again, and queue everybody whose rate has changed."""
+    c = t.counter
+    for k in range(c[N_BEGINNING]):
+        enter(t, t.beginning[k])
+    if c[N_BEGINNING] + c[N_DIRTY] == 0:
+        return
+    share_again(t, now, several_priorities)
+    if len(t.broken) > 0:
+        mark_broken(t)
+    for k in range(c[N_CHANGED]):
+        s = t.changed[k]
+        t.slot[s]["changed"] = False
+        rate = t.slot[s]["level"] * t.slot[s]["weight"]
+        t.finish[s] = now + t.slot[s]["work"] / rate if rate > 0.0 else np.inf
+        if t.finish_place[s] < 0 or t.finish[s] < t.finish_key[s]:
+            c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, t.finish[s])
 
 
-@kernel
-def _release(
-    transfer: Table,
-    successors: tuple[NDArray[np.int64], NDArray[np.int32]],
-    i: int,
-    kind: int,
-    work: NDArray[np.int64],
-    n_work: int,
-) -> int:
+@uncounted
+def _first_finish(t: Any) -> float:
+    """Find when the first slot finishes; the heap is told of one that finishes later only when it comes out."""
+    c = t.counter
+    while c[N_HEAP] > 0:
+        s = t.finish_heap[0]
+        first: float = t.finish[s]
+        if first == t.finish_key[s]:
+            return first
+        heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, first)
+    return np.inf
+
+
+@uncounted
+def _push(t: Any, what: int) -> None:
+    """Put on the list of what is to be looked at: a wire to try, or n_wires + a slot whose phase has ended."""
+    t.work[t.counter[N_WORK]] = what
+    t.counter[N_WORK] += 1
+
+
+@uncounted
+def _try_later(t: Any, w: int) -> None:
+    """Look, before time goes on, whether wire `w` may send its next transfer."""
+    if not t.trying[w]:
+        t.trying[w] = True
+        _push(t, w)
+
+
+@uncounted
+def _try(t: Any, w: int, now: float) -> None:
+    """Send the next transfer of wire `w`, if nothing is in its way."""
+    t.trying[w] = False
+    t.counter[N_EVENTS] += 1
+    i = t.wire[w]["upcoming"]
+    if i >= 0 and t.slot[w]["phase"] == IDLE and now >= t.wire[w]["ready"] and t.waiting[i] == 0:
+        t.start[i] = now
+        t.slot[w]["transfer"] = i
+        k = t.wire[w]["next"] + 1  # looked up early: it is far away in memory
+        t.wire[w]["following"] = t.queue[k] if k < t.wire[w]["end"] else -1
+        work = t.wire[w]["overhead_work"]
+        if work > 0.0:
+            _begin(t, w, OVERHEAD, work)
+        else:
+            _begin(t, w, DATA, t.n_bytes[i])
+
+
+@uncounted
+def _begin(t: Any, s: int, phase: int, work: float) -> None:
+    """Begin a phase of slot `s`; one that moves nothing, or uses nothing, ends at once."""
+    t.slot[s]["phase"] = phase
+    t.slot[s]["work"] = work
+    if work == 0.0 or t.slot[s]["begin"] == t.slot[s]["end"]:
+        _push(t, s + len(t.wire))
+    else:
+        t.beginning[t.counter[N_BEGINNING]] = s
+        t.counter[N_BEGINNING] += 1
+
+
+@uncounted
+def _end_sending(t: Any, w: int, now: float) -> None:
+    """Go from overhead to data, or from data to what may follow it."""
+    c = t.counter
+    c[N_EVENTS] += 1
+    i = t.slot[w]["transfer"]
+    if t.slot[w]["phase"] == OVERHEAD:
+        _begin(t, w, DATA, t.n_bytes[i])
+        return
+    t.slot[w]["phase"] = IDLE
+    t.sent[i] = now
+    t.wire[w]["next"] += 1
+    t.wire[w]["upcoming"] = t.wire[w]["following"]
+    _try_later(t, w)
+    _release(t, i, 0)
+    if t.wire[w]["latency"] == 0.0:
+        _arrive(t, w, now)
+    elif t.wire[w]["arrived"] == t.wire[w]["next"] - 1:  # else an earlier one is on its way, and will call this one
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.wire[w]["latency"], 2 * w + 1)
+
+
+@uncounted
+def _arrive(t: Any, w: int, now: float) -> None:
+    """Take what has arrived over wire `w`, and wait for the next that is on its way."""
+    c = t.counter
+    c[N_EVENTS] += 1
+    t.wire[w]["arrived"] += 1
+    k = t.wire[w]["arrived"]
+    if k < t.wire[w]["next"] and t.wire[w]["latency"] > 0.0:
+        then = t.sent[t.queue[k]] + t.wire[w]["latency"]
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * w + 1)
+    _receive(t, w, now)
+
+
+@uncounted
+def _receive(t: Any, w: int, now: float) -> None:
+    """Receive what has arrived over wire `w`, one after the other; it is complete where that costs nothing."""
+    s = len(t.wire) + w
+    while t.slot[s]["phase"] == IDLE and t.wire[w]["receive"] < t.wire[w]["arrived"]:
+        i = t.queue[t.wire[w]["receive"]]
+        t.slot[s]["transfer"] = i
+        work = t.wire[w]["receive_work"]
+        if work > 0.0:
+            _begin(t, s, RECEIVING, work)
+        elif t.op[i] == REDUCE and t.wire[w]["reduces"]:
+            _begin(t, s, REDUCING, t.n_bytes[i])
+        else:
+            _complete(t, w, i, now)
+
+
+@uncounted
+def _end_receiving(t: Any, s: int, now: float) -> None:
+    """Go from receiving to reducing, or on to the next transfer."""
+    t.counter[N_EVENTS] += 1
+    w = s - len(t.wire)
+    i = t.slot[s]["transfer"]
+    if t.slot[s]["phase"] == RECEIVING and t.op[i] == REDUCE and t.wire[w]["reduces"]:
+        _begin(t, s, REDUCING, t.n_bytes[i])
+    else:
+        t.slot[s]["phase"] = IDLE
+        _complete(t, w, i, now)
+        _receive(t, w, now)
+
+
+@uncounted
+def _complete(t: Any, w: int, i: int, now: float) -> None:
+    t.done[i] = now
+    t.wire[w]["receive"] += 1
+    t.counter[N_DONE] += 1
+    _release(t, i, 1)
+
+
+@uncounted
+def _release(t: Any, i: int, kind: int) -> None:
     """Tell the successors that wait for `kind` (0 sent, 1 complete) of transfer `i`."""
-    first, code = successors
-    for k in range(first[i], first[i + 1]):
-        if code[k] % 2 == kind:
-            j = code[k] // 2
-            transfer[j]["waiting"] -= 1
-            if transfer[j]["waiting"] == 0:
-                work[n_work] = 4 * transfer[j]["wire"] + TRY
-                n_work += 1
-    return n_work
-
-
-@kernel
-def _receive_next(wire: Table, slot: Table, queue: NDArray[np.int32], w: int) -> tuple[int, int]:
-    """Choose what the receiving end of wire `w` does next: (slot, phase), or (-1, IDLE) when it is busy or done."""
-    s = wire.shape[0] + w
-    k = wire[w]["receive"]
-    if slot[s]["phase"] != IDLE or k == wire[w]["arrived"]:
-        return -1, IDLE
-    slot[s]["transfer"] = queue[k]
-    return s, RECEIVING
+    for k in range(t.first[i], t.first[i + 1]):
+        if t.successor[k] % 2 == kind:
+            j = t.successor[k] // 2
+            t.waiting[j] -= 1
+            if t.waiting[j] == 0:
+                _try_later(t, t.wire_of[j])

@@ -16,7 +16,8 @@ from commsim.core.placement import Placement
 from commsim.core.routes.routing import Routes, find_routes
 from commsim.core.schedule import Schedule
 
-from .flow_state import ENTRY_ROW, IDLE, RESOURCE_ROW, SLOT_ROW, WIRE_ROW
+from .flow_state import share_table
+from .flow_tables import slot_tables, wire_table
 
 Table = NDArray[Any]
 
@@ -150,7 +151,7 @@ def plan_flows(
     channel = np.concatenate([p.channel for p in parts]) + 1000 * number  # jobs hash to paths of their own
     routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
 
-    slot, entry, resource = _slots(network, jobs, routes, nodes, job_of_wire)
+    slot, entry, capacity = slot_tables(network, jobs, routes, nodes, job_of_wire)
     return FlowPlan(
         network,
         tuple(jobs),
@@ -158,10 +159,10 @@ def plan_flows(
         np.diff(first).astype(np.int32),
         np.concatenate([p.op for p in parts]),
         np.concatenate([p.count for p in parts]),
-        _wires(network, wire_of, nodes, routes, entry, slot, resource),
+        wire_table(network, np.bincount(wire_of, minlength=len(ends)), nodes, routes, (slot, entry, capacity)),
         slot,
         entry,
-        resource,
+        share_table(capacity, np.bincount(entry["resource"], minlength=len(capacity))),
         counting_order(wire_of, len(ends)),
         successor_rows(first, pred, kind != WRITE_AFTER_READ),
         routes,
@@ -201,68 +202,3 @@ def _job_tables(network: Network, job: Job) -> _JobTables:
 
 def _offsets(counts: list[int]) -> list[int]:
     return [0, *np.cumsum(counts)[:-1].tolist()]
-
-
-def _slots(
-    network: Network, jobs: Sequence[Job], routes: Routes, nodes: NDArray[np.int32], job_of_wire: NDArray[np.intp]
-) -> tuple[Table, Table, Table]:
-    """Lay out slots, their entries and the resources: links, then reduction units of nodes, then rate caps."""
-    n_wires, n_links = len(nodes), network.n_links
-    of_wire = np.repeat(np.arange(n_wires), np.diff(routes.first))
-    is_port = network.src[routes.link] == nodes[of_wire, 0]
-    is_last = network.dst[routes.link] == nodes[of_wire, 1]
-    cap = np.array([job.rate_cap for job in jobs])[job_of_wire]
-    capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0))
-    everyone = np.arange(n_wires)
-    # a sending slot's entries are its route, nearest first, and its cap; a receiving one's the last links, and the
-    # reduction unit of its node
-    owner = np.concatenate((of_wire, capped, n_wires + of_wire[is_last], n_wires + everyone))
-    used = np.concatenate((routes.link, n_links + network.n_nodes + np.arange(len(capped)), routes.link[is_last],
-                           n_links + nodes[:, 1]))  # fmt: skip
-    share = np.concatenate((routes.share, np.ones(len(capped)), routes.share[is_last], np.ones(n_wires)))
-    order = np.argsort(owner, kind="stable")
-    entry = np.zeros(len(owner), ENTRY_ROW)
-    entry["slot"], entry["resource"], entry["share"] = owner[order], used[order], share[order]
-
-    slot = np.zeros(2 * n_wires, SLOT_ROW)
-    bounds = np.searchsorted(entry["slot"], np.arange(2 * n_wires + 1))
-    slot["begin"], slot["end"] = bounds[:-1], bounds[1:]
-    slot["port"][:n_wires] = bounds[:n_wires] + np.bincount(of_wire[is_port], minlength=n_wires)
-    slot["phase"], slot["transfer"], slot["heap_place"] = IDLE, -1, -1
-    slot["weight"] = np.tile(np.array([job.weight for job in jobs])[job_of_wire], 2)
-    slot["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_wire], 2)
-
-    resource = np.zeros(n_links + network.n_nodes + len(capped), RESOURCE_ROW)
-    with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time
-        resource["capacity"] = np.concatenate((network.bandwidth, 1 / network.gamma, cap[capped]))
-    resource["head"] = -1
-    return slot, entry, resource
-
-
-def _wires(
-    network: Network,
-    wire_of: NDArray[np.int32],
-    nodes: NDArray[np.int32],
-    routes: Routes,
-    entry: Table,
-    slot: Table,
-    resource: Table,
-) -> Table:
-    """Lay out the wires: their queues, and what a message costs before and after its bytes."""
-    n_wires = len(nodes)
-    wire = np.zeros(n_wires, WIRE_ROW)
-    end = np.cumsum(np.bincount(wire_of, minlength=n_wires))
-    wire["next"] = wire["receive"] = wire["arrived"] = np.concatenate((np.zeros(1, np.int64), end[:-1]))
-    wire["end"] = end
-    wire["latency"] = routes.latency
-    alone = resource["capacity"][entry["resource"]] / entry["share"]
-    if len(routes.link):  # how fast a port works for one wire: all its links of the route together
-        linked = slot["end"][:n_wires] > slot["begin"][:n_wires]
-        for half, field, cost, stop in (
-            (slot[:n_wires], "overhead_work", network.overhead[nodes[:, 0]], slot["port"][:n_wires]),
-            (slot[n_wires:], "receive_work", network.recv_overhead[nodes[:, 1]], slot["end"][n_wires:] - 1),
-        ):
-            for w in np.flatnonzero(linked & (cost > 0)):
-                wire[field][w] = cost[w] * alone[half["begin"][w] : stop[w]].min()
-    wire["reduces"] = network.gamma[nodes[:, 1]] > 0
-    return wire

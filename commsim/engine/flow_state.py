@@ -3,27 +3,22 @@
 A *wire* is what shares source, destination and channel: its transfers are sent one after the other, and received one
 after the other. So a wire owns two *slots*, things that can use resources: slot ``w`` sends, slot ``n_wires + w``
 receives. A *resource* is a link, the reduction unit of a node, or a rate cap. An *entry* says that a slot may use a
-resource, and is a node of that resource's list while it does.
+resource; while it does, it stands among the resource's *users*.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
-TRANSFER_ROW = np.dtype(
-    [
-        ("wire", np.int32),
-        ("waiting", np.int32),  # predecessors that are not yet sent, or complete
-        ("op", np.int32),
-        ("bytes", np.float64),
-        ("start", np.float64),
-        ("sent", np.float64),
-        ("done", np.float64),
-    ],
-    align=True,
-)
+# what a row of the counters holds
+N_HEAP, N_WAITING, N_WORK, N_BEGINNING, N_DIRTY, N_OPENED, N_TOUCHED, N_RAISED, N_CHANGED = range(9)
+N_DONE, N_EVENTS, N_OPEN = range(9, 12)
+N_COUNTERS = 12
 
 WIRE_ROW = np.dtype(
     [
@@ -31,6 +26,8 @@ WIRE_ROW = np.dtype(
         ("receive", np.int64),  # to receive,
         ("arrived", np.int64),  # the first that has not arrived,
         ("end", np.int64),  # and the end
+        ("upcoming", np.int32),  # transfer that is the next to send,
+        ("following", np.int32),  # and the one after it
         ("ready", np.float64),  # when both ranks have entered the collective
         ("latency", np.float64),
         ("overhead_work", np.float64),  # bytes that would occupy the sender's port for the overhead
@@ -42,20 +39,19 @@ WIRE_ROW = np.dtype(
 
 SLOT_ROW = np.dtype(
     [
-        ("begin", np.int32),  # entries of the route; a sender's first `port` entries are its port,
-        ("port", np.int32),  # a receiver's last entry is its reduction unit
+        ("begin", np.int32),  # entries: up to `port` those of a sender's port, or a receiver's last links,
+        ("port", np.int32),  # then the rest of a sender's route, or a receiver's reduction unit
         ("end", np.int32),
         ("phase", np.int32),
         ("transfer", np.int32),
-        ("heap_place", np.int32),
-        ("component", np.int64),  # the last solve that touched it
-        ("state", np.int32),  # in a solve: WAITING for its class, OPEN, or FROZEN
         ("priority", np.int32),  # 0 goes first
+        ("open", np.bool_),  # whether the present solve is looking for its level, and
+        ("changed", np.bool_),  # whether it has found another
+        ("listed", np.bool_),  # whether it stands for others, which are to be looked at
         ("weight", np.float64),
         ("work", np.float64),  # bytes left at time `since`
         ("since", np.float64),
         ("level", np.float64),  # rate per weight
-        ("finish", np.float64),
     ],
     align=True,
 )
@@ -65,8 +61,16 @@ ENTRY_ROW = np.dtype(
         ("resource", np.int32),
         ("slot", np.int32),
         ("share", np.float64),  # of the slot's rate that the resource carries
-        ("next", np.int32),
-        ("previous", np.int32),
+        ("place", np.int32),  # among the users, while the slot uses it
+    ],
+    align=True,
+)
+
+USER_ROW = np.dtype(
+    [
+        ("level", np.float64),  # or OPEN, or WAITING
+        ("used", np.float64),  # what of the resource it takes per level
+        ("entry", np.int32),
     ],
     align=True,
 )
@@ -74,13 +78,119 @@ ENTRY_ROW = np.dtype(
 RESOURCE_ROW = np.dtype(
     [
         ("capacity", np.float64),
-        ("head", np.int32),  # of the list of entries that use it
-        ("dirty", np.bool_),
-        ("component", np.int64),
-        ("users", np.float64),  # weight of the slots on the list
-        ("free", np.float64),  # capacity not yet given away in this solve
-        ("demand", np.float64),  # weight of the open slots, and
-        ("n_open", np.int32),  # how many they are
+        ("unit", np.float64),  # a power of two so small that sums of rates in whole units are exact,
+        ("per_unit", np.float64),  # and one over it
+        ("whole", np.int64),  # the capacity in units, and
+        ("taken", np.int64),  # what of it is given away
+        ("first", np.int32),  # row of its users
+        ("n_users", np.int32),
+        ("n_open", np.int32),  # users whose level is looked for, and
+        ("demand", np.float64),  # what they take together per level
+        ("full", np.float64),  # level of those that cannot have more because of it; infinite where there are none
+        ("top", np.float64),  # no user has a higher level
+        ("dirty", np.bool_),  # a full resource that somebody has left, or
+        ("touched", np.bool_),  # one with new open users
     ],
     align=True,
 )
+
+
+class Tables(NamedTuple):
+    """All state of a run; changed in place."""
+
+    wire_of: Any  # int32[n_transfers]: columns, of which some are read out of order, so that what is read is small
+    op: Any  # uint8[n_transfers]
+    n_bytes: Any  # float64[n_transfers]
+    waiting: Any  # int32[n_transfers], predecessors that are not yet sent, or complete
+    start: Any  # float64[n_transfers], s
+    sent: Any  # float64[n_transfers], s
+    done: Any  # float64[n_transfers], s
+    wire: Any
+    slot: Any
+    entry: Any
+    resource: Any
+    queue: Any  # int32[n_transfers], transfers by wire, in program order
+    first: Any  # int64[n_transfers + 1], rows of successors:
+    successor: Any  # int32[m], 2 * transfer + (1 when it waits for completion)
+    user: Any  # by resource
+    finish: Any  # float64[n_slots], s; the key in the heap may be earlier
+    finish_key: Any  # float64[n_slots], s
+    finish_place: Any  # int32[n_slots]
+    finish_heap: Any  # int32[n_slots]
+    full_at: Any  # float64[n_resources], level at which a resource may be full
+    full_place: Any  # int32[n_resources]
+    full_heap: Any  # int32[n_resources]
+    event_time: Any  # float64[2 * n_wires], the next arrival and a late start of each wire
+    event_code: Any  # int64[2 * n_wires]
+    work: Any  # int32[3 * n_wires], what is to be looked at now
+    trying: Any  # bool[n_wires], whether a wire is in `work`
+    beginning: Any  # int32[n_slots]
+    dirty: Any  # int32[n_resources]
+    opened: Any  # int32[n_slots]
+    touched: Any  # int32[n_resources]
+    raised: Any  # int32[largest number of users]
+    changed: Any  # int32[n_slots]
+    counter: Any  # int64[N_COUNTERS]
+    variants: Any  # int64[n_slots + 1], rows of entries that only some of those use for whom a slot stands,
+    variant: Any  # int64[n_variants + 1]
+    variant_entry: Any  # int32[m]
+    broken: Any  # bool[n_slots] whether some of them could have more than the slot; empty where slots stand for one
+
+
+def share_table(capacity: NDArray[np.float64], n_entries: NDArray[np.int64]) -> NDArray[Any]:
+    """Lay out the resources.
+
+    Parameters
+    ----------
+    capacity : float64[n_resources], bytes/s
+        Infinite where a resource is never in the way.
+    n_entries : int64[n_resources]
+        How many slots may use each.
+    """
+    resource = np.zeros(len(capacity), RESOURCE_ROW)
+    resource["capacity"] = np.minimum(capacity, 1e300)
+    # sums of floats would depend on the order of the users, and that on the order of the jobs
+    resource["unit"] = np.ldexp(1.0, np.frexp(resource["capacity"])[1] - 61)
+    resource["per_unit"] = 1 / resource["unit"]
+    resource["whole"] = (resource["capacity"] * resource["per_unit"]).astype(np.int64)
+    resource["first"][1:] = np.cumsum(n_entries)[:-1]
+    resource["full"] = np.inf
+    return resource
+
+
+def tables(
+    transfers: tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float64], NDArray[np.int32]],
+    shared: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]],
+    queue: NDArray[np.int32],
+    successors: tuple[NDArray[np.int64], NDArray[np.int32]],
+    variants: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]] | None = None,
+) -> Tables:
+    """Allocate what a run needs.
+
+    Parameters
+    ----------
+    transfers : (int32[n], uint8[n], float64[n], int32[n])
+        Wire, operation, bytes, and how many it waits for, of each; the last is copied.
+    shared : (wire, slot, entry, resource)
+        Tables at the beginning, copied.
+    queue, successors, variants
+        As in :class:`Tables`.
+    """
+    wire, slot, entry, resource = (table.copy() for table in shared)
+    wire_of, op, n_bytes, waiting = transfers
+    start, sent, done = (np.zeros(len(waiting)) for _ in range(3))
+    n_wires, n_slots, n_entries, n_resources = len(wire), len(slot), len(entry), len(resource)
+    most = int(np.diff(np.append(resource["first"], n_entries)).max(initial=0))
+    i, f = np.int32, np.float64
+    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, i)
+    return Tables(
+        wire_of, op, n_bytes, waiting.copy(), start, sent, done, wire, slot, entry, resource, queue, *successors,
+        np.empty(n_entries, USER_ROW),
+        np.empty(n_slots, f), np.empty(n_slots, f), np.full(n_slots, -1, i), np.empty(n_slots, i),
+        np.empty(n_resources, f), np.full(n_resources, -1, i), np.empty(n_resources, i),
+        np.empty(2 * n_wires, f), np.empty(2 * n_wires, np.int64),
+        np.empty(3 * n_wires + 1, i), np.zeros(n_wires, np.bool_),
+        np.empty(n_slots, i), np.empty(n_resources, i), np.empty(n_slots, i), np.empty(n_resources, i),
+        np.empty(most, i), np.empty(n_slots, i), np.zeros(N_COUNTERS, np.int64),
+        *(none if variants is None else variants), np.zeros(0 if variants is None else n_slots, np.bool_),
+    )  # fmt: skip

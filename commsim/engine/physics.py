@@ -12,7 +12,6 @@ from .flow_plan import FlowPlan
 from .flow_times import FlowTimes, link_bytes
 
 SLACK = 1e-9
-PIECE = 2**18
 Times = NDArray[np.float64]
 
 
@@ -69,26 +68,15 @@ def _require(took: Times, least: Times, slack: float, what: str) -> None:
 
 
 def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
-    """Raise if a transfer did not wait for what it had to.
+    """Raise if a transfer did not wait for what it had to."""
+    from .physics_kernel import find_too_early
 
-    In pieces, so that a plan of millions of transfers needs little more memory than it is.
-    """
-    first, code = plan.successors
-    for low in range(0, len(times.done), PIECE):
-        high = min(low + PIECE, len(times.done))
-        codes = code[first[low] : first[high]]
-        before = np.repeat(np.arange(low, high), np.diff(first[low : high + 1]))
-        earliest = np.where(codes % 2 == 1, times.done[before], times.sent[before])
-        early = times.start[codes // 2] < earliest - slack
-        if early.any():
-            k = int(early.argmax())
-            raise PhysicsError(
-                f"transfer {codes[k] // 2} started before transfer {before[k]}, which it waits for, ended"
-            )
-        queue = plan.queue[low : high + 1]
-        follows = np.diff(plan.wire_of[queue]) == 0
-        if (follows & (times.start[queue[1:]] < times.sent[queue[:-1]] - slack)).any():
-            raise PhysicsError("two transfers of one wire overlap")
+    of_transfers = times.start, times.sent, times.done
+    before, after, waits = find_too_early(of_transfers, plan.successors, plan.queue, plan.wire_of, slack)
+    if waits:
+        raise PhysicsError(f"transfer {after} started before transfer {before}, which it waits for, ended")
+    if before >= 0:
+        raise PhysicsError("two transfers of one wire overlap")
 
 
 def _nodes(plan: FlowPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

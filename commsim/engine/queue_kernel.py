@@ -1,70 +1,74 @@
-"""Two binary heaps: slots by the time at which they finish, which changes, and events at fixed times."""
+"""Two binary heaps: numbered things by a key that changes, and events at fixed times."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import uncounted
 
 
-@kernel
-def heap_fix(heap: NDArray[np.int32], n: int, slot: NDArray[Any], s: int, finish: float) -> int:
-    """Set the finish time of slot `s` and restore the heap; insert it when it is not there, remove it when negative.
+@uncounted
+def heap_fix(
+    heap: NDArray[np.int32], n: int, key: NDArray[np.float64], place: NDArray[np.int32], s: int, value: float
+) -> int:
+    """Set the key of thing `s` and restore the heap; insert it when it is not there, remove it when negative.
 
     Parameters
     ----------
     heap : int32[capacity]
-        Slots, of which the first `n` form the heap; ``slot["heap_place"]`` says where a slot stands, or -1.
-    finish : float, s
-        New time; -1 takes the slot out.
+        Things, of which the first `n` form the heap, the one with the smallest key first.
+    key : float64[n_things]
+        Key of each thing that is in the heap.
+    place : int32[n_things]
+        Where each thing stands in the heap, or -1.
+    value : float
+        New key; -1 takes the thing out.
 
     Returns
     -------
     int
-        Slots in the heap.
+        Things in the heap.
     """
-    place = slot[s]["heap_place"]
-    if finish < 0.0:
+    at = place[s]
+    if value < 0.0:
         n -= 1
-        slot[s]["heap_place"] = -1
-        if place == n:
+        place[s] = -1
+        if at == n:
             return n
         s = heap[n]  # the last one fills the gap
-        finish = slot[s]["finish"]
+        value = key[s]
     else:
-        slot[s]["finish"] = finish
-        if place < 0:
-            place = n
+        key[s] = value
+        if at < 0:
+            at = n
             n += 1
-    while place > 0:
-        parent = (place - 1) // 2
+    while at > 0:
+        parent = (at - 1) // 2
         above = heap[parent]
-        if slot[above]["finish"] <= finish:
+        if key[above] <= value:
             break
-        heap[place] = above
-        slot[above]["heap_place"] = place
-        place = parent
+        heap[at] = above
+        place[above] = at
+        at = parent
     while True:
-        child = 2 * place + 1
+        child = 2 * at + 1
         if child >= n:
             break
-        if child + 1 < n and slot[heap[child + 1]]["finish"] < slot[heap[child]]["finish"]:
+        if child + 1 < n and key[heap[child + 1]] < key[heap[child]]:
             child += 1
         below = heap[child]
-        if slot[below]["finish"] >= finish:
+        if key[below] >= value:
             break
-        heap[place] = below
-        slot[below]["heap_place"] = place
-        place = child
-    heap[place] = s
-    slot[s]["heap_place"] = place
+        heap[at] = below
+        place[below] = at
+        at = child
+    heap[at] = s
+    place[s] = at
     return n
 
 
-@kernel
+@uncounted
 def push_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int, at: float, what: int) -> int:
     """Insert an event into the heap of `n`; return how many there are. Equal times come out by code."""
     place = n
@@ -78,7 +82,7 @@ def push_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int, at: f
     return n + 1
 
 
-@kernel
+@uncounted
 def pop_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int) -> int:
     """Remove the first event of the heap of `n`; return how many are left."""
     n -= 1

@@ -1,321 +1,418 @@
-"""Max-min fair sharing, again only where something changed.
+"""Max-min fair sharing, again only where something changes.
 
 A slot's *level* is its rate per weight. Progressive filling raises all levels together until a resource is full and
-freezes the slots that use it, and so on. So the rates below a level do not depend on what happens above it: when slots
-leave, only levels at or above theirs can change; when a slot enters, only levels at or above the least that it can
-get, which is the smallest capacity per weight among its resources. All lower levels stay.
+freezes the slots that use it, and so on. An allocation is the max-min fair one if, and only if, every slot uses a full
+resource on which no level is higher than its own. So rates are kept as they are until there is a reason: those who are
+on a full resource that somebody leaves, or takes less of, may get more; those above the level at which a resource
+becomes full must get less. Only these are *opened* and filled again, in rising order of level.
 
 References
 ----------
-Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2 (progressive filling).
+Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2 (progressive filling; the condition).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from commsim.core.jit import uncounted
 
-from .flow_state import OVERHEAD, RECEIVING, REDUCING
-from .queue_kernel import pop_event, push_event
+from .flow_state import (
+    N_BEGINNING,
+    N_CHANGED,
+    N_DIRTY,
+    N_OPEN,
+    N_OPENED,
+    N_TOUCHED,
+    OVERHEAD,
+    RECEIVING,
+    REDUCING,
+)
+from .queue_kernel import heap_fix
 
 TIE = 1.0 + 1e-12  # levels this close are one level: they differ by rounding only
 SLACK = 1.0 - 1e-9  # a little more is looked at than need be, so that rounding cannot hide a slot
 NEW = -1.0  # level of a slot that has just entered
-LAST = 2**31 - 1
-FROZEN, WAITING, OPEN = range(3)
-Table = NDArray[Any]
+OPEN, WAITING = -1.0, -2.0  # levels of users that are being looked for, now or after others
 
 
-@kernel
-def entries_of(slot: Table, s: int) -> tuple[int, int]:
-    """Range of the entries that the slot uses in its phase."""
-    phase = slot[s]["phase"]
-    if phase == OVERHEAD:
-        return slot[s]["begin"], slot[s]["port"]
-    if phase == RECEIVING:
-        return slot[s]["begin"], slot[s]["end"] - 1
-    if phase == REDUCING:
-        return slot[s]["end"] - 1, slot[s]["end"]
-    return slot[s]["begin"], slot[s]["end"]
+@uncounted
+def first_entry(t: Any, s: int) -> int:
+    """First of the entries that the slot uses in its phase."""
+    first: int = t.slot[s]["port"] if t.slot[s]["phase"] == REDUCING else t.slot[s]["begin"]
+    return first
 
 
-@kernel
-def enter(slot: Table, entry: Table, resource: Table, s: int, dirty: NDArray[np.int32], n_dirty: int) -> int:
-    """Put slot `s` on the lists of its resources, and mark these; return how many are marked."""
-    slot[s]["level"] = NEW
-    begin, end = entries_of(slot, s)
-    for e in range(begin, end):
-        r = entry[e]["resource"]
-        head = resource[r]["head"]
-        entry[e]["next"] = head
-        entry[e]["previous"] = -1
-        if head >= 0:
-            entry[head]["previous"] = e
-        resource[r]["head"] = e
-        resource[r]["users"] += slot[s]["weight"] * entry[e]["share"]
-        if not resource[r]["dirty"]:
-            resource[r]["dirty"] = True
-            dirty[n_dirty] = r
-            n_dirty += 1
-    return n_dirty
+@uncounted
+def last_entry(t: Any, s: int) -> int:
+    """End of the entries that the slot uses in its phase."""
+    uses_port = t.slot[s]["phase"] in (OVERHEAD, RECEIVING)
+    last: int = t.slot[s]["port"] if uses_port else t.slot[s]["end"]
+    return last
 
 
-@kernel
-def leave(slot: Table, entry: Table, resource: Table, s: int, dirty: NDArray[np.int32], n_dirty: int) -> int:
-    """Take slot `s` off the lists of its resources, and mark these; return how many are marked."""
-    begin, end = entries_of(slot, s)
-    for e in range(begin, end):
-        r, after, before = entry[e]["resource"], entry[e]["next"], entry[e]["previous"]
-        if before >= 0:
-            entry[before]["next"] = after
+@uncounted
+def enter(t: Any, s: int) -> None:
+    """Put slot `s` among the users of its resources."""
+    t.slot[s]["level"] = NEW
+    for e in range(first_entry(t, s), last_entry(t, s)):
+        r = t.entry[e]["resource"]
+        at = t.resource[r]["first"] + t.resource[r]["n_users"]
+        t.resource[r]["n_users"] += 1
+        t.user[at]["level"] = WAITING
+        t.user[at]["used"] = t.slot[s]["weight"] * t.entry[e]["share"]
+        t.user[at]["entry"] = e
+        t.entry[e]["place"] = at
+
+
+@uncounted
+def leave(t: Any, s: int) -> None:
+    """Take slot `s` from the users of its resources."""
+    for e in range(first_entry(t, s), last_entry(t, s)):
+        r = t.entry[e]["resource"]
+        at = t.entry[e]["place"]
+        t.resource[r]["taken"] -= _taken(t, r, at)
+        t.resource[r]["n_users"] -= 1
+        last = t.resource[r]["first"] + t.resource[r]["n_users"]
+        if at != last:
+            t.user[at]["level"], t.user[at]["used"] = t.user[last]["level"], t.user[last]["used"]
+            t.user[at]["entry"] = t.user[last]["entry"]
+            t.entry[t.user[at]["entry"]]["place"] = at
+        if t.resource[r]["n_users"] == 0:
+            t.resource[r]["full"] = np.inf
+        _mark(t, r)
+
+
+@uncounted
+def _taken(t: Any, r: int, at: int) -> int:
+    """Return what a user takes of resource `r`, in its units."""
+    return int(t.user[at]["level"] * t.user[at]["used"] * t.resource[r]["per_unit"])
+
+
+@uncounted
+def _mark(t: Any, r: int) -> None:
+    if not t.resource[r]["dirty"]:
+        t.resource[r]["dirty"] = True
+        t.dirty[t.counter[N_DIRTY]] = r
+        t.counter[N_DIRTY] += 1
+
+
+@uncounted
+def _unmark(t: Any) -> None:
+    for k in range(t.counter[N_DIRTY]):
+        t.resource[t.dirty[k]]["dirty"] = False
+    t.counter[N_DIRTY] = 0
+
+
+@uncounted
+def share_again(t: Any, now: float, several_priorities: bool) -> None:
+    """Find the levels of the slots that have entered, and of all that change with them or because others have left.
+
+    Parameters
+    ----------
+    t : Tables
+        ``t.beginning`` has the slots that entered; ``t.changed`` gets those whose level has changed; their
+        flags are for the caller to take back.
+    now : float, s
+        Time; the work of changed slots is brought up to it.
+    several_priorities : bool
+        Whether classes of priority must be filled one after the other; then all that hangs together is filled again.
+    """
+    c = t.counter
+    c[N_CHANGED] = c[N_OPENED] = c[N_TOUCHED] = 0
+    if several_priorities:
+        for k in range(c[N_BEGINNING]):
+            s = t.beginning[k]
+            for e in range(first_entry(t, s), last_entry(t, s)):
+                _mark(t, t.entry[e]["resource"])
+        _reopen_joined(t)
+        while _open_class(t) > 0:
+            _fill(t, now, False)
+            _unmark(t)
+        return
+    _loosen(t)
+    for k in range(c[N_BEGINNING]):
+        s = t.beginning[k]
+        if _is_alone(t, s):
+            _settle_alone(t, s, now)
         else:
-            resource[r]["head"] = after
-        if after >= 0:
-            entry[after]["previous"] = before
-        if resource[r]["head"] >= 0:
-            resource[r]["users"] -= slot[s]["weight"] * entry[e]["share"]
-        else:
-            resource[r]["users"] = 0.0
-        if not resource[r]["dirty"]:
-            resource[r]["dirty"] = True
-            dirty[n_dirty] = r
-            n_dirty += 1
-    return n_dirty
+            _open(t, s)
+    _fill(t, now, True)
 
 
-@kernel
-def _least_level(slot: Table, entry: Table, resource: Table, s: int) -> float:
-    """Find the least level that slot `s` can get: its smallest capacity per weight of all that use the resource."""
-    least = np.inf
-    begin, end = entries_of(slot, s)
-    for e in range(begin, end):
-        r = entry[e]["resource"]
-        least = min(least, resource[r]["capacity"] / resource[r]["users"])
-    return least
-
-
-@kernel
-def _is_alone(slot: Table, entry: Table, resource: Table, s: int) -> bool:
+@uncounted
+def _is_alone(t: Any, s: int) -> bool:
     """Whether slot `s` shares none of its resources."""
-    begin, end = entries_of(slot, s)
-    for e in range(begin, end):  # noqa: SIM110 - Numba compiles no generator expressions
-        if resource[entry[e]["resource"]]["head"] != e or entry[e]["next"] >= 0:
+    for e in range(first_entry(t, s), last_entry(t, s)):  # noqa: SIM110 - Numba compiles no generator expressions
+        if t.resource[t.entry[e]["resource"]]["n_users"] > 1:
             return False
     return True
 
 
-@kernel
-def share_again(
-    tables: tuple[Table, Table, Table],
-    lists: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]],
-    scratch: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]],
-    lowest: float,
-    now: float,
-    solve: int,
-    several_priorities: bool,
-) -> int:
-    """Give the slots near the marked resources their new levels, and bring their work up to date.
+@uncounted
+def _settle_alone(t: Any, s: int, now: float) -> None:
+    """Give slot `s` all of what it uses."""
+    level = np.inf
+    for e in range(first_entry(t, s), last_entry(t, s)):
+        level = min(level, t.resource[t.entry[e]["resource"]]["capacity"] / t.user[t.entry[e]["place"]]["used"])
+    t.slot[s]["level"], t.slot[s]["since"] = level, now
+    _note(t, s)
+    _list_for_others(t, s)
+    for e in range(first_entry(t, s), last_entry(t, s)):
+        r, at = t.entry[e]["resource"], t.entry[e]["place"]
+        full = t.resource[r]["capacity"] / t.user[at]["used"] <= level * TIE
+        t.user[at]["level"] = level
+        t.resource[r]["taken"] += _taken(t, r, at)
+        t.resource[r]["full"] = level if full else np.inf
+        t.resource[r]["top"] = level
 
-    Parameters
-    ----------
-    tables : (slot, entry, resource)
-        Tables of flow_state, modified in place.
-    lists : (int32[n], int32[m], int32[n_slots])
-        Marked resources, slots that have just entered, and (written) slots whose level changed.
-    scratch : (int32[n_slots], int32[n_resources], float64[n_resources], int64[n_resources])
-        Workspace: members and resources of a component, and a heap of resources.
-    lowest : float
-        Least level of the slots that have just left.
-    now : float, s
-        Time.
-    solve : int
-        Number of this solve, different each time.
-    several_priorities : bool
-        Whether classes of priority must be filled one after the other; then every level may change.
 
-    Returns
-    -------
-    int
-        Slots whose level changed, at the start of ``lists[2]``.
+@uncounted
+def _note(t: Any, s: int) -> None:
+    """List slot `s` among those whose level has changed, once."""
+    if not t.slot[s]["changed"]:
+        t.slot[s]["changed"] = True
+        t.changed[t.counter[N_CHANGED]] = s
+        t.counter[N_CHANGED] += 1
+
+
+@uncounted
+def _list_for_others(t: Any, s: int) -> None:
+    """Remember to look at those for whom slot `s` stands."""
+    if len(t.broken) > 0 and not t.slot[s]["listed"]:
+        t.slot[s]["listed"] = True
+        t.opened[t.counter[N_OPENED]] = s
+        t.counter[N_OPENED] += 1
+
+
+@uncounted
+def mark_broken(t: Any) -> None:
+    """Mark the slots that stand for one who could have more: none of what that one uses in this phase holds it down.
+
+    The others use, at one time, the same kinds of resources as the slot, or fewer; so theirs are not overloaded. With
+    a full resource on which nobody has more, each has its max-min fair rate.
     """
-    slot, entry, resource = tables
-    dirty, entered, changed = lists
-    members, reached = scratch[0], scratch[1]
-    n_changed = 0
-    for s in entered:
-        least = _least_level(slot, entry, resource, s)
-        if _is_alone(slot, entry, resource, s):
-            slot[s]["level"] = least
-            slot[s]["since"] = now
-            changed[n_changed] = s
-            n_changed += 1
-            begin, end = entries_of(slot, s)
-            for e in range(begin, end):
-                resource[entry[e]["resource"]]["component"] = solve
-        else:
-            lowest = min(lowest, least)
-    lowest = 0.0 if several_priorities else lowest * SLACK
-    for r in dirty:
-        resource[r]["dirty"] = False
-        head = resource[r]["head"]
-        if head < 0 or NEW != slot[entry[head]["slot"]]["level"] < lowest:
-            continue  # lists are in falling order of level: nobody here can change
-        if resource[r]["component"] != solve:
-            n_members, n_reached = _component(tables, r, members, reached, lowest, solve)
-            while _open_class(tables, members[:n_members], reached[:n_reached]):
-                n_changed = _fill(tables, reached[:n_reached], scratch[2], scratch[3], now, changed, n_changed)
-    return n_changed
+    for k in range(t.counter[N_OPENED]):
+        s = t.opened[k]
+        t.slot[s]["listed"] = False
+        begin, end, level = first_entry(t, s), last_entry(t, s), t.slot[s]["level"] * TIE * TIE
+        for v in range(t.variants[s], t.variants[s + 1]):
+            held = False
+            for j in range(t.variant[v], t.variant[v + 1]):
+                e = t.variant_entry[j]
+                held = held or (begin <= e < end and t.resource[t.entry[e]["resource"]]["full"] <= level)
+            t.broken[s] |= not held
+    t.counter[N_OPENED] = 0
 
 
-@kernel
-def _component(
-    tables: tuple[Table, Table, Table],
-    seed: int,
-    members: NDArray[np.int32],
-    reached: NDArray[np.int32],
-    lowest: float,
-    solve: int,
-) -> tuple[int, int]:
-    """Collect what is joined to resource `seed` through slots whose level is at least `lowest`.
-
-    Returns
-    -------
-    n_members, n_reached : int
-        Slots, at the start of `members`, and resources, at the start of `reached`, with ``free`` set to what the
-        slots below `lowest` leave over.
-    """
-    slot, entry, resource = tables
-    n_members = 0
-    n_reached = 1
-    reached[0] = seed
-    resource[seed]["component"] = solve
-    k = 0
-    while k < n_reached:
-        r = reached[k]
-        k += 1
-        # What the slots below leave over is added up in whole units of 2^-61 of the capacity, rounded up to a power of
-        # two: sums of floats would depend on the order of the list, and that on the order of the jobs.
-        unit = math.ldexp(1.0, math.frexp(resource[r]["capacity"])[1] - 61)
-        taken = 0
-        e = resource[r]["head"]
-        while e >= 0:
-            s = entry[e]["slot"]
-            if NEW != slot[s]["level"] < lowest:
-                taken += int(slot[s]["level"] * slot[s]["weight"] * entry[e]["share"] / unit)
-            elif slot[s]["component"] != solve:
-                slot[s]["component"] = solve
-                slot[s]["state"] = WAITING
-                members[n_members] = s
-                n_members += 1
-                begin, end = entries_of(slot, s)
-                for other in range(begin, end):
-                    q = entry[other]["resource"]
-                    if resource[q]["component"] != solve:
-                        resource[q]["component"] = solve
-                        reached[n_reached] = q
-                        n_reached += 1
-            e = entry[e]["next"]
-        resource[r]["free"] = max(resource[r]["capacity"] - taken * unit, 0.0)
-    return n_members, n_reached
-
-
-@kernel
-def _open_class(tables: tuple[Table, Table, Table], members: NDArray[np.int32], reached: NDArray[np.int32]) -> int:
-    """Open the levels of the waiting slots that go first, add up their demand on each resource, and count them."""
-    slot, entry, resource = tables
-    for r in reached:
-        resource[r]["demand"] = 0.0
-        resource[r]["n_open"] = 0
-    first = LAST
-    for s in members:
-        if slot[s]["state"] == WAITING:
-            first = min(first, slot[s]["priority"])
-    n_open = 0
-    for s in members:
-        if slot[s]["state"] == WAITING and slot[s]["priority"] == first:
-            slot[s]["state"] = OPEN
-            n_open += 1
-            begin, end = entries_of(slot, s)
-            for e in range(begin, end):
-                resource[entry[e]["resource"]]["demand"] += slot[s]["weight"] * entry[e]["share"]
-                resource[entry[e]["resource"]]["n_open"] += 1
-    return n_open
-
-
-@kernel
-def _to_front(entry: Table, resource: Table, r: int, e: int) -> None:
-    """Move entry `e` to the front of the list of resource `r`."""
-    head, after, before = resource[r]["head"], entry[e]["next"], entry[e]["previous"]
-    if head == e:
+@uncounted
+def _open(t: Any, s: int) -> None:
+    """Let the level of slot `s` be looked for; what it had is free again."""
+    if t.slot[s]["open"]:
         return
-    entry[before]["next"] = after
-    if after >= 0:
-        entry[after]["previous"] = before
-    entry[e]["next"], entry[e]["previous"] = head, -1
-    entry[head]["previous"] = e
-    resource[r]["head"] = e
+    t.slot[s]["open"] = True
+    t.counter[N_OPEN] += 1
+    _list_for_others(t, s)
+    for e in range(first_entry(t, s), last_entry(t, s)):
+        r, at = t.entry[e]["resource"], t.entry[e]["place"]
+        if t.user[at]["level"] >= 0.0:
+            t.resource[r]["taken"] -= _taken(t, r, at)
+        t.user[at]["level"] = OPEN
+        t.resource[r]["demand"] += t.user[at]["used"]
+        t.resource[r]["n_open"] += 1
+        if not t.resource[r]["touched"]:
+            t.resource[r]["touched"] = True
+            t.touched[t.counter[N_TOUCHED]] = r
+            t.counter[N_TOUCHED] += 1
 
 
-@kernel
-def _fill(
-    tables: tuple[Table, Table, Table],
-    reached: NDArray[np.int32],
-    full_at: NDArray[np.float64],
-    which: NDArray[np.int64],
-    now: float,
-    changed: NDArray[np.int32],
-    n_changed: int,
-) -> int:
+@uncounted
+def _loosen(t: Any) -> None:
+    """Open those whom the marked resources hold down: somebody has left, or takes less."""
+    for k in range(t.counter[N_DIRTY]):
+        r = t.dirty[k]
+        if t.resource[r]["dirty"] and t.resource[r]["full"] < np.inf:
+            low = t.resource[r]["full"] * SLACK
+            t.resource[r]["full"] = np.inf
+            for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
+                if t.user[at]["level"] >= low:
+                    _open(t, t.entry[t.user[at]["entry"]]["slot"])
+        t.resource[r]["dirty"] = False
+    t.counter[N_DIRTY] = 0
+
+
+@uncounted
+def _free(t: Any, r: int) -> float:
+    """Return what of resource `r` is not given away."""
+    free: float = max(t.resource[r]["whole"] - t.resource[r]["taken"], 0) * t.resource[r]["unit"]
+    return free
+
+
+@uncounted
+def _queue_touched(t: Any, n_heap: int) -> int:
+    """Queue the resources with new open users by the level at which they will be full, or less."""
+    for k in range(t.counter[N_TOUCHED]):
+        r = t.touched[k]
+        t.resource[r]["touched"] = False
+        bound = _free(t, r) / t.resource[r]["demand"]
+        if t.full_place[r] < 0 or bound < t.full_at[r]:
+            n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, bound)
+    t.counter[N_TOUCHED] = 0
+    return n_heap
+
+
+@uncounted
+def _fill(t: Any, now: float, spreads: bool) -> None:
     """Raise the levels of all open slots together, freezing those that use a resource when it is full.
 
-    The heap (`full_at`, `which`) says at which level each resource is full. Freezing a slot can only raise that
-    level for its other resources, so an entry of the heap is a lower bound, looked at again when it comes out.
-
-    Levels are frozen in rising order, each at the front of its lists, before the lower ones that were kept: so lists
-    stay in falling order of level, up to ties.
+    Freezing a slot can only raise the level at which its other resources are full, so a key of the heap is a lower
+    bound, looked at again when it comes out. With `spreads`, slots are opened that have a reason to change.
     """
-    slot, entry, resource = tables
-    n_heap = 0
-    for r in reached:
-        if resource[r]["n_open"] > 0:
-            n_heap = push_event(full_at, which, n_heap, resource[r]["free"] / resource[r]["demand"], r)
+    n_heap = _queue_touched(t, 0)
     level = 0.0
-    while n_heap:
-        bound = full_at[0]
-        r = which[0]
-        n_heap = pop_event(full_at, which, n_heap)
-        if resource[r]["n_open"] == 0:
+    while t.counter[N_OPEN] > 0 and n_heap > 0:
+        r = t.full_heap[0]
+        bound = t.full_at[r]
+        n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, -1.0)
+        if t.resource[r]["n_open"] == 0:
+            _note_full(t, r)
             continue
-        full = resource[r]["free"] / resource[r]["demand"]
-        if full > bound * TIE and n_heap and full > full_at[0]:
-            n_heap = push_event(full_at, which, n_heap, full, r)
+        full = _free(t, r) / t.resource[r]["demand"]
+        if full > bound * TIE and n_heap > 0 and full > t.full_at[t.full_heap[0]]:
+            n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, full)
             continue
         level = full if full > level * TIE else level
-        e = resource[r]["head"]
-        while e >= 0:
-            s = entry[e]["slot"]
-            e = entry[e]["next"]
-            if slot[s]["state"] == OPEN:
-                slot[s]["state"] = FROZEN
-                begin, end = entries_of(slot, s)
-                for other in range(begin, end):
-                    q = entry[other]["resource"]
-                    _to_front(entry, resource, q, other)
-                    used = slot[s]["weight"] * entry[other]["share"]
-                    resource[q]["free"] = max(resource[q]["free"] - level * used, 0.0)
-                    resource[q]["demand"] -= used
-                    resource[q]["n_open"] -= 1
-                old = slot[s]["level"]
-                if old == NEW or level > old * TIE or level * TIE < old:
-                    if old != NEW:
-                        slot[s]["work"] = max(slot[s]["work"] - old * slot[s]["weight"] * (now - slot[s]["since"]), 0.0)
-                    slot[s]["level"] = level
-                    slot[s]["since"] = now
-                    changed[n_changed] = s
-                    n_changed += 1
-    return n_changed
+        if spreads and t.resource[r]["top"] > level * TIE and _open_above(t, r, level):
+            n_heap = _queue_touched(t, n_heap)
+            continue
+        t.resource[r]["full"] = t.resource[r]["top"] = level
+        for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
+            if t.user[at]["level"] == OPEN:
+                _freeze(t, t.entry[t.user[at]["entry"]]["slot"], level, r, now)
+        if spreads and t.counter[N_DIRTY] > 0:
+            _loosen(t)
+            n_heap = _queue_touched(t, n_heap)
+    for k in range(n_heap):
+        t.full_place[t.full_heap[k]] = -1
+        _note_full(t, t.full_heap[k])
+
+
+@uncounted
+def _note_full(t: Any, r: int) -> None:
+    """Note whether resource `r` is full as well, though others have frozen all that use it: ties matter to variants."""
+    if len(t.broken) > 0 and _free(t, r) <= t.resource[r]["capacity"] * (TIE - 1.0):
+        top = 0.0
+        for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
+            top = max(top, t.user[at]["level"])
+        t.resource[r]["full"] = top
+
+
+@uncounted
+def _open_above(t: Any, r: int, level: float) -> bool:
+    """Open the users of resource `r` whose levels are above the one at which it will be full; say whether any are.
+
+    That level rises as they are opened. Newton's method finds it: from below, since what the users take together is a
+    concave function of the level.
+    """
+    n = 0
+    top = level
+    for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
+        if t.user[at]["level"] > level * TIE:
+            t.raised[n] = at
+            n += 1
+    while n > 0:
+        whole = max(t.resource[r]["whole"] - t.resource[r]["taken"], 0)
+        demand = t.resource[r]["demand"]
+        for k in range(n):
+            whole += _taken(t, r, t.raised[k])
+            demand += t.user[t.raised[k]]["used"]
+        level = whole * t.resource[r]["unit"] / demand
+        m = 0
+        for k in range(n):
+            if t.user[t.raised[k]]["level"] > level * TIE:
+                t.raised[m] = t.raised[k]
+                m += 1
+        if m == n:
+            break
+        n = m
+    for k in range(n):
+        _open(t, t.entry[t.user[t.raised[k]]["entry"]]["slot"])
+    if n == 0:
+        t.resource[r]["top"] = top
+    return n > 0
+
+
+@uncounted
+def _freeze(t: Any, s: int, level: float, r: int, now: float) -> None:
+    """Give slot `s` the level at which resource `r` is full."""
+    old = t.slot[s]["level"]
+    t.slot[s]["open"] = False
+    t.counter[N_OPEN] -= 1
+    falls = False
+    if old == NEW or level > old * TIE or level * TIE < old:
+        if old != NEW:
+            done = old * t.slot[s]["weight"] * (now - t.slot[s]["since"])
+            t.slot[s]["work"] = max(t.slot[s]["work"] - done, 0.0)
+            falls = level < old
+        t.slot[s]["level"], t.slot[s]["since"] = level, now
+        _note(t, s)
+    else:
+        level = old
+    for e in range(first_entry(t, s), last_entry(t, s)):
+        q, at = t.entry[e]["resource"], t.entry[e]["place"]
+        t.user[at]["level"] = level
+        t.resource[q]["taken"] += _taken(t, q, at)
+        t.resource[q]["n_open"] -= 1
+        t.resource[q]["demand"] = t.resource[q]["demand"] - t.user[at]["used"] if t.resource[q]["n_open"] > 0 else 0.0
+        t.resource[q]["top"] = max(t.resource[q]["top"], level)
+        if falls and q != r and t.resource[q]["full"] < np.inf:
+            _mark(t, q)
+
+
+@uncounted
+def _reopen_joined(t: Any) -> None:
+    """Take their rates from all slots that are joined to a marked resource, and list them in ``t.opened``."""
+    c = t.counter
+    k = 0
+    while k < c[N_DIRTY]:
+        r = t.dirty[k]
+        k += 1
+        t.resource[r]["full"] = np.inf
+        for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
+            s = t.entry[t.user[at]["entry"]]["slot"]
+            if t.slot[s]["open"]:
+                continue
+            t.slot[s]["open"] = True
+            t.opened[c[N_OPENED]] = s
+            c[N_OPENED] += 1
+            for e in range(first_entry(t, s), last_entry(t, s)):
+                q, place = t.entry[e]["resource"], t.entry[e]["place"]
+                if t.user[place]["level"] >= 0.0:
+                    t.resource[q]["taken"] -= _taken(t, q, place)
+                t.user[place]["level"] = WAITING
+                _mark(t, q)
+    _unmark(t)
+    for k in range(c[N_OPENED]):
+        t.slot[t.opened[k]]["open"] = False
+
+
+@uncounted
+def _open_class(t: Any) -> int:
+    """Open those of the listed slots that go first, take them from the list, and count them."""
+    first = 2**31 - 1
+    n = t.counter[N_OPENED]
+    for k in range(n):
+        first = min(first, t.slot[t.opened[k]]["priority"])
+    n_opened, left = 0, 0
+    for k in range(n):
+        s = t.opened[k]
+        if t.slot[s]["priority"] == first:
+            _open(t, s)
+            n_opened += 1
+        else:
+            t.opened[left] = s
+            left += 1
+    t.counter[N_OPENED] = left
+    return n_opened

@@ -4,10 +4,10 @@ import pytest
 
 from collectives.hierarchical import hierarchical_all_reduce
 from collectives.ring import ring_all_reduce
-from commsim.core.metrics.bounds import counting_bound
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.inputs import load_network
+from commsim.lower_bounds import lower_bound
 from commsim.run import predict, prepare
 
 
@@ -35,7 +35,7 @@ def test_the_hierarchy_uses_all_rails_and_obeys_the_bound():
     inside, across = 2 * 7 / 8 * size / 370.8e9, 2 * 3 / 4 * size / 8 / 48e9
     result = ready.predict(size)
     assert result.time == pytest.approx(inside + across, rel=2e-3)
-    assert result.algbw < counting_bound(network).rate
+    assert result.algbw < lower_bound("all_reduce", network).rate
 
 
 def test_groups_of_plain_hosts_are_still_the_racks():

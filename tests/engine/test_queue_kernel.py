@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.engine.flow_state import SLOT_ROW
 from commsim.engine.queue_kernel import heap_fix, pop_event, push_event
 
 pytestmark = pytest.mark.nojit
@@ -49,20 +48,19 @@ def test_equal_times_come_out_by_code_whatever_the_order_they_came_in(events: li
 @settings(deadline=None)
 @given(data=st.data(), n_slots=st.integers(1, 20))
 def test_the_slot_heap_follows_every_insertion_change_and_removal(data: st.DataObject, n_slots: int) -> None:
-    slot, heap = np.zeros(n_slots, SLOT_ROW), np.empty(n_slots, np.int32)
-    slot["heap_place"] = -1
+    heap, key, place = np.empty(n_slots, np.int32), np.empty(n_slots), np.full(n_slots, -1, np.int32)
     expected: dict[int, float] = {}
     n = 0
     for s, finish in data.draw(st.lists(st.tuples(st.integers(0, n_slots - 1), times), max_size=60)):
         if s in expected and data.draw(st.booleans()):
             del expected[s]
-            n = heap_fix(heap, n, slot, s, -1.0)
+            n = heap_fix(heap, n, key, place, s, -1.0)
         else:
             expected[s] = finish
-            n = heap_fix(heap, n, slot, s, finish)
+            n = heap_fix(heap, n, key, place, s, finish)
         assert n == len(expected)
         assert set(heap[:n].tolist()) == set(expected)
-        assert all(slot["heap_place"][heap[k]] == k for k in range(n))
-        assert all(slot["heap_place"][k] == -1 for k in range(n_slots) if k not in expected)
+        assert all(place[heap[k]] == k for k in range(n))
+        assert all(place[k] == -1 for k in range(n_slots) if k not in expected)
         if expected:
-            assert slot["finish"][heap[0]] == min(expected.values()) == expected[int(heap[0])]
+            assert key[heap[0]] == min(expected.values()) == expected[int(heap[0])]

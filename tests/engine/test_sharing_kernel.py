@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +12,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
 
-from commsim.engine.flow_state import DATA, ENTRY_ROW, RESOURCE_ROW, SLOT_ROW
+from commsim.engine import flow_state
+from commsim.engine.flow_state import (
+    DATA,
+    ENTRY_ROW,
+    N_BEGINNING,
+    N_CHANGED,
+    SLOT_ROW,
+    WIRE_ROW,
+    Tables,
+    share_table,
+)
 from commsim.engine.sharing_kernel import enter, leave, share_again
-
-Tables = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -52,31 +59,32 @@ def tables(sharing: Sharing) -> Tables:
     slot["phase"] = DATA
     slot["weight"] = [flow.weight for flow in sharing.flows]
     slot["priority"] = [flow.priority for flow in sharing.flows]
-    resource = np.zeros(len(sharing.capacity), RESOURCE_ROW)
-    resource["capacity"], resource["head"] = list(sharing.capacity.values()), -1
-    return slot, entry, resource
+    capacity = np.array(list(sharing.capacity.values()))
+    resource = share_table(capacity, np.bincount(entry["resource"], minlength=len(capacity)))
+    nothing = np.empty(0, np.int32)
+    transfers = nothing, np.empty(0, np.uint8), np.empty(0), nothing
+    return flow_state.tables(
+        transfers, (np.empty(0, WIRE_ROW), slot, entry, resource), nothing, (np.zeros(1, np.int64), nothing)
+    )
 
 
 def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.float64]]]:
     """Let flows leave and enter as the steps say, and read the rates of those that are there."""
-    slot, entry, resource = tables(sharing)
-    n, m = len(slot), len(resource)
-    scratch = (np.empty(n, np.int32), np.empty(m, np.int32), np.empty(m), np.empty(m, np.int64))
-    dirty, changed = np.empty(m, np.int32), np.empty(n, np.int32)
+    t = tables(sharing)
     several = len({flow.priority for flow in sharing.flows}) > 1
     there: set[int] = set()
     out = []
-    for number, present in enumerate(sharing.steps, start=1):
-        n_dirty, lowest = 0, np.inf
+    for present in sharing.steps:
         for s in sorted(there - present):
-            lowest = min(lowest, slot["level"][s])
-            n_dirty = leave(slot, entry, resource, s, dirty, n_dirty)
-        entered = np.array(sorted(present - there), np.int32)
+            leave(t, s)
+        entered = sorted(present - there)
         for s in entered:
-            n_dirty = enter(slot, entry, resource, s, dirty, n_dirty)
-        share_again((slot, entry, resource), (dirty[:n_dirty], entered, changed), scratch, lowest, 0.0, number, several)
+            enter(t, s)
+        t.beginning[: len(entered)], t.counter[N_BEGINNING] = entered, len(entered)
+        share_again(t, 0.0, several)
+        t.slot["changed"][t.changed[: t.counter[N_CHANGED]]] = False
         there, here = present, sorted(present)
-        out.append((here, slot["level"][here] * slot["weight"][here]))
+        out.append((here, t.slot["level"][here] * t.slot["weight"][here]))
     return out
 
 

@@ -1,0 +1,163 @@
+"""Which way the flow engine computes: the cheapest one that gives the full engine's answer.
+
+Each way is a pair of functions: ``plan_X(network, job, *, routing, seed)`` lays out what does not depend on the size,
+or returns None where the way does not apply; ``simulate_X(plan, size, *, starts, wire, trace)`` returns the result, or
+None when it turns out not to apply to these starts and this size. They never guess.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.result import Result
+
+from .flow_plan import FlowPlan, Job, plan_flows
+from .trace_files import TraceFile, keep_trace
+
+METHODS = ("auto", "rounds", "together", "symmetric", "full")
+NEEDS = {
+    "rounds": "every message alone on its links, or sharing them with others that start and end when it does",
+    "together": "messages that all start together",
+    "symmetric": "transfers and links that fall into few classes of equals",
+}
+"""What a method by that name needs, for the message that refuses it."""
+
+MOST_TRANSFERS = 2**26
+"""The full engine keeps some hundred bytes for each."""
+
+Simulate = Callable[..., Result | None]
+
+
+@dataclass(slots=True, eq=False)
+class FlowPaths:
+    """One job on a network, laid out for each way of computing when it is first needed.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    job : Job
+        What runs.
+    routing, seed : str or None, int
+        As in :func:`commsim.core.routes.routing.find_routes`.
+    """
+
+    network: Network
+    job: Job
+    routing: str | None = None
+    seed: int = 0
+    _plans: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> FlowPlan:
+        """Tables of the full engine; they take memory for every transfer."""
+        if "full" not in self._plans:
+            self._plans["full"] = plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed)
+        plan: FlowPlan = self._plans["full"]
+        return plan
+
+    def with_messages(self, messages: Callable[[float], NDArray[np.float64]]) -> FlowPaths:
+        """Return the same with other payloads; routes and dependencies do not change."""
+        job = dataclasses.replace(self.job, messages=messages)
+        kept = {"full": dataclasses.replace(self.plan, jobs=(job,))} if "full" in self._plans else {}
+        return FlowPaths(self.network, job, self.routing, self.seed, kept)
+
+    def simulate(
+        self,
+        size: float,
+        *,
+        starts: ArrayLike = 0.0,
+        wire: Wire | None = None,
+        trace: bool | TraceFile = False,
+        method: str = "auto",
+    ) -> Result:
+        """Simulate by the given method, or by the cheapest that applies.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Of the collective; its chunks are equal parts of it.
+        starts, wire, trace
+            As in :func:`commsim.engine.flow.simulate_flows`.
+        method : str
+            One of ``METHODS``; the result's `method` says which it was.
+
+        Raises
+        ------
+        InputError
+            If the method is unknown or does not apply, or a size or start is not legal.
+        """
+        from .flow import simulate_flows
+
+        if method not in METHODS:
+            raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+        for name in self._order() if method == "auto" else (method,):
+            if name == "full":
+                break
+            found = self._try(name, size, starts, wire, trace)
+            if found is not None:
+                return dataclasses.replace(found, method=name)
+            if method != "auto":
+                raise InputError(
+                    f"method {name!r} does not apply to {self.job.schedule.name} on {self.network.name}: "
+                    f"it needs {NEEDS[name]}; use auto"
+                )
+        if self.job.schedule.n_transfers > MOST_TRANSFERS:
+            raise InputError(
+                f"{self.job.schedule.name}: {self.job.schedule.n_transfers} transfers share links here in no regular "
+                f"way; the full engine is for at most {MOST_TRANSFERS}"
+            )
+        (found,) = simulate_flows(self.plan, size, starts=starts, wire=wire, trace=trace)
+        return dataclasses.replace(found, method="full")
+
+    def _order(self) -> tuple[str, ...]:
+        """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""
+        has_rings = self._plan("rounds").rings is not None
+        return ("rounds", "together", "symmetric") if has_rings else ("together", "rounds", "symmetric")
+
+    def _try(
+        self, name: str, size: float, starts: ArrayLike, wire: Wire | None, trace: bool | TraceFile
+    ) -> Result | None:
+        plan = self._plan(name)
+        if plan is None:
+            return None
+        simulate = _ways()[name][1]
+        if not isinstance(trace, TraceFile) or name != "rounds":
+            return simulate(plan, size, starts=starts, wire=wire, trace=trace)
+        found = simulate(plan, size, starts=starts, wire=wire, trace=True)
+        if found is None or found.trace is None:
+            return found
+        kept = found.trace
+        keep_trace(trace, len(kept.done), lambda which: (kept.start[which], kept.sent[which], kept.done[which]))
+        return dataclasses.replace(found, trace=None)
+
+    def _plan(self, name: str) -> Any:
+        if name not in self._plans:
+            lay_out = _ways()[name][0]
+            self._plans[name] = lay_out(self.network, self.job, routing=self.routing, seed=self.seed)
+        return self._plans[name]
+
+
+def _ways() -> dict[str, tuple[Callable[..., Any], Simulate]]:
+    """Ways beside the full engine; imported here, because they have kernels."""
+    from .rounds import plan_rounds, simulate_rounds
+    from .symmetry import plan_symmetric, simulate_symmetric
+    from .together import plan_together, simulate_together
+
+    return {
+        "rounds": (plan_rounds, simulate_rounds),
+        "together": (plan_together, simulate_together),
+        "symmetric": (plan_symmetric, simulate_symmetric),
+    }
+
+
+__all__ = ["METHODS", "FlowPaths"]

@@ -1,0 +1,209 @@
+"""Rounds of any shape: every transfer once, in program order, with no event queue and no graph of what waits for what.
+
+A transfer starts when what it reads has been written, what it overwrites has been written and read, its wire is free
+and earlier stages are complete. All of these come earlier in program order, so one pass over the transfers finds every
+time, if each is alone on its links or shares them in step: with others of its hop that start and end when it does.
+Whether that was so is seen on the way. Transfers that overlap in time must not ask for more of a link than it has, and
+companies that share must be in step. Then everybody has a link that is full and on which nobody gets more, so these
+are the max-min fair rates, and the flow engine's times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.dependencies import wires
+from commsim.core.network import Network
+from commsim.core.schedule import REDUCE, Schedule, Transfers
+
+from .flow_plan import Job
+from .lanes import Companies, Lanes, companies, lanes_of, scale_for, shared_resources
+from .move_state import CLUSTER, LANE, MOVE
+
+MOST_TRANSFERS = 2**23
+"""More are left to other ways; they would take gigabytes."""
+
+MOST_TOUCHES = 1024
+"""Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """Transfers in program order, and their wires.
+
+    Parameters
+    ----------
+    job : Job
+        What runs.
+    lanes : Lanes
+        Its wires.
+    move : MOVE[n_transfers], hop : int64[n_hops + 1], count : int32[n_transfers]
+        Transfers, where each hop begins, and the chunks of each.
+    n_cells : int
+        Runs of chunks that no transfer cuts, of all participants.
+    companies : Companies
+        Of transfers of one hop that share links.
+    shared : bool[n_resources]
+        What wires could overload, if all of them sent at once.
+    """
+
+    job: Job
+    lanes: Lanes
+    move: NDArray[np.void]
+    hop: NDArray[np.int64]
+    count: NDArray[np.int32]
+    n_cells: int
+    companies: Companies
+    shared: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MoveTimes:
+    """When everything happened; start, sent and done are empty unless they were asked for."""
+
+    last: float
+    start: NDArray[np.float64]
+    sent: NDArray[np.float64]
+    done: NDArray[np.float64]
+
+
+def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) -> Moves | None:
+    """Lay out all transfers.
+
+    Returns
+    -------
+    Moves or None
+        None if they are too many, receiving costs something, or transfers of one hop share links at different rates.
+    """
+    schedule = job.schedule
+    if schedule.n_transfers > MOST_TRANSFERS:
+        return None
+    transfers = _expanded(schedule)
+    wire, lead = _in_order(*wires(schedule, transfers))
+    reduces = transfers["op"] == REDUCE
+    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
+    some_reduce = np.bincount(wire, weights=reduces, minlength=len(lead)) > 0
+    channel = transfers["channel"][lead].astype(np.int64)
+    lanes = lanes_of(network, job, ends, channel, some_reduce, routing=routing, seed=seed)
+    if lanes is None:
+        return None
+    move = np.empty(len(transfers), MOVE)
+    move["wire"], move["stage"], move["reduces"] = wire, transfers["stage"], reduces
+    n_cells = _cut_cells(schedule, transfers, move)
+    hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
+    found = companies(lanes, wire, hop)
+    if found is None:
+        return None
+    return Moves(job, lanes, move, hop, transfers["count"].copy(), n_cells, found, shared_resources(lanes))
+
+
+def _expanded(schedule: Schedule) -> Transfers:
+    """Return all transfers; a block that neither repeats nor follows another is what it is."""
+    first = schedule.blocks[0] if len(schedule.blocks) == 1 else None
+    plain = first is not None and first.times == 1 and not any(first.step)
+    return first.body if first is not None and plain else schedule.expand()
+
+
+def _in_order(wire: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Renumber wires in the order of their first transfers, so that rows of one hop stand together in memory."""
+    leads = np.zeros(len(wire), bool)
+    leads[lead] = True
+    number = np.cumsum(leads, dtype=np.int32) - np.int32(1)
+    return number[lead][wire], np.flatnonzero(leads)
+
+
+def _cut_cells(schedule: Schedule, transfers: Transfers, move: NDArray[np.void]) -> int:
+    """Say which cells each transfer reads and writes, and how many there are.
+
+    A cell is a chunk, where that is not many times more than transfers touch; else chunks between two ends of messages.
+    """
+    n_addresses, count = schedule.n_addresses, transfers["count"].astype(np.int64)
+    read = transfers["src"] * np.int64(n_addresses) + schedule.src_address(transfers)
+    write = transfers["dst"] * np.int64(n_addresses) + schedule.dst_address(transfers)
+    n_cells = schedule.n_participants * n_addresses
+    if n_cells <= 4 * len(transfers) + 2**16 and count.sum() <= 4 * len(transfers):
+        move["read"], move["read_end"], move["write"], move["write_end"] = read, read + count, write, write + count
+        return n_cells
+    from commsim.core.jit import announce
+
+    from .cell_kernel import cut_cells, touched
+
+    announce(touched, cut_cells)
+    ends = np.cumsum(touched(transfers["src"], transfers["dst"], schedule.n_participants))
+    if np.diff(ends, prepend=0).max() <= MOST_TOUCHES and n_addresses < 2**31:
+        return int(cut_cells(transfers, schedule.src_address(transfers), schedule.dst_address(transfers), ends, move))
+    bounds = np.sort(np.concatenate((read, read + count, write, write + count)))
+    bounds = bounds[np.diff(bounds, prepend=-1) > 0]
+    for name, address in (("read", read), ("read_end", read + count), ("write", write), ("write_end", write + count)):
+        move[name] = np.searchsorted(bounds, address)
+    return len(bounds)
+
+
+def play_moves(
+    moves: Moves, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], *, keep: bool = False
+) -> MoveTimes | None:
+    """Find all times.
+
+    Parameters
+    ----------
+    moves : Moves
+        From :func:`plan_moves`.
+    n_bytes : float64[n_transfers], bytes
+        On the wire, headers included.
+    starts : float64[n_participants], s
+        When each participant enters.
+    keep : bool
+        Whether the times of every transfer are kept.
+
+    Returns
+    -------
+    MoveTimes or None
+        None if a link might have been shared.
+    """
+    from commsim.core.jit import announce
+
+    from .rounds_kernel import longest_chain, play_in_order
+
+    announce(play_in_order, longest_chain)
+    lanes, wire, n = moves.lanes, moves.move["wire"], len(moves.move)
+    pace = moves.companies.pace
+    cost = (lanes.overhead + lanes.latency)[wire] + n_bytes * (pace + lanes.gamma[wire] * moves.move["reduces"])
+    chain = longest_chain(moves.move, moves.hop, cost, len(lanes.ends))
+    scale = scale_for(float(starts.max()) + chain)
+    longest = n if keep else int(np.diff(moves.hop).max(initial=0))
+    times = (np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64))
+    fenced = any(block.n_fences for block in moves.job.schedule.blocks)
+    shares = bool(moves.shared.any())
+    last, stopped = play_in_order(
+        (moves.move, moves.hop, n_bytes),
+        _lane_table(moves, starts, scale),
+        (pace * scale, moves.companies.company, np.full((moves.companies.n_companies, 2), -1)),
+        lanes.rows,
+        (np.zeros(lanes.n_resources * shares, CLUSTER), np.zeros(len(lanes.part) * shares, np.int32)),
+        (np.zeros(moves.n_cells, np.int64), np.zeros(moves.n_cells, np.int64)),
+        np.zeros((3, moves.job.schedule.n_participants if fenced else 0), np.int64),
+        times,
+    )
+    if stopped >= 0:
+        return None
+    start, sent, done = (t / scale if keep else np.empty(0) for t in times)
+    return MoveTimes(last / scale, start, sent, done)
+
+
+def _lane_table(moves: Moves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
+    """Lay out the wires for the kernel, in ticks."""
+    lanes = moves.lanes
+    lane = np.zeros(len(lanes.ends), LANE)
+    lane["src"], lane["dst"] = lanes.ends[:, 0], lanes.ends[:, 1]
+    lane["unit"] = -1
+    adds = np.flatnonzero(lanes.unit >= 0)
+    adds = adds[moves.shared[lanes.unit[adds]]]
+    lane["unit"][adds] = lanes.unit[adds]
+    ready = starts[lanes.ends].max(axis=1, initial=0.0)
+    lane["ready"] = np.floor(ready * scale)  # so that what takes no time does not end late
+    lane["overhead"], lane["latency"] = np.rint(lanes.overhead * scale), np.rint(lanes.latency * scale)
+    lane["per_byte"], lane["gamma"] = lanes.per_byte * scale, lanes.gamma * scale
+    return lane

@@ -1,0 +1,103 @@
+"""The pattern of a schedule: its transfers and what they wait for, once where a block repeats it for other chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.dependencies import dependencies, wires
+from commsim.core.schedule import Block, Schedule, Transfers
+
+MOST_EXPANDED = 2**22
+Waits = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]
+
+
+@dataclass(slots=True, eq=False)
+class Pattern:
+    """Transfers of one repetition; those of different repetitions meet on wires only, where they keep their order.
+
+    Parameters
+    ----------
+    transfers : TRANSFER[n]
+        In program order.
+    times : int
+        How often they are repeated.
+    wire, place : int32[n]
+        Wire of each transfer, and its place among those of the wire.
+    lead : intp[n_wires]
+        First transfer of each wire.
+    queue : int32[n]
+        Transfers by wire, in order.
+    waits : (int64[n + 1], int32[m], bool[m])
+        Rows of the transfers of a repetition that each waits for, and whether until they are complete; found last.
+    """
+
+    transfers: Transfers
+    times: int
+    wire: NDArray[np.int32]
+    place: NDArray[np.int32]
+    lead: NDArray[np.intp]
+    queue: NDArray[np.int32]
+    waits: Waits | None = None
+
+    def find_waits(self, schedule: Schedule) -> None:
+        """Fill `waits`."""
+        from commsim.core.dependencies_kernel import WRITE_AFTER_READ
+
+        found = dependencies(schedule, self.transfers)
+        self.waits = found.first, found.pred, found.kind != WRITE_AFTER_READ
+
+    @property
+    def n_on_wire(self) -> NDArray[np.int64]:
+        """Transfers of each wire in one repetition, int64[n_wires]."""
+        return np.bincount(self.wire, minlength=len(self.lead))
+
+
+def find_pattern(schedule: Schedule) -> Pattern | None:
+    """Find the pattern of a schedule.
+
+    Returns
+    -------
+    Pattern or None
+        One block's body where repetitions touch different chunks, else all transfers; None where these are too many.
+    """
+    if len(schedule.blocks) == 1 and _repetitions_are_apart(schedule, schedule.blocks[0]):
+        block = schedule.blocks[0]
+        return _pattern(schedule, schedule.repetition(block, 0), block.times)
+    return _pattern(schedule, schedule.expand(), 1) if schedule.n_transfers <= MOST_EXPANDED else None
+
+
+def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
+    """Whether repetitions differ in their chunks only, and no two of them have a chunk in common."""
+    if block.times == 1 or block.n_fences or block.xor or any(block.step[:2]):
+        return False
+    n_chunks = np.array([schedule.n_chunks, schedule.n_chunks, max(1, schedule.n_scratch)])
+    repetition = np.arange(block.times)[:, np.newaxis]
+    touched = []
+    for end, step in (("src", block.step[2]), ("dst", block.step[3])):
+        buffer, count = block.body[f"{end}_buffer"].astype(np.int64), block.body["count"].astype(np.int64)
+        address = schedule.buffer_offsets[buffer] + block.body[f"{end}_chunk"]
+        longest = int(count.max())
+        _, rows = np.unique(address * (longest + 1) + count, return_index=True)
+        if len(rows) * block.times * longest > MOST_EXPANDED:
+            return False
+        for row in rows.tolist():
+            b = buffer[row]
+            chunk = (block.body[f"{end}_chunk"][row] + (repetition + block.first) * step) % n_chunks[b]
+            at = schedule.buffer_offsets[b] + chunk + np.arange(count[row])
+            touched.append((at * block.times + repetition).ravel())
+    pairs = np.unique(np.concatenate(touched))  # of addresses and repetitions
+    return len(np.unique(pairs // block.times)) == len(pairs)
+
+
+def _pattern(schedule: Schedule, transfers: Transfers, times: int) -> Pattern:
+    from commsim.core.dependencies_kernel import counting_order
+
+    wire, lead = wires(schedule, transfers)
+    queue = counting_order(wire, len(lead))
+    place = np.empty(len(queue), np.int32)
+    n = np.bincount(wire, minlength=len(lead))
+    place[queue] = np.arange(len(queue)) - np.repeat(np.cumsum(n) - n, n)
+    return Pattern(transfers, times, wire, place, lead, queue)

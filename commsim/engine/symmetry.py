@@ -1,0 +1,301 @@
+"""Symmetry: wires that behave alike are played once.
+
+Wires are put into classes by what they are and by what their transfers wait for, as far back as it goes. Then one of
+each class is played, with the weight of all, by the full engine's own kernel. Whether members of a class share links
+with others than it does is not asked beforehand: where they do, it is checked at every change of rates that each of
+them has a resource of its own which holds it to that rate. Then the rates are max-min fair for all, and these are
+unique; else the members are told apart, and it is played again. So what could matter, but does not, costs nothing: in
+two trees the position of a leaf matters to nobody, though no two leaves have the same surroundings.
+
+References
+----------
+Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2: an allocation is max-min fair if, and only if,
+every flow has a bottleneck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.errors import PhysicsError
+from commsim.core.network import Network
+from commsim.core.result import Result
+from commsim.core.routes.fold import Fold, fold
+from commsim.core.routes.routing import Routes, find_routes
+
+from .flow import chunk_bytes, not_negative
+from .flow_plan import Job
+from .flow_state import N_DONE, N_EVENTS, Tables
+from .flow_tables import slot_tables, wire_table
+from .pattern import find_pattern
+from .quotient import Full, Quotient, quotient
+from .trace_files import Columns, TraceFile, keep_trace
+
+MOST_SHARE = 0.5
+"""Classes per wire, above which playing all wires is as cheap."""
+MOST_ROUNDS = 12
+"""How often classes are told apart after a check has failed."""
+LEAST_WIRES = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wires:
+    """All wires of a job on a network.
+
+    Parameters
+    ----------
+    full : Full
+        On the network or on its fold.
+    routes : Routes
+        Of each wire.
+    folded : Fold or None
+        How links were put together, if packets are sprayed over them.
+    """
+
+    full: Full
+    routes: Routes
+    folded: Fold | None
+
+
+@dataclass(slots=True, eq=False)
+class SymmetricPlan:
+    """What does not depend on the size; laid out when ranks are first known to start together.
+
+    Parameters
+    ----------
+    network, job, routing, seed
+        As :func:`plan_symmetric` takes them.
+    wires : Wires or None
+        None before, and where there is nothing to win.
+    classes : list of Quotient
+        The last one is the finest that a run has asked for.
+    """
+
+    network: Network
+    job: Job
+    routing: str
+    seed: int
+    wires: Wires | None = None
+    tried: bool = False
+    classes: list[Quotient] = field(default_factory=list)
+
+
+def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> SymmetricPlan | None:
+    """Plan to play a job by classes.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    job : Job
+        What runs.
+    routing, seed : str, int
+        As in :func:`commsim.core.routes.routing.find_routes`.
+
+    Returns
+    -------
+    SymmetricPlan or None
+        None if messages have sizes of their own.
+    """
+    job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
+    return None if job.messages is not None else SymmetricPlan(network, job, routing or network.routing, seed)
+
+
+def _lay_out(plan: SymmetricPlan) -> None:
+    """Find the wires and their first classes; nothing if the schedule is too long to be looked at, or all differ."""
+    plan.tried = True
+    pattern = find_pattern(plan.job.schedule)
+    if pattern is None or len(pattern.lead) < LEAST_WIRES:
+        return
+    transfers = pattern.transfers[pattern.lead]
+    nodes = plan.job.placement.nodes[np.stack((transfers["src"], transfers["dst"]), axis=1)]
+    on, nodes, routes, folded = _routes(plan, nodes, transfers["channel"].astype(np.int64))
+    tables = slot_tables(on, [plan.job], routes, nodes, np.zeros(len(nodes), np.intp))
+    full = Full(pattern, wire_table(on, pattern.n_on_wire, nodes, routes, tables), *tables)
+    colour = _features(full)
+    if _is_worth_while(colour):
+        pattern.find_waits(plan.job.schedule)
+        plan.wires = Wires(full, routes, folded) if _refine(plan, full, colour) else None
+
+
+def _routes(
+    plan: SymmetricPlan, nodes: NDArray[np.int32], channel: NDArray[np.int64]
+) -> tuple[Network, NDArray[np.int32], Routes, Fold | None]:
+    """Find the routes on the network, or on its fold where packets are sprayed over all of it alike."""
+    if plan.routing == "spray":
+        folded = fold(plan.network)
+        at = folded.node[nodes]
+        routes = find_routes(folded.network, at[:, 0], at[:, 1], channel, routing="spray")
+        if (routes.share == 1).all():
+            return folded.network, at, routes, folded
+    routes = find_routes(plan.network, nodes[:, 0], nodes[:, 1], channel, routing=plan.routing, seed=plan.seed)
+    return plan.network, nodes, routes, None
+
+
+def _is_worth_while(colour: NDArray[np.uint64]) -> bool:
+    from .symmetry_kernel import number_colours
+
+    return len(number_colours(colour)[1]) <= MOST_SHARE * len(colour)
+
+
+def _features(full: Full) -> NDArray[np.uint64]:
+    """Colour wires by what they are, and by what they carry."""
+    from .symmetry_kernel import number_colours
+
+    pattern, wire, n = full.pattern, full.wire, len(full.wire)
+    port = (full.slot["port"] - full.slot["begin"]).reshape(2, n)
+    length = (full.slot["end"] - full.slot["begin"]).reshape(2, n)
+    alone = np.append(full.capacity[full.entry["resource"]] / full.entry["share"], np.inf)
+    rate = np.minimum.reduceat(alone, np.stack((full.slot["begin"][:n], full.slot["end"][:n]), axis=1).ravel())[::2]
+    rows = np.stack(
+        [wire[name].astype(np.float64) for name in ("latency", "overhead_work", "receive_work", "reduces")]
+        + [np.where(length[0] > 0, rate, 0.0), port[0], pattern.n_on_wire]
+    )
+    colour = np.zeros(n, np.uint64)
+    for row in rows:
+        colour = colour * np.uint64(n + 1) + number_colours(row.view(np.uint64))[0].astype(np.uint64)
+        colour = number_colours(colour)[0].astype(np.uint64)
+    kind = pattern.transfers["op"].astype(np.int64) << 32 | pattern.transfers["count"]
+    carried = number_colours(kind.astype(np.uint64))[0].astype(np.uint64)
+    spread = np.random.default_rng(0).integers(1, 2**63, int(pattern.place.max()) + 1, np.uint64)
+    around = np.zeros(n, np.uint64)
+    np.add.at(around, pattern.wire, spread[pattern.place] * (carried + np.uint64(1)))
+    return around * np.uint64(0x9E3779B97F4A7C15) + colour
+
+
+def _refine(plan: SymmetricPlan, full: Full, colour: NDArray[np.uint64]) -> bool:
+    """Tell wires apart until their classes say what they wait for; add the quotient, if it is worth while."""
+    from commsim.core.jit import announce
+
+    from .symmetry_kernel import number_colours, refine_wires
+
+    announce(refine_wires)
+    pattern, n_before, n_classes = full.pattern, -1, 0
+    assert pattern.waits is not None
+    while n_classes != n_before:
+        colour = refine_wires(colour, (pattern.wire, pattern.place), pattern.waits)
+        n_before, n_classes = n_classes, len(number_colours(colour)[1])
+        if n_classes > MOST_SHARE * len(colour):
+            return False
+    plan.classes.append(quotient(full, colour))
+    return True
+
+
+def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, Tables] | None:
+    """Play the classes, told apart as far as they must be."""
+    from commsim.core.jit import announce
+
+    from .flow_kernel import simulate
+
+    announce(simulate)
+    for _ in range(MOST_ROUNDS):
+        classes = plan.classes[-1]
+        t = classes.tables(n_bytes, ready)
+        simulate(t, False)
+        if not t.broken.any():
+            return classes, t
+        n = len(classes.of_wire)
+        colour = (classes.of_wire.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        for side in range(2):
+            broken = t.broken[side * len(classes.lead) :][: len(classes.lead)][classes.of_wire]
+            colour[broken] ^= classes.slot_colour[side * n :][:n][broken] >> np.uint64(side)
+        if not _refine(plan, classes.full, colour):
+            return None
+    return None
+
+
+def simulate_symmetric(
+    plan: SymmetricPlan,
+    size: float,
+    *,
+    starts: ArrayLike = 0.0,
+    wire: Wire | None = None,
+    trace: bool | TraceFile = False,
+) -> Result | None:
+    """Simulate by classes.
+
+    Parameters
+    ----------
+    plan : SymmetricPlan
+        From :func:`plan_symmetric`.
+    size, starts, wire, trace
+        As in :func:`commsim.engine.flow.simulate_flows`.
+
+    Returns
+    -------
+    Result or None
+        None if ranks start at different times, or there are too many classes.
+
+    Raises
+    ------
+    InputError
+        If the size or a start is not legal.
+    PhysicsError
+        If transfers never end, or a link would carry more than it can: our bug.
+    """
+    schedule = plan.job.schedule
+    chunk = chunk_bytes(plan.job, float(size))
+    starts = np.broadcast_to(not_negative("start", starts), schedule.n_participants)
+    if not (starts == starts[0]).all():
+        return None
+    if not plan.tried:
+        _lay_out(plan)
+    if plan.wires is None:
+        return None
+    n_bytes = (wire or Wire()).on_wire(plan.wires.full.pattern.transfers["count"] * chunk)
+    found = _play(plan, n_bytes, float(starts[0]))
+    if found is None:
+        return None
+    classes, t = found
+    if t.counter[N_DONE] != len(t.done):
+        raise PhysicsError(f"deadlock: {len(t.done) - t.counter[N_DONE]} transfers never completed")
+    end = float(t.done.max())
+    per_link, on_wire = _link_bytes(plan.network, plan.wires, n_bytes)
+    busy = float((per_link / plan.network.bandwidth).max(initial=0.0))
+    if busy > (end - starts[0]) * (1 + 1e-9):
+        raise PhysicsError(f"some link carried {busy} s of bytes in {end - starts[0]} s")
+    counters = {
+        "events": float(t.counter[N_EVENTS]),
+        "transfers": float(schedule.n_transfers),
+        "classes": float(len(classes.lead)),
+    }
+    return Result(
+        schedule.name,
+        schedule.operation,
+        "flow",
+        schedule.n_ranks,
+        float(size),
+        end - float(starts[0]),
+        end - float(starts[0]),
+        per_link,
+        on_wire,
+        counters=counters,
+        trace=keep_trace(trace, schedule.n_transfers, _times(classes, t)),
+    )
+
+
+def _link_bytes(network: Network, wires: Wires, n_bytes: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Bytes that each link carried, and that left senders."""
+    pattern, routes = wires.full.pattern, wires.routes
+    length = np.diff(routes.first)
+    per_wire = np.bincount(pattern.wire, weights=n_bytes, minlength=len(length)) * pattern.times
+    n_links = network.n_links if wires.folded is None else wires.folded.network.n_links
+    per_link = np.zeros(n_links) + np.bincount(
+        routes.link, weights=np.repeat(per_wire, length) * routes.share, minlength=n_links
+    )
+    return per_link if wires.folded is None else wires.folded.unfold(per_link), float(per_wire[length > 0].sum())
+
+
+def _times(classes: Quotient, t: Tables) -> Columns:
+    """Give every transfer the times of its class."""
+    alike, n, each = classes.transfer_of(), len(classes.full.pattern.transfers), int(classes.base[-1])
+
+    def columns(which: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        at = alike[which % n] + which // n * each
+        return t.start[at], t.sent[at], t.done[at]
+
+    return columns

@@ -1,0 +1,118 @@
+"""Kernels that tell transfers and resources apart by what is around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel, uncounted
+
+Whole = NDArray[np.uint64]
+
+
+@uncounted
+def mix(x: np.uint64) -> np.uint64:
+    """Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@kernel
+def refine_wires(
+    colour: Whole,
+    transfers: tuple[NDArray[np.int32], NDArray[np.int32]],
+    waits: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]],
+) -> Whole:
+    """Colour wires by their own colours and the colours of the wires that their transfers wait for, one step.
+
+    Parameters
+    ----------
+    colour : uint64[n_wires]
+        So far.
+    transfers : (int32[n_transfers], int32[n_transfers])
+        Wire of each transfer, and its place on it.
+    waits : (int64[n_transfers + 1], int32[m], bool[m])
+        Rows of the transfers that it waits for, and whether until they are complete.
+    """
+    wire, place = transfers
+    first, pred, complete = waits
+    around = np.zeros(colour.shape[0], np.uint64)
+    for i in range(wire.shape[0]):
+        h = np.uint64(0)
+        for k in range(first[i], first[i + 1]):
+            p = pred[k]
+            h += mix(colour[wire[p]] ^ mix(np.uint64(2 * place[p] + (1 if complete[k] else 0) + 1)))
+        around[wire[i]] += mix(h ^ mix(np.uint64(place[i]) + np.uint64(0x9E3779B97F4A7C15)))
+    for w in range(colour.shape[0]):
+        around[w] = mix(around[w] ^ mix(colour[w]))
+    return around
+
+
+@kernel
+def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give numbers to colours, in the order in which they first occur.
+
+    Returns
+    -------
+    number : int32[n], first : int32[n_colours]
+        Number of each colour, and where each first occurs.
+    """
+    n = colour.shape[0]
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, np.int32)
+    number = np.empty(n, np.int32)
+    first = np.empty(n, np.int32)
+    m = 0
+    for i in range(n):
+        at = np.int64(colour[i] & np.uint64(size - 1))
+        while table[at] >= 0 and colour[first[table[at]]] != colour[i]:
+            at = (at + 1) & (size - 1)
+        if table[at] < 0:
+            table[at] = m
+            first[m] = i
+            m += 1
+        number[i] = table[at]
+    return number, first[:m].copy()
+
+
+@kernel
+def colour_resources(
+    slot: NDArray[Any], entry: NDArray[Any], slot_class: NDArray[np.int32], capacity: NDArray[np.float64]
+) -> Whole:
+    """Colour resources by their capacity and the classes of the slots that may use them, with shares and phases.
+
+    Returns
+    -------
+    uint64[n_resources]
+        0 where nobody uses it.
+    """
+    around = np.zeros(capacity.shape[0], np.uint64)
+    bits = capacity.view(np.uint64)
+    for s in range(slot.shape[0]):
+        for e in range(slot[s]["begin"], slot[s]["end"]):
+            role = np.uint64(2 * slot_class[s] + (1 if e >= slot[s]["port"] else 0))
+            share = np.uint64(entry[e]["share"] * 2.0**62)
+            around[entry[e]["resource"]] += mix(mix(role + np.uint64(1)) ^ share)
+    for r in range(around.shape[0]):
+        if around[r] != 0:
+            around[r] = mix(around[r] ^ mix(bits[r])) | np.uint64(1)
+    return around
+
+
+@kernel
+def colour_slots(
+    slot: NDArray[Any], entry: NDArray[Any], slot_class: NDArray[np.int32], kind: NDArray[np.int32]
+) -> Whole:
+    """Colour slots by their class and the kinds of their resources, in each phase."""
+    colour = np.empty(slot.shape[0], np.uint64)
+    for s in range(slot.shape[0]):
+        h = np.uint64(0)
+        for e in range(slot[s]["begin"], slot[s]["end"]):
+            h += mix(np.uint64(2 * kind[entry[e]["resource"]] + (1 if e >= slot[s]["port"] else 0) + 1))
+        colour[s] = mix(h ^ mix(np.uint64(slot_class[s]) + np.uint64(1)))
+    return colour

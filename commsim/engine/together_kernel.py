@@ -1,0 +1,245 @@
+"""Kernels for flows that all start at once: what is sent, and one progressive filling of all of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel, uncounted
+from commsim.core.schedule import REDUCE
+
+from .queue_kernel import heap_fix
+
+TIE = 1.0 + 1e-12  # levels this close are one level, as in the sharing kernel
+
+LINK_ROW = np.dtype(
+    [
+        ("free", np.int64),  # capacity not yet given away, in units so small that sums are exact
+        ("unit", np.float64),
+        ("per_unit", np.float64),
+        ("demand", np.float64),  # what its open flows take per level,
+        ("n_open", np.int32),  # and how many they are
+    ],
+    align=True,
+)
+
+
+@kernel
+def unroll(
+    body: NDArray[Any],
+    repetitions: tuple[int, int, int, bool],
+    step: tuple[int, int, int, int],
+    sizes: tuple[int, NDArray[np.int64], NDArray[np.int64], int],
+    first_hop: int,
+    reads: bool,
+    writer: NDArray[Any],
+    out: tuple[NDArray[np.int32], NDArray[np.int32]],
+) -> bool:
+    """Go through the transfers of a block; mark what they write, or check that nobody else writes what they read.
+
+    Parameters
+    ----------
+    body : TRANSFER[n]
+        Of the block.
+    repetitions : (int, int, int, bool)
+        How many, the number of the first, hops in each, and whether numbers are exclusive-ored.
+    step : tuple of int
+        What a repetition adds to src, dst, src_chunk, dst_chunk.
+    sizes : (int, int64[3], int64[3], int)
+        Ranks; chunks of each buffer; first address of each buffer; addresses.
+    first_hop : int
+        Number of the first hop.
+    reads : bool
+        Whether to check, after all blocks have marked.
+    writer : int8 or int32[n_participants * n_addresses]
+        Hop that writes each address, or -1.
+    out : (int32[n_transfers], int32[n_transfers])
+        Source and destination of each transfer, written when marking.
+
+    Returns
+    -------
+    bool
+        Whether nothing waits for anything, as far as was looked.
+    """
+    times, first, n_hops, xor = repetitions
+    n_ranks, n_chunks, offset, n_addresses = sizes
+    i = 0
+    for repetition in range(times):
+        r = repetition + first
+        for k in range(body.shape[0]):
+            t = body[k]
+            hop = np.int32(first_hop + repetition * n_hops + t["hop"])
+            buffer = t["src_buffer"] if reads else t["dst_buffer"]
+            who = _moved(t["src"], r * step[0], n_ranks, xor)
+            to = _moved(t["dst"], r * step[1], n_ranks, xor)
+            chunk = _moved(
+                t["src_chunk"] if reads else t["dst_chunk"], r * step[2 if reads else 3], n_chunks[buffer], xor
+            )
+            if not reads:
+                out[0][i], out[1][i] = who, to
+                i += 1
+                who = to
+            at = who * n_addresses + offset[buffer] + chunk
+            for a in range(at, at + t["count"]):
+                if reads:
+                    if writer[a] >= 0 and writer[a] != hop:
+                        return False
+                elif writer[a] >= 0 and (writer[a] != hop or t["op"] != REDUCE):
+                    return False
+                else:
+                    writer[a] = hop
+    return True
+
+
+@uncounted
+def _moved(value: int, by: int, modulus: int, xor: bool) -> int:
+    if by == 0:
+        return value
+    return value ^ by if xor else (value + by) % modulus
+
+
+@kernel
+def rows_of(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Group things by a key, -1 for none: the things of key k are ``thing[first[k]:first[k + 1]]``, in order."""
+    first = np.zeros(n_keys + 1, np.int64)
+    for k in key:
+        if k >= 0:
+            first[k + 1] += 1
+    for k in range(n_keys):
+        first[k + 1] += first[k]
+    place = first[:n_keys].copy()
+    thing = np.empty(first[n_keys], np.int32)
+    for i in range(key.shape[0]):
+        if key[i] >= 0:
+            thing[place[key[i]]] = i
+            place[key[i]] += 1
+    return first, thing
+
+
+@kernel
+def levels_of_flows(
+    capacity: NDArray[np.float64],
+    routes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
+    bundle: NDArray[np.int32],
+    head: NDArray[np.int32],
+    cap: float,
+) -> NDArray[np.float64]:
+    """Rate of each of many flows of equal weight: max-min fair, by progressive filling.
+
+    Flows of a *bundle* share all of their path but the first link, its *head*. A resource that is full freezes bundles
+    as wholes, so that a bundle costs about as much as one flow.
+
+    Parameters
+    ----------
+    capacity : float64[n_links], bytes/s
+        Of each link.
+    routes : (int64[n_bundles + 1], int32[m], float64[m])
+        Links of each bundle, and their shares.
+    bundle, head : int32[n_flows]
+        Bundle of each flow, and the link that it takes before, or -1. No link is both a head and in a bundle.
+    cap : float, bytes/s
+        Most that a flow may get.
+
+    Returns
+    -------
+    float64[n_flows], bytes/s
+    """
+    first, link, share = routes
+    n_links, n_bundles = capacity.shape[0], first.shape[0] - 1
+    member_first, member = rows_of(bundle, n_bundles)
+    head_first, of_head = rows_of(head, n_links)
+    owner = np.empty(link.shape[0], np.int32)
+    for b in range(n_bundles):
+        owner[first[b] : first[b + 1]] = b
+    entry_first, entry = rows_of(link, n_links)
+
+    level = np.zeros(bundle.shape[0])
+    n_left = np.diff(member_first)  # open flows of each bundle
+    of_link = np.zeros(n_links, LINK_ROW)
+    for q in range(n_links):
+        unit = math.ldexp(1.0, math.frexp(capacity[q])[1] - 61)
+        of_link[q]["unit"], of_link[q]["per_unit"] = unit, 1.0 / unit
+        of_link[q]["free"] = np.int64(capacity[q] / unit)
+        of_link[q]["n_open"] = of_link[q]["demand"] = head_first[q + 1] - head_first[q]
+        for k in range(entry_first[q], entry_first[q + 1]):
+            b = owner[entry[k]]
+            of_link[q]["n_open"] += n_left[b]
+            of_link[q]["demand"] += n_left[b] * share[entry[k]]
+    state = (level, n_left, of_link)
+
+    full_at, place, heap = np.empty(n_links), np.full(n_links, -1, np.int32), np.empty(n_links, np.int32)
+    n_heap = 0
+    for i in range(n_links):
+        q = n_links - 1 - i
+        if of_link[q]["n_open"] > 0:
+            n_heap = heap_fix(heap, n_heap, full_at, place, q, capacity[q] / of_link[q]["demand"])
+    reached = 0.0
+    while n_heap > 0:
+        q = heap[0]
+        bound = full_at[q]
+        n_heap = heap_fix(heap, n_heap, full_at, place, q, -1.0)
+        if of_link[q]["n_open"] == 0:
+            continue
+        full = max(of_link[q]["free"], 0) * of_link[q]["unit"] / of_link[q]["demand"]
+        if full > bound * TIE and n_heap > 0 and full > full_at[heap[0]]:
+            n_heap = heap_fix(heap, n_heap, full_at, place, q, full)
+            continue
+        reached = full if full > reached * TIE else reached
+        if reached >= cap:
+            break
+        for k in range(entry_first[q], entry_first[q + 1]):
+            _freeze_bundle(owner[entry[k]], reached, routes, (member_first, member), head, state)
+        for k in range(head_first[q], head_first[q + 1]):
+            _freeze_flow(of_head[k], reached, routes, bundle, head, state)
+    for f in range(level.shape[0]):
+        if level[f] == 0.0:
+            level[f] = cap
+    return level
+
+
+@uncounted
+def _take(of_link: Any, q: int, n: int, each: float, share: float) -> None:
+    """Let `n` open flows have `each` of what a link has left."""
+    of_link[q]["free"] -= int(n * each * of_link[q]["per_unit"])
+    of_link[q]["n_open"] -= n
+    of_link[q]["demand"] -= n * share
+
+
+@uncounted
+def _freeze_bundle(
+    b: int, level: float, routes: Any, members: tuple[NDArray[np.int64], NDArray[np.int32]], head: NDArray[np.int32],
+    state: Any,
+) -> None:  # fmt: skip
+    """Freeze the open flows of bundle `b`, together on what they share."""
+    levels, n_left, of_link = state
+    n = n_left[b]
+    if n == 0:
+        return
+    n_left[b] = 0
+    for k in range(members[0][b], members[0][b + 1]):
+        f = members[1][k]
+        if levels[f] == 0.0:
+            levels[f] = level
+            if head[f] >= 0:
+                _take(of_link, head[f], 1, level, 1.0)
+    for k in range(routes[0][b], routes[0][b + 1]):
+        _take(of_link, routes[1][k], n, level * routes[2][k], routes[2][k])
+
+
+@uncounted
+def _freeze_flow(
+    f: int, level: float, routes: Any, bundle: NDArray[np.int32], head: NDArray[np.int32], state: Any
+) -> None:
+    """Freeze one flow that its head holds down."""
+    levels, n_left, of_link = state
+    if levels[f] > 0.0:
+        return
+    levels[f] = level
+    _take(of_link, head[f], 1, level, 1.0)
+    b = bundle[f]
+    n_left[b] -= 1
+    for k in range(routes[0][b], routes[0][b + 1]):
+        _take(of_link, routes[1][k], 1, level * routes[2][k], routes[2][k])

@@ -1,0 +1,73 @@
+"""Which way the flow engine computes, and what it says when a way does not apply."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from collectives.double_tree import double_tree_all_reduce
+from collectives.ring import ring_all_reduce
+from commsim.core.errors import InputError
+from commsim.core.placement import place
+from commsim.engine.flow_paths import METHODS, FlowPaths
+from commsim.engine.flow_plan import Job
+from topologies.star import star
+
+STAR = star(8, 1e9, 1e-6)
+RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
+
+
+def test_the_cheapest_way_is_taken_and_named() -> None:
+    assert RING.simulate(1e6).method == "rounds"
+    assert RING.simulate(1e6) == RING.simulate(1e6, method="rounds")
+
+
+def test_the_method_is_no_part_of_the_value_of_a_result() -> None:
+    quick, full = RING.simulate(2e6, method="rounds"), RING.simulate(2e6, method="full")
+    assert (quick.method, full.method) == ("rounds", "full")
+    assert quick.time == pytest.approx(full.time, rel=1e-12)
+    assert "method" not in quick.row()
+
+
+def test_no_table_of_all_transfers_is_laid_out_unless_it_is_needed() -> None:
+    paths = FlowPaths(STAR, RING.job)
+    paths.simulate(1e6)
+    assert "full" not in paths._plans
+    assert len(paths.plan.wire_of) == 8 * 14
+    assert paths.plan is paths.plan
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match=f"unknown method 'round'; known: {', '.join(METHODS)}"):
+        RING.simulate(1e6, method="round")
+
+
+def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
+    paths = FlowPaths(STAR, Job(double_tree_all_reduce(8, 4), place(STAR, 8)))
+    with pytest.raises(
+        InputError, match=r"method 'rounds' does not apply to .* on star.*: it needs every message alone"
+    ):
+        paths.simulate(1e6, method="rounds")
+    assert paths.simulate(1e6).method in METHODS
+
+
+def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out() -> None:
+    costly = dataclasses.replace(star(8192, 1e9, 1e-6), recv_overhead=1e-6)  # which no other way knows
+    with pytest.raises(InputError, match="ring_all_reduce: 134201344 transfers share links here in no regular way"):
+        FlowPaths(costly, Job(ring_all_reduce(8192), place(costly, 8192))).simulate(1e9)
+
+
+@pytest.mark.parametrize("method", ["rounds", "full"])
+def test_bad_sizes_and_starts_are_refused_alike(method: str) -> None:
+    with pytest.raises(InputError, match="size must be positive and finite, got 0"):
+        RING.simulate(0.0, method=method)
+    with pytest.raises(InputError, match="start must be 0 or more and finite, got -1"):
+        RING.simulate(1.0, starts=np.array([-1.0] * 8), method=method)
+
+
+def test_other_payloads_leave_the_routes_as_they_are() -> None:
+    doubled = RING.with_messages(lambda size: np.full(8 * 14, size / 4))
+    assert doubled.plan.routes is RING.plan.routes
+    assert doubled.simulate(1e6).link_bytes == pytest.approx(2 * RING.simulate(1e6).link_bytes)

@@ -1,0 +1,143 @@
+"""Playing one wire of each class gives what the full engine gives for all, whatever the schedule and the network."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from flow_cases import random_network, random_schedule
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectives import COLLECTIVES
+from commsim.core.cost import Wire
+from commsim.core.network import Network
+from commsim.core.placement import Placement, place
+from commsim.core.schedule import Schedule
+from commsim.engine import symmetry
+from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.pattern import find_pattern
+from commsim.engine.symmetry import plan_symmetric, simulate_symmetric
+from topologies.fat_tree import fat_tree
+from topologies.rail_optimized import rail_optimized
+from topologies.star import star
+
+SIZE = 1e9
+
+
+@pytest.fixture
+def whatever_it_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play classes even where there are as many as wires."""
+    monkeypatch.setattr(symmetry, "MOST_SHARE", 1.0)
+    monkeypatch.setattr(symmetry, "MOST_ROUNDS", 100)
+    monkeypatch.setattr(symmetry, "LEAST_WIRES", 1)
+
+
+def compare(network: Network, job: Job, routing: str | None = None, start: float = 0.0) -> float | None:
+    """Classes per wire, None where it does not apply; every transfer and link must be as in the full engine."""
+    plan = plan_symmetric(network, job, routing=routing)
+    ours = None if plan is None else simulate_symmetric(plan, SIZE, starts=start, trace=True)
+    if plan is None or plan.wires is None or ours is None:
+        return None
+    (theirs,) = simulate_flows(plan_flows(network, [job], routing=routing), SIZE, starts=start, trace=True)
+    assert ours.trace is not None
+    assert theirs.trace is not None
+    for name in ("start", "sent", "done"):
+        np.testing.assert_allclose(getattr(ours.trace, name), getattr(theirs.trace, name), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ours.link_bytes, theirs.link_bytes, rtol=1e-9, atol=1e-3)
+    for name in ("time", "time_from_last_start", "bytes_on_wire"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
+    assert ours.counters["transfers"] == theirs.counters["transfers"]
+    return ours.counters["classes"] / len(plan.wires.full.wire)
+
+
+@pytest.mark.parametrize("routing", ["dmodk", "spray"])
+def test_a_double_tree_on_rails_needs_few_classes(routing: str) -> None:
+    network = rail_optimized(64, hosts_per_group=32)
+    share = compare(
+        network, Job(COLLECTIVES["double_tree_all_reduce"].build(512, n_chunks=8), place(network, 512)), routing
+    )
+    assert share is not None
+    assert share < 1 / 20
+
+
+def test_a_ring_on_a_star_is_one_class() -> None:
+    network = dataclasses.replace(star(70), overhead=1e-6, recv_overhead=2e-6, gamma=1e-11)
+    assert compare(network, Job(COLLECTIVES["ring_all_reduce"].build(70), place(network, 70)), start=0.5) == 1 / 70
+
+
+@pytest.mark.parametrize(
+    "collective", ["halving_doubling_all_reduce", "hierarchical_all_reduce", "pairwise_all_to_all"]
+)
+def test_other_collectives_end_as_in_the_full_engine(collective: str, whatever_it_is_worth: None) -> None:
+    network = fat_tree(6)
+    assert compare(network, Job(COLLECTIVES[collective].build(32), place(network, 32)), "spray") is not None
+
+
+def test_members_that_share_links_with_others_are_told_apart(whatever_it_is_worth: None) -> None:
+    network = star(64)
+    job = Job(COLLECTIVES["double_tree_all_reduce"].build(64), place(network, 64))
+    plan = plan_symmetric(network, job)
+    assert plan is not None
+    assert simulate_symmetric(plan, SIZE) is not None
+    assert len(plan.classes) > 1
+    assert compare(network, job) is not None
+
+
+def alike(rng: np.random.Generator, n_ranks: int, costs: bool) -> Network:
+    """Random networks in which much is alike: hosts on a few switches, all links of two speeds."""
+    network = random_network(rng, n_ranks, int(rng.integers(1, 4)), costs)
+    bandwidth = rng.choice([1.0, 2.0], network.n_links)
+    few = {name: np.where(getattr(network, name) > 0, 0.125, 0.0) for name in ("overhead", "recv_overhead", "gamma")}
+    return dataclasses.replace(
+        network, bandwidth=bandwidth * 1e9, latency=0.25 * rng.integers(0, 2, network.n_links), **few
+    )
+
+
+def random_collective(rng: np.random.Generator, n_ranks: int) -> Schedule:
+    """Random hops, or one of the collectives whose wires have roles."""
+    name = str(
+        rng.choice(["random", "double_tree_all_reduce", "ring_all_reduce", "direct_all_to_all", "bruck_all_gather"])
+    )
+    if name == "random" or name not in COLLECTIVES:
+        return random_schedule(rng, n_ranks, 0, int(rng.integers(1, 6)))
+    return COLLECTIVES[name].build(n_ranks)
+
+
+@settings(deadline=None, max_examples=120)
+@given(seed=st.integers(0, 2**32), routing=st.sampled_from(["ecmp", "shortest", "spray"]), costs=st.booleans())
+def test_random_schedules_on_random_networks_end_as_in_the_full_engine(seed: int, routing: str, costs: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9))
+    network = alike(rng, n, costs)
+    job = Job(random_collective(rng, n), Placement(rng.permutation(n)))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("MOST_SHARE", 1.0), ("MOST_ROUNDS", 100), ("LEAST_WIRES", 1)):
+            patch.setattr(symmetry, name, value)
+        assert compare(network, job, routing) is not None
+
+
+def test_it_refuses_what_has_no_symmetry() -> None:
+    network = star(80)
+    job = Job(COLLECTIVES["ring_all_reduce"].build(80), place(network, 80))
+    assert plan_symmetric(network, dataclasses.replace(job, messages=lambda size: np.full(12640, size))) is None
+    uneven = dataclasses.replace(network, latency=np.random.default_rng(0).uniform(0, 1, network.n_links))
+    plan = plan_symmetric(uneven, job)
+    assert plan is not None
+    assert simulate_symmetric(plan, SIZE) is None
+    plan = plan_symmetric(network, job)
+    assert plan is not None
+    assert simulate_symmetric(plan, SIZE, starts=np.arange(80.0)) is None
+    assert simulate_symmetric(plan, SIZE, wire=Wire(1000, 40)) is not None
+
+
+def test_a_pattern_is_one_repetition_only_where_repetitions_have_no_chunk_in_common() -> None:
+    apart, shared = COLLECTIVES["double_tree_all_reduce"].build(8), COLLECTIVES["ring_all_reduce"].build(8)
+    pattern, whole = find_pattern(apart), find_pattern(shared)
+    assert pattern is not None
+    assert whole is not None
+    assert pattern.times * len(pattern.transfers) == apart.n_transfers
+    assert pattern.times == 64
+    assert (whole.times, len(whole.transfers)) == (1, shared.n_transfers)

@@ -1,0 +1,51 @@
+"""The kernels that tell wires apart, against dictionaries of neighbourhoods."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from commsim.engine.symmetry_kernel import number_colours, refine_wires
+
+
+@settings(deadline=None)
+@given(colours=st.lists(st.integers(0, 5)))
+def test_colours_are_numbered_in_the_order_in_which_they_come(colours: list[int]) -> None:
+    number, first = number_colours(np.array(colours, np.uint64) << np.uint64(40))
+    order = list(dict.fromkeys(colours))
+    assert number.tolist() == [order.index(c) for c in colours]
+    assert first.tolist() == [colours.index(c) for c in order]
+
+
+def slow_classes(
+    wire: NDArray[np.int32], place: NDArray[np.int32], waits: list[list[tuple[int, bool]]], colour: list[int]
+) -> list[int]:
+    """One step of refinement with tuples in place of hashes."""
+    around = [
+        (colour[w], tuple(tuple(sorted((colour[wire[p]], int(place[p]), c) for p, c in waits[i]))
+                          for i in np.flatnonzero(wire == w)))
+        for w in range(len(colour))
+    ]  # fmt: skip
+    order = list(dict.fromkeys(around))
+    return [order.index(a) for a in around]
+
+
+@settings(deadline=None, max_examples=200)
+@given(seed=st.integers(0, 2**32))
+def test_a_step_of_refinement_tells_apart_what_waits_for_different_things(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_wires = int(rng.integers(1, 6))
+    wire = np.sort(np.concatenate((np.arange(n_wires), rng.integers(0, n_wires, 6)))).astype(np.int32)
+    place = np.concatenate([np.arange(n) for n in np.bincount(wire)]).astype(np.int32)
+    waits = [[(int(rng.integers(len(wire))), bool(rng.integers(2))) for _ in range(rng.integers(3))] for _ in wire]
+    first = np.cumsum([0, *map(len, waits)])
+    pred = np.array([p for row in waits for p, _ in row], np.int32)
+    complete = np.array([c for row in waits for _, c in row], np.bool_)
+    colour, slow = rng.integers(0, 2, n_wires).astype(np.uint64), [0] * n_wires
+    slow = [int(c) for c in colour]
+    for _ in range(3):
+        colour = refine_wires(colour, (wire, place), (first, pred, complete))
+        slow = slow_classes(wire, place, waits, slow)
+        assert number_colours(colour)[0].tolist() == slow
