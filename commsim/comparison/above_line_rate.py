@@ -1,0 +1,129 @@
+"""Why a bus bandwidth may be above the rate of the links, and whether that can be the reason here.
+
+Busbw is algbw times a factor that says how often each byte crosses the busiest link *when only ranks send to ranks, and
+each link is one rank's*. Where a switch adds, where several links belong to one host, or where units were mixed up, the
+number is right and yet no link ever carried it.
+
+References
+----------
+nccl-tests, ``doc/PERFORMANCE.md``: the factors, and the note that they assume point-to-point transfers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.core.operations import operation as known_operation
+from commsim.formats.measured import Measured
+
+SLACK = 1.005
+"""Busbw is above the line only if it is by more than half a per cent: programs print four digits."""
+_IN_NETWORK = ("nvls", "nvls_tree", "collnet_direct", "collnet_chain", "sharp", "switchml", "atp")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a rank can send at most.
+
+    Parameters
+    ----------
+    rate : float, bytes/s
+        Of one link, in one direction.
+    source : str
+        Where that is from.
+    load : float or None, bytes/s
+        What the busiest link really carries in our prediction of the same run.
+    links_per_host : int or None
+        Such links of one host, where that is known.
+    ranks_per_host : int or None
+        Ranks of one host, where that is known.
+    n_hosts : int or None
+        Hosts, where that is known.
+    switch_adds : bool
+        Whether some switch of the network can add.
+    is_given : bool
+        Whether the user says the rate, rather than the network.
+    """
+
+    rate: float
+    source: str
+    load: float | None = None
+    links_per_host: int | None = None
+    ranks_per_host: int | None = None
+    n_hosts: int | None = None
+    switch_adds: bool = False
+    is_given: bool = False
+
+
+def explain_above(row: Measured, line: Line) -> tuple[str, ...]:
+    """Say why the busbw of a measurement is above the line; nothing if it is not.
+
+    Parameters
+    ----------
+    row : Measured
+        With a number of ranks.
+    line : Line
+        What it is held against.
+
+    Returns
+    -------
+    tuple of str
+        What is above what; then each reason that fits, the most specific first.
+    """
+    busbw = row.busbw
+    if busbw is None or row.n_ranks is None or busbw <= line.rate * SLACK:
+        return ()
+    factor = known_operation(row.operation).busbw_factor(row.n_ranks)
+    ratio = busbw / line.rate
+    head = (
+        f"busbw {busbw / 1e9:.4g} GB/s is {ratio:.3g} times the {line.rate / 1e9:.4g} GB/s of {line.source}; it is "
+        f"algbw {row.algbw / 1e9:.4g} GB/s times {factor:.4g}, the factor of {row.operation} on {row.n_ranks} ranks"
+    )
+    if line.load is not None:
+        head += f"; in our prediction the busiest link carries {line.load / 1e9:.4g} GB/s"
+    reasons = [*_in_network(row, line, factor, ratio), *_many_links(line, ratio), *_units(ratio)]
+    return (head, *(reasons or ["no reason that is known here fits: check the line rate, and what was measured"]))
+
+
+def _in_network(row: Measured, line: Line, factor: float, ratio: float) -> list[str]:
+    """Reasons of algorithms that send each byte less often than the factor says."""
+    algorithm = row.algorithm.lower()
+    if algorithm.startswith(_IN_NETWORK):
+        return [
+            f"{row.algorithm} lets the network add, so that each byte crosses a link once and not {factor:.4g} times"
+        ]
+    found = []
+    if not algorithm and line.switch_adds and 1 < ratio <= factor * 1.05:
+        found.append(
+            "a switch of this network can add (NVLS, SHARP): each byte then crosses a link once, and busbw may be up "
+            f"to {factor:.4g} times the link"
+        )
+    if algorithm in ("", "tree") and row.operation == "all_reduce" and line.n_hosts == 2 and ratio <= 2.05:
+        found.append(
+            "on two hosts a tree crosses the network once each way, where the factor counts a ring's "
+            f"{factor:.4g} times"
+        )
+    return found
+
+
+def _many_links(line: Line, ratio: float) -> list[str]:
+    found = []
+    if line.links_per_host is not None and line.links_per_host > 1 and ratio <= line.links_per_host * 1.05:
+        found.append(
+            f"a host has {line.links_per_host} such links: rings over all of them share what crosses the network, so "
+            "the line is their sum"
+        )
+    if line.is_given and line.n_hosts == 1:
+        found.append("all ranks are in one host: what they send crosses NVLink or PCIe, not the network")
+    return found
+
+
+def _units(ratio: float) -> list[str]:
+    found = []
+    if 6.4 <= ratio <= 8.4:
+        found.append("about 8 times: one of the two is in Gb/s and the other in GB/s")
+    if 1.6 <= ratio <= 2.1:
+        found.append("about 2 times: the line is one direction, and vendors add both (NVLink 900 GB/s is 450 each way)")
+    if 1.06 <= ratio <= 1.08:
+        found.append("about 7 per cent: one of the two counts GiB/s (2^30), the other GB/s (1e9)")
+    return found

@@ -1,0 +1,154 @@
+"""Which algorithm and protocol NCCL takes at which size: the fastest cell, from breakpoint to breakpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+
+from .constants import (
+    PLATEAU,
+    PLATEAU_BEFORE_AMPERE,
+    PLATEAU_BYTES,
+    PROTOCOLS,
+    SMALLEST_CORRECTED,
+    TREE_CORRECTION,
+)
+from .model import Cell, cells
+from .setting import Setting
+
+LARGEST = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Sizes at which NCCL takes one cell.
+
+    Parameters
+    ----------
+    low, high : int, bytes
+        Both included.
+    cell : Cell
+        What it takes.
+    next_best : Cell or None
+        The second at the geometric middle of the range.
+    slower : float
+        How many times as long that takes there.
+    latency_share : float
+        Of the chosen one's time at the middle, what is latency.
+    """
+
+    low: int
+    high: int
+    cell: Cell
+    next_best: Cell | None
+    slower: float
+    latency_share: float
+
+    @property
+    def why(self) -> str:
+        """Say in words why it is taken."""
+        part = "its latency" if self.latency_share > 0.5 else "its bandwidth"
+        if self.next_best is None:
+            return "the only one that can be used"
+        beside = f"{self.next_best.name} takes {self.slower:.2f} times as long"
+        return f"{part} decides ({self.latency_share:.0%} latency); {beside}"
+
+
+def cell_time(setting: Setting, operation: str, cell: Cell, size: int) -> float | None:
+    """Return NCCL's estimate in seconds of one operation alone; None of a cell that it does not choose.
+
+    Notes
+    -----
+    Operations that are grouped share latency; that is not in here.
+    """
+    if not cell.bandwidth:
+        return None
+    rate, wait = cell.bandwidth, cell.latency
+    step = (size // SMALLEST_CORRECTED).bit_length() - 1
+    if operation == "all_reduce" and step >= 0 and _is_corrected(setting, cell):
+        row = TREE_CORRECTION[PROTOCOLS.index(cell.protocol)]
+        rate *= row[step] if step < len(row) else 1.0
+    if cell.algorithm == "ring" and cell.protocol == "simple" and operation == "all_reduce" and setting.n_nodes > 1:
+        share = setting.channels["ring"].n * setting.n_ranks
+        if size // share >= PLATEAU_BYTES:
+            wait *= PLATEAU_BEFORE_AMPERE if setting.gpu == "volta" else PLATEAU
+    return wait + size / rate
+
+
+def ranges(
+    setting: Setting, operation: str, largest: int = LARGEST, table: Sequence[Cell] | None = None
+) -> tuple[Range, ...]:
+    """Find all sizes at which NCCL changes its mind.
+
+    Parameters
+    ----------
+    setting : Setting
+        Where.
+    operation : str
+        One that NCCL has a model of.
+    largest : int, bytes
+        Up to where.
+    table : sequence of Cell, optional
+        Its cells, where they are known already.
+
+    Returns
+    -------
+    tuple of Range
+        Ascending, without gaps, from 1 byte to `largest`.
+
+    Notes
+    -----
+    Between two breakpoints of the correction every cell is a line in the size. The lowest of lines is concave, so that
+    a cell which is the fastest at both ends of an interval is so inside it; else it is halved.
+    """
+    if largest < 1:
+        raise InputError(f"the largest size must be at least 1 byte, got {largest}")
+    table = cells(setting, operation) if table is None else table
+    if not any(cell.bandwidth for cell in table):
+        raise InputError(f"NCCL has nothing for {operation} here")
+
+    def best(size: int) -> int:
+        times = [(cell_time(setting, operation, cell, size), i) for i, cell in enumerate(table)]
+        return min((time, i) for time, i in times if time is not None)[1]
+
+    starts = {1, SMALLEST_CORRECTED * 2 ** len(TREE_CORRECTION[0])}
+    starts |= {SMALLEST_CORRECTED << k for k in range(len(TREE_CORRECTION[0]))}
+    starts.add(PLATEAU_BYTES * setting.channels["ring"].n * setting.n_ranks)
+    edges = sorted(start for start in starts if start <= largest)
+    pieces: list[tuple[int, int, int]] = []
+    for low, high in zip(edges, [edge - 1 for edge in edges[1:]] + [largest], strict=True):
+        _split(low, high, best, pieces)
+    merged: list[tuple[int, int, int]] = []
+    for low, high, i in pieces:
+        merged[-1:] = [(merged[-1][0], high, i)] if merged and merged[-1][2] == i else [*merged[-1:], (low, high, i)]
+    return tuple(_described(setting, operation, table, low, high, table[i]) for low, high, i in merged)
+
+
+def _is_corrected(setting: Setting, cell: Cell) -> bool:
+    """Whether a cell's rate dips at middle sizes: trees, and NVLS trees of Blackwell on x86."""
+    x86 = setting.cpu in ("intel", "amd")
+    return cell.algorithm == "tree" or (cell.algorithm == "nvls_tree" and setting.gpu == "blackwell" and x86)
+
+
+def _split(low: int, high: int, best: Callable[[int], int], pieces: list[tuple[int, int, int]]) -> None:
+    """Add the pieces of an interval in which every cell is a line."""
+    first, last = best(low), best(high)
+    if first == last:
+        pieces.append((low, high, first))
+        return
+    middle = (low + high) // 2
+    _split(low, middle, best, pieces)
+    _split(middle + 1, high, best, pieces)
+
+
+def _described(setting: Setting, operation: str, table: Sequence[Cell], low: int, high: int, cell: Cell) -> Range:
+    middle = max(low, min(high, int((low * high) ** 0.5)))
+    time = cell_time(setting, operation, cell, middle) or 0.0
+    others = [(cell_time(setting, operation, other, middle), other) for other in table if other != cell]
+    usable = sorted(((t, i) for i, (t, _) in enumerate(others) if t is not None))
+    share = min(1.0, cell.latency / time) if time else 0.0
+    if not usable:
+        return Range(low, high, cell, None, 1.0, share)
+    return Range(low, high, cell, others[usable[0][1]][1], usable[0][0] / time if time else 1.0, share)

@@ -1,0 +1,97 @@
+import json
+
+import pytest
+
+STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
+HALF = "     time   algbw   busbw #wrong"
+HEADER = f"#       size         count      type   redop    root{HALF}{HALF}"
+
+
+def table(path, times, program="all_reduce_perf", ranks=4):
+    lines = [
+        f"# Collective test starting: {program}",
+        *(f"#  Rank {r:2} Group  0 Pid 1 on n" for r in range(ranks)),
+        HEADER,
+    ]
+    for size, time in times.items():
+        rate = size / time / 1e3
+        half = f"  {time:.2f}  {rate:.2f}  {rate * 2 * (ranks - 1) / ranks:.2f}  0"
+        lines.append(f"  {size}  {size // 4}  float  sum  -1{half}{half}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def predicted(commsim, tmp_path):
+    path = tmp_path / "predicted.json"
+    assert commsim("run", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", "--json", path).code == 0
+    (tmp_path / "predicted.txt").write_text(commsim.out)
+    return path
+
+
+def test_a_prediction_against_itself_has_no_error(commsim, predicted):
+    tree = commsim.results("compare", predicted, predicted)
+    assert [row["error"] for row in tree["results"]] == [0.0] * 3
+    assert tree["summary"]["worst"] == 0.0
+    assert commsim("compare", predicted, predicted.with_suffix(".txt")).code == 0
+    assert "error: median 0.0%" in commsim.out
+
+
+def test_errors_by_size_and_in_all(commsim, predicted, tmp_path):
+    times = {row["size_B"]: row["time_s"] for row in json.loads(predicted.read_text())["results"]}
+    slower = {int(size): time * 1e6 * 2 for size, time in times.items()} | {1 << 30: 9e5}
+    tree = commsim.results("compare", predicted, table(tmp_path / "log.txt", slower))
+    assert [row["error"] for row in tree["results"]] == pytest.approx([-0.5] * 3, abs=1e-4)
+    assert [row["line"] for row in tree["results"]] == [7, 8, 9]
+    assert "error: median 50.0%, 90th percentile 50.0%, worst 50.0%" in commsim.out
+    assert "predictions are 50.0% too short in the middle" in commsim.out
+    assert "# without a prediction: all_reduce 1073741824 B" in commsim.out
+
+
+def test_flags_of_run_predict_at_the_sizes_that_were_measured(commsim, predicted, tmp_path):
+    measured = table(tmp_path / "log.txt", {1 << 20: 150.0, 3 << 20: 420.0})
+    tree = commsim.results("compare", measured, "--topology", STAR, "--collective", "ring_all_reduce")
+    assert [row["size_B"] for row in tree["results"]] == [1 << 20, 3 << 20]
+    first = json.loads(predicted.read_text())["results"][0]
+    assert tree["results"][0]["predicted_s"] == pytest.approx(first["time_s"], rel=1e-12)
+    picture = tmp_path / "c.svg"
+    args = ("compare", measured, "--topology", STAR, "--collective", "ring_all_reduce", "--overhead", "5us")
+    assert commsim(*args, "--plot", picture).code == 0
+    assert "predicted" in picture.read_text()
+
+
+def test_a_busbw_above_the_line_is_explained(commsim, tmp_path):
+    above = table(tmp_path / "log.txt", {1 << 26: (1 << 26) * 1.5 / 100e9 * 1e6})  # 100 GB/s on links of 12.5
+    assert commsim("compare", above, "--topology", STAR, "--collective", "ring_all_reduce").code == 0
+    assert "is 8 times the 12.5 GB/s of link h0->switch0, the busiest of our prediction; it is algbw" in commsim.out
+    assert "one of the two is in Gb/s and the other in GB/s" in commsim.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{m}"], "the prediction is a file, or --topology and --collective: give one of the two"),
+        (["{m}", "{m}", "{m}"], "one file that was measured, and at most one that was predicted, got 3"),
+        (["{m}", "{m}", "--topology", STAR], "give one of the two"),
+        (["{m}", "--topology", STAR], "--topology needs --collective"),
+        (
+            ["{m}", "--topology", STAR, "--collective", "ring_all_gather"],
+            "ring_all_gather is all_gather",
+        ),
+        (["{m}", "{m}", "--overhead", "1us"], "--overhead goes with --topology, not with a file of predictions"),
+        (["{m}", "{other}"], "nothing to compare: .* has all_reduce, .* has all_gather"),
+        (["{m}", "{m}", "--ranks", "8"], "was measured on 4 ranks, got --ranks 8"),
+        (["/nowhere", "{m}"], "/nowhere: No such file"),
+        (["{m}", "{m}", "--operation", "broadcast"], "holds no measurement of broadcast"),
+        (["{m}", "--topology", STAR, "--collective", "ring_all_reduce", "--plot", "c.gif"], "c.gif"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(commsim, tmp_path, arguments, message):
+    import re
+
+    files = {
+        "m": table(tmp_path / "m.txt", {1 << 20: 150.0}),
+        "other": table(tmp_path / "o.txt", {1 << 20: 150.0}, "all_gather_perf"),
+    }
+    error = commsim.refuses("compare", *(text.format(**files) for text in arguments))
+    assert re.search(message, error)

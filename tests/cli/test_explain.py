@@ -1,0 +1,79 @@
+import json
+
+import pytest
+
+from commsim.formats.nccl_tuner import Rule, read_tuner
+
+
+def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):
+    csv = tmp_path / "tuner.csv"
+    tree = commsim.results(
+        "explain", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M", "--tuner-csv", csv
+    )
+    found = tree["results"][0]
+    assert len(found["cells"]) == 21
+    assert any("12 channels of 30 GB/s" in line for line in tree["assumed"])
+    for text in (
+        "# assumed: ",
+        "8 ranks on 1 nodes, hopper GPUs",
+        "latency (us) / bandwidth (GB/s)",
+        "ring  15.0/",
+        "not used: pat: no all_reduce with it",
+        "decides (",
+        "# all_reduce 1048576 B: ",
+    ):
+        assert text in commsim.out
+    assert found["at_size"][0]["time_s"]["ring/ll"] > 15e-6
+    rules = read_tuner(csv)
+    assert [(r.low, r.high) for r in rules] == [
+        (0 if c["low_B"] == 1 else c["low_B"], c["high_B"]) for c in found["choices"]
+    ]
+    assert (rules[0].n_nodes, rules[0].n_ranks) == (1, 8)
+
+
+def test_every_operation_is_explained_unless_some_are_named(commsim):
+    tree = commsim.results("explain", "--topology", "dgx-a100@star:n_hosts=16")
+    assert [row["operation"] for row in tree["results"]] == [
+        "broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce",
+    ]  # fmt: skip
+
+
+def test_given_channels_replace_what_would_be_assumed(commsim):
+    commsim(
+        "explain", "--topology", "dgx-h100", "--operation", "all_reduce", "--channels", "24:15GB/s", "--nvls", "none"
+    )
+    assert "channels of" not in commsim.out
+    assert "needs NVLink SHARP" in commsim.out
+
+
+def test_results_become_rules_for_the_tuner(commsim, tmp_path):
+    rows = tmp_path / "rows.json"
+    topology = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
+    for name in ("ring_all_reduce", "double_tree_all_reduce"):
+        commsim("run", "--topology", topology, "--collective", name, "-b", "1K", "-e", "1G", "-f", "16", "--json",
+                tmp_path / f"{name}.json")  # fmt: skip
+    both = [
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("ring_all_reduce", "double_tree_all_reduce")
+    ]
+    rows.write_text(json.dumps({"schema": 1, "results": both[0]["results"] + both[1]["results"]}))
+    csv = tmp_path / "tuner.csv"
+    assert commsim("explain", "--from", rows, "--tuner-csv", csv, "--nodes", "8").code == 0, commsim.err
+    rules = read_tuner(csv)
+    assert (rules[0].algorithm, rules[-1].algorithm) == ("tree", "ring")
+    assert rules[0] == Rule("all_reduce", 1024, rules[0].high, "tree", "simple", -1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --topology for NCCL's own choices, or --from FILE"),
+        (["--topology", "dgx-h100", "--ranks", "1"], "fewer than 2 ranks, got 1"),
+        (["--topology", "dgx-h100", "--channels", "24"], "such as 12:30GB/s, got '24'"),
+        (["--topology", "dgx-h100", "--channels", "99:1GB/s"], "0..64 channels"),
+        (["--topology", "dgx-h100", "--net-type", "USB"], "invalid choice: 'USB'"),
+        (["--topology", "dgx-h100", "--graph", "/nowhere.xml"], "/nowhere.xml: No such file"),
+        (["--from", "/nowhere"], "say where to, with --tuner-csv FILE"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(commsim, arguments, message):
+    assert message in commsim.refuses("explain", *arguments)
