@@ -1,4 +1,4 @@
-"""``commsim schedule``: list, show, check and save schedules."""
+"""``commsim schedule``: list, show, check, save, import and export schedules."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from commsim.core.units import format_size, parse_nccl_size
 
+from .convert import add_format_arguments, run
 from .draw import check_drawable, draw_transfers
 from .table import print_facts, print_table, write_results
 
@@ -18,23 +19,32 @@ SUFFIX = ".npz"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save")
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save|import|export")
     listing = verbs.add_parser("list", help="the collectives, with their operations and parameters")
     show = verbs.add_parser("show", help="hops, messages, bytes, and volume per rank")
     check = verbs.add_parser("check", help="prove that it does what its operation promises")
     save = verbs.add_parser("save", help="write the schedule to an .npz file")
-    for one in (show, check, save):
+    taking = verbs.add_parser("import", help="read MSCCL, GOAL or Chakra, check it, and write an .npz file")
+    giving = verbs.add_parser("export", help="write MSCCL, GOAL, Chakra or htsim's flows")
+    taking.add_argument("source", metavar="FILE")
+    for one, source in ((taking, True), (giving, False)):
+        add_format_arguments(one, source=source, target=not source)
+    for one in (show, check, save, giving):
         one.add_argument("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]")
         one.add_argument("--ranks", type=int, metavar="N", help="ranks, for a collective that is named")
     show.add_argument("--draw", metavar="FILE", help="draw it, if it is small: .svg or .png")
     show.add_argument("--size", default="1M", metavar="SIZE", help="size of the operation (1M)")
     for one in (listing, show, check):
         one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
-    save.add_argument("-o", "--output", required=True, metavar="FILE", help=".npz")
+    for one in (save, taking):
+        one.add_argument("-o", "--output", required=True, metavar="FILE", help=".npz")
+    giving.add_argument("-o", "--output", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
 
 
 def main(args: argparse.Namespace) -> int:
     """Do what was asked for."""
+    if args.what in ("import", "export"):
+        return run(args, args.source if args.what == "import" else args.collective, args.output)
     return {"list": _list, "show": _show, "check": _check, "save": _save}[args.what](args)
 
 

@@ -1,4 +1,4 @@
-"""``commsim topo``: list, show, check and save topologies."""
+"""``commsim topo``: list, show, check, save, import and export topologies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.units import format_bandwidth, format_time
 
+from .convert import add_format_arguments, run
 from .damage import add_damage_arguments, damaged
 from .draw import check_draw_arguments, draw_loads
 from .table import print_facts, print_table, write_results
@@ -17,12 +18,18 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save")
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save|import|export")
     listing = verbs.add_parser("list", help="the topologies, with their parameters")
     show = verbs.add_parser("show", help="counts, link rates, bisection bandwidth, diameter, oversubscription")
     save = verbs.add_parser("save", help="write a network to a file that can be edited")
     check = verbs.add_parser("check", help="errors with their line, bisection bandwidth, bounds on collectives")
-    for one in (show, check, save):
+    taking = verbs.add_parser("import", help="read ASTRA-sim, GraphML, ns-3, SimAI or NCCL, and write a file of ours")
+    giving = verbs.add_parser("export", help="write ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim")
+    taking.add_argument("source", metavar="FILE")
+    for one, source in ((taking, True), (giving, False)):
+        add_format_arguments(one, source=source, target=not source)
+        one.add_argument("-o", "--output", required=True, metavar="FILE", help="its suffix says the format")
+    for one in (show, check, save, giving):
         one.add_argument("topology", metavar="NAME:key=value,...|FILE")
     show.add_argument("--draw", metavar="FILE", help="draw the network: .svg or .png")
     show.add_argument("--load", metavar="FILE", help="result whose loads colour the links: .json or .npz (with --draw)")
@@ -40,6 +47,8 @@ def main(args: argparse.Namespace) -> int:
     """Do what was asked for."""
     from .topo_check import check
 
+    if args.what in ("import", "export"):
+        return run(args, args.source if args.what == "import" else args.topology, args.output)
     return {"list": _list, "show": _show, "check": check, "save": _save}[args.what](args)
 
 

@@ -10,6 +10,8 @@ from commsim.core.units import format_bandwidth
 
 from .table import print_facts, print_table, write_results
 
+LARGE = 2.0**60
+"""Bytes of which no latency counts."""
 _NO_SCIPY = "unknown (pip install 'commsim[opt]')"
 _TOO_LARGE = "not computed: the linear program is for small networks"
 
@@ -17,20 +19,20 @@ _TOO_LARGE = "not computed: the linear program is for small networks"
 def check(args: argparse.Namespace) -> int:
     """Read the network, refuse it if endpoints are cut off, and print its bounds."""
     from commsim.core.metrics.bisection import bisection_bandwidth
-    from commsim.core.metrics.bounds import counting_bound
     from commsim.core.metrics.network_metrics import measure
     from commsim.core.metrics.optimal import all_to_all_rate, tree_all_reduce_rate
     from commsim.core.node_kind import PLURALS
     from commsim.inputs import load_network
+    from commsim.lower_bounds import lower_bound
 
     network = load_network(args.topology)
     metrics = measure(network)
     if metrics.no_path is not None:
         raise InputError(f"{args.topology}: no path from {metrics.no_path[0]} to {metrics.no_path[1]}")
-    counting = counting_bound(network)
+    found = lower_bound("all_reduce", network)
     rates = {
         "bisection": (bisection_bandwidth(network), "max-flow between halves"),
-        "all_reduce, any schedule": (counting.rate, counting.why),
+        "all_reduce, any schedule": (found.rate, found.why(LARGE)),
         "all_reduce, trees": (tree_all_reduce_rate(network), "linear program, reducing and broadcasting along trees"),
         "all_to_all": (all_to_all_rate(network), "linear program, maximum concurrent flow"),
     }

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.formats.yaml_text import write_yaml
 
 from .fabric_tree import Tree
-from .yaml_text import write_yaml
 
 LABEL = "fabric.topograph.run/tier-{}"
 """Label of a node that names its switch of a tier, 0 for the closest; topograph sets these."""

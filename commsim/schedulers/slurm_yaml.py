@@ -8,11 +8,11 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.formats.fields import Fields
+from commsim.core.formats.yaml_text import read_yaml, write_yaml
 
 from .fabric_tree import Blocks, Switch, Tree, require_unique
 from .hostlist import check_name, compress_hosts, expand_hosts
 from .slurm_conf import require_plain
-from .yaml_text import read_yaml, write_yaml
 
 _KINDS = ("tree", "block")
 _OTHERS = ("ring", "torus3d", "flat")

@@ -7,10 +7,10 @@ import json
 from commsim.core.errors import InputError
 from commsim.core.formats.fields import Fields
 from commsim.core.formats.files import parse_json
+from commsim.core.formats.yaml_text import read_yaml, write_yaml
 
 from .fabric_tree import Switch, Tree, require_unique
 from .hostlist import check_name, compress_hosts, expand_hosts
-from .yaml_text import read_yaml, write_yaml
 
 
 def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:

@@ -18,6 +18,8 @@ import numpy as np
 from ..errors import InputError
 
 MAX_TEXT_BYTES = 256 * 2**20
+MAX_VALUES = 6_000_000
+"""Of one JSON text; they then take less than 500 MB."""
 MAX_ARRAY_BYTES = 16 * 2**30
 
 
@@ -67,9 +69,11 @@ def parse_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it is not well formed.
+        If it is not well formed, or has more values than ``MAX_VALUES``: two characters can become 64 bytes.
     """
-    return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    if sum(map(text.count, ",[{")) > MAX_VALUES:
+        raise ValueError(f"more than {MAX_VALUES} values")
+    return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
 
 
 def write_json(path: str | Path, tree: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -162,11 +166,13 @@ def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-def _no_constant(name: str) -> float:
+def no_constant(name: str) -> float:
+    """Refuse NaN and Infinity, which JSON does not have."""
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a table of its fields, none of which may be there twice."""
     tree = dict(pairs)
     if len(tree) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.schedulers.yaml_text import read_yaml, write_yaml
+from commsim.core.formats.yaml_text import read_yaml, write_yaml
 
 pytestmark = pytest.mark.nojit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from commsim.core.errors import InputError
+from ..errors import InputError
 
 MAX_EVENTS = 2**20
 MAX_DEPTH = 32

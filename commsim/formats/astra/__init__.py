@@ -1,0 +1,1 @@
+"""The configuration of ASTRA-sim: the network and the system layer."""

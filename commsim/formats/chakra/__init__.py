@@ -1,0 +1,1 @@
+"""Chakra execution traces: graphs of computations and communications, one file per rank, read by ASTRA-sim."""

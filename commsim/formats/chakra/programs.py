@@ -1,0 +1,133 @@
+"""Programs of sends, receives and computations as Chakra traces, which ASTRA-sim plays message by message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commsim.core.errors import InputError
+
+from ..programs import op as ops
+from ..programs.matching import sorted_after
+from ..programs.op import Op, Programs
+from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
+from .trace import VERSION, Trace
+
+DURATION = "duration_ns"
+"""Our own attribute: times in the format are whole microseconds."""
+_INT32, _INT64 = (range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (32, 64))
+MAX_WAITS = 2**22
+
+
+def traces_of(programs: Programs, name: str = "") -> list[Trace]:
+    """Write programs as traces.
+
+    Computations that take no time are left out, since ASTRA-sim would give them a nanosecond; what waits for them waits
+    for what they wait for.
+
+    Raises
+    ------
+    InputError
+        If a number does not fit the format, or operations wait for each other.
+    """
+    about = Metadata(VERSION, {"collective": ("string_val", name)} if name else {})
+    return [Trace(about, tuple(_nodes(rank, program))) for rank, program in enumerate(programs.ranks)]
+
+
+def _nodes(rank: int, program: tuple[Op, ...]) -> list[Node]:
+    waits = _waits(rank, program)
+    nodes = []
+    for i, op in enumerate(program):
+        if op.kind == ops.CALC and not op.size:
+            continue
+        attributes: dict[str, tuple[str, Any]] = {"is_cpu_op": ("bool_val", False)}
+        if op.size not in _INT64:
+            raise InputError(f"rank {rank}: {op.size} does not fit 64 bits")
+        if op.kind == ops.CALC:
+            attributes[DURATION] = "int64_val", op.size
+            nodes.append(Node(i, f"comp{i}", COMP, data=waits[i], duration=-(-op.size // 1000), attributes=attributes))
+            continue
+        sends = op.kind == ops.SEND
+        ends = (rank, op.peer) if sends else (op.peer, rank)
+        if op.peer not in _INT32 or op.tag not in _INT32:
+            raise InputError(f"rank {rank}: peer {op.peer} and tag {op.tag} must be known, and fit 32 bits")
+        attributes |= {"comm_size": ("int64_val", op.size), "comm_src": ("int32_val", ends[0]),
+                       "comm_dst": ("int32_val", ends[1]), "comm_tag": ("int32_val", op.tag)}  # fmt: skip
+        label = f"send{i}_to_{op.peer}" if sends else f"recv{i}_from_{op.peer}"
+        nodes.append(Node(i, label, SEND if sends else RECV, data=waits[i], attributes=attributes))
+    return nodes
+
+
+def _waits(rank: int, program: tuple[Op, ...]) -> list[tuple[int, ...]]:
+    """Operations that each one waits for, looking through those that take no time and are not written."""
+    order = sorted_after([{*op.after, *op.after_start} for op in program])
+    if order is None:
+        raise InputError(f"rank {rank}: operations wait for each other, so it never ends (a deadlock)")
+    found: list[tuple[int, ...]] = [()] * len(program)
+    total = 0
+    for i in order:
+        waited: dict[int, None] = {}
+        for j in program[i].after:
+            waited |= dict.fromkeys(found[j] if program[j].kind == ops.CALC and not program[j].size else (j,))
+        for j in program[i].after_start:
+            waited |= dict.fromkeys(found[j])
+        found[i] = tuple(waited)
+        total += len(waited)
+        if total > MAX_WAITS:
+            raise InputError(f"rank {rank}: more than {MAX_WAITS} operations wait for each other")
+    return found
+
+
+def programs_of_traces(traces: list[Trace]) -> Programs:
+    """Read traces as programs.
+
+    Raises
+    ------
+    InputError
+        If there is a collective, or a message says too little.
+    """
+    return Programs(tuple(tuple(_ops(rank, trace)) for rank, trace in enumerate(traces)))
+
+
+def _ops(rank: int, trace: Trace) -> list[Op]:
+    place = {node.number: i for i, node in enumerate(trace.nodes)}
+    found = []
+    for node in trace.nodes:
+        after = tuple(sorted({place[number] for number in (*node.control, *node.data)}))
+        if node.kind in (SEND, RECV):
+            mine, other = ("comm_src", "comm_dst") if node.kind == SEND else ("comm_dst", "comm_src")
+            if whole(rank, node, mine, rank) != rank:
+                raise InputError(f"rank {rank}: node {node.number} says that it is of rank {whole(rank, node, mine)}")
+            kind = ops.SEND if node.kind == SEND else ops.RECV
+            size, peer, tag = (whole(rank, node, name) for name in ("comm_size", other, "comm_tag"))
+            found.append(Op(kind, size, peer, tag, after=after))
+        elif node.kind in (COMP, MEM_LOAD, MEM_STORE, METADATA):
+            found.append(Op(ops.CALC, 0 if node.kind == METADATA else nanoseconds(rank, node), after=after))
+        elif node.kind == COLLECTIVE:
+            raise InputError(f"rank {rank}: node {node.number} is a collective; read the traces as a workload")
+        else:
+            raise InputError(f"rank {rank}: node {node.number} has the type {node.kind}, which is none")
+    return found
+
+
+def nanoseconds(rank: int, node: Node) -> int:
+    """Return how long a node takes, in ns where it says so."""
+    value = whole(rank, node, DURATION, 1000 * node.duration)
+    if value >= 2**63:
+        raise InputError(f"rank {rank}: node {node.number} takes {value} ns, more than fit 64 bits")
+    return value
+
+
+def whole(rank: int, node: Node, name: str, default: int | None = None) -> int:
+    """Return an attribute that is a whole number of 0 or more.
+
+    Raises
+    ------
+    InputError
+        If it is missing without a default, or is something else.
+    """
+    _, value = node.attributes.get(name, ("", default))
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(
+            f"rank {rank}: node {node.number} needs {name}, a whole number of 0 or more, got {value!r:.60}"
+        )
+    return value

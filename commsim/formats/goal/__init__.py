@@ -1,0 +1,1 @@
+"""GOAL, the schedules that LogGOPSim and ATLAHS simulate, as text and in binary."""

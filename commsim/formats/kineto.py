@@ -1,0 +1,143 @@
+"""Kineto's traces (PyTorch's profiler, Chrome JSON): the collectives of one rank, with sizes, times and kernels.
+
+One collective appears as a kernel, as an annotation on the GPU, and as calls on the CPU. Only one of these kinds is
+read, the one that is closest to the wire.
+
+References
+----------
+Kineto, ``libkineto/src/output_json.cpp``: names of the arguments. Times are microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.json_stream import parse_long_list
+
+from .calls import MAX_RANKS, Call, left_out_notes, whole_array
+from .flight_recorder import bytes_of_type, operation_of
+
+EVENTS = "traceEvents"
+_KINDS = ("kernel", "gpu_user_annotation", "user_annotation", "cpu_op")
+_KERNEL = re.compile(
+    r"nccl(?:Dev)?Kernel_\w+?_(RING|TREE|COLLNET_DIRECT|COLLNET_CHAIN|NVLS_TREE|NVLS|PAT)_(LL128|LL|SIMPLE)",
+    re.IGNORECASE,
+)
+_STEP = re.compile(r"ProfilerStep#?\s*\d+")
+_LOOKED_AT = 2**22
+"""Characters in which the events begin; what Kineto writes before them is short."""
+
+
+def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
+    """Read the calls of a decoded trace, in the order in which they started.
+
+    Raises
+    ------
+    InputError
+        If the events are no list of tables.
+    """
+    found: dict[str, list[Call]] = {kind: [] for kind in _KINDS}
+    left_out: Counter[str] = Counter()
+    rank = _rank(tree)
+    for event in _events(tree, path):
+        arguments = event.get("args")
+        if not isinstance(arguments, dict) or not isinstance(arguments.get("Collective name"), str):
+            continue
+        kind = str(event.get("cat", "")).lower()
+        if event.get("ph") == "X" and kind in found:
+            call = _call(event, arguments, rank)
+            if isinstance(call, Call):
+                found[kind].append(call)
+            else:
+                left_out[call] += 1
+    notes += left_out_notes(path, left_out, "events")
+    kind = next((kind for kind in _KINDS if found[kind]), "")
+    if kind and kind != "kernel":
+        notes.append(f"{path}: has no kernels; times are those of the events of kind {kind}")
+    return sorted(found[kind], key=lambda call: call.start) if kind else []
+
+
+def is_kineto(text: str) -> bool:
+    """Whether JSON is a trace of events: its list, or a table that has it."""
+    return text.lstrip()[:1] == "[" or f'"{EVENTS}"' in text[:_LOOKED_AT]
+
+
+def kineto_tree(text: str) -> dict[str, Any]:
+    """Decode a trace, and keep of its events only those that are read here: most are not about collectives.
+
+    Raises
+    ------
+    ValueError
+        If it is not well formed, or has too many events.
+    """
+    return parse_long_list(text, EVENTS, _is_read)
+
+
+def _is_read(event: Any) -> bool:
+    if not isinstance(event, dict):
+        return False
+    arguments = event.get("args")
+    return (isinstance(arguments, dict) and "Collective name" in arguments) or _is_step(event)
+
+
+def _is_step(event: Mapping[str, Any]) -> bool:
+    return isinstance(name := event.get("name"), str) and _STEP.fullmatch(name) is not None
+
+
+def step_times(tree: Mapping[str, Any], path: Path) -> list[float]:
+    """Start of each step that the profiler marked, in seconds, ascending."""
+    starts = {
+        float(event["ts"]) * 1e-6
+        for event in _events(tree, path)
+        if _is_step(event) and _is_number(event.get("ts")) and event.get("ph") == "X"
+    }
+    return sorted(starts)
+
+
+def _events(tree: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
+    events = tree.get(EVENTS)
+    if not isinstance(events, list):
+        raise InputError(f"{path}: {EVENTS} must be a list, got {type(events).__name__}")
+    return [event for event in events if isinstance(event, dict)]
+
+
+def _call(event: Mapping[str, Any], arguments: Mapping[str, Any], rank: int | None) -> Call | str:
+    name = str(arguments["Collective name"])
+    operation = operation_of(name)
+    if not operation:
+        return f"{name[:40]!r} is no operation here"
+    if not _is_number(event.get("ts")) or not _is_number(event.get("dur")):
+        return "without a time"
+    each = bytes_of_type(str(arguments.get("dtype", "")))
+    sent, received = (arguments.get(f"{side} msg nelems") for side in ("In", "Out"))
+    if operation != "barrier" and (not each or not _is_number(sent) or not _is_number(received)):
+        return "without a size"
+    members = arguments.get("Group size")
+    n_ranks = members if isinstance(members, int) and 0 < members <= MAX_RANKS else None
+    if operation == "send_recv":
+        n_ranks = 2
+    if n_ranks is None and operation in ("gather", "scatter"):
+        return "without the size of the group"
+    size = 0.0 if operation == "barrier" else whole_array(operation, sent * each, received * each, n_ranks)  # type: ignore[operator]
+    kernel = _KERNEL.search(str(event.get("name", ""))[:512])
+    seen = arguments.get("Rank", rank)
+    return Call(
+        operation, size, n_ranks, float(event["ts"]) * 1e-6, float(event["dur"]) * 1e-6,
+        seen if isinstance(seen, int) else rank, str(arguments.get("Process Group Name", "")),
+        kernel[1].lower() if kernel else "", kernel[2].lower() if kernel else "",
+    )  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
+
+
+def _rank(tree: Mapping[str, Any]) -> int | None:
+    about = tree.get("distributedInfo")
+    rank = about.get("rank") if isinstance(about, dict) else None
+    return rank if isinstance(rank, int) else None

@@ -1,0 +1,132 @@
+"""The table that nccl-tests prints, and that ``commsim run`` prints after it, out of a log with anything else in it.
+
+A row begins with a whole number and stands under a header that names the columns; what launchers put before lines is
+cut off, and what else is in between is passed over. Sizes and rates are as nccl-tests counts them: GB/s are 1e9.
+
+References
+----------
+nccl-tests 2.19, ``src/util.cu`` and ``doc/PERFORMANCE.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from commsim.core.formats.bounded import read_text
+
+from .launcher_prefix import without_prefix
+from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
+from .nccl_names import NCCL_TESTS, require_operation
+from .ranks_of_rates import ranks_of_rates
+
+_PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
+_OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine (\S+)\s*$")
+_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
+_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+_UNIT = re.compile(r"\(.*\)$")
+
+
+@dataclass(slots=True)
+class _State:
+    """What the lines before a row have said."""
+
+    operation: str = ""
+    algorithm: str = ""
+    n_ranks: int | None = None
+    columns: list[str] = field(default_factory=list)
+    group_of: dict[int, int] = field(default_factory=dict)
+    has_rows: bool = False
+
+    @property
+    def ranks(self) -> int | None:
+        """How many ranks work together: of a run that was split into groups, those in the group of the first."""
+        groups = list(self.group_of.values())
+        return self.n_ranks or groups.count(groups[0] if groups else 0) or None
+
+
+def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
+    """Read a log.
+
+    Raises
+    ------
+    InputError
+        If nothing says which operation was measured.
+    """
+    text = io.StringIO(read_text(path, MAX_LOG_BYTES))
+    state, rows, broken = _State(), list[Measured](), list[int]()
+    rates: dict[str, list[tuple[str, str]]] = {}
+    for number, raw in enumerate(text, 1):
+        if raw.isspace():
+            continue
+        line = without_prefix(raw[:4096])
+        cells = line.split() or ["#"]
+        if not cells[0].isdecimal() or not state.columns:
+            _learn(state, line, cells)
+        else:
+            found = _row(state, cells, number, path, asked)
+            rows += found
+            check_count(path, len(rows))
+            if not found and len(cells) >= 6 and "N/A" not in cells[:6]:
+                broken.append(number)
+            elif found:
+                rates.setdefault(found[0].operation, []).append(_rates(state.columns, cells))
+    if broken:
+        asked.notes.append(f"{path}: {len(broken)} rows are broken and left out, the first in line {broken[0]}")
+    implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
+    return [
+        row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])
+        for row in rows
+    ]
+
+
+def _learn(state: _State, line: str, cells: list[str]) -> None:
+    """Take from a line that is no row what it says about the rows after it."""
+    names = [_UNIT.sub("", cell) for cell in cells if cell != "#"]
+    if names[:1] == ["size"] and _halves(names):
+        state.columns = names
+    elif match := _OURS.match(line):
+        state.algorithm, state.n_ranks = match[1], int(match[2])
+        state.operation = _operation_of(match[1])
+        state.columns = []
+    elif match := _RANK.match(line):
+        if state.has_rows:  # the next run in the same log
+            state.group_of, state.has_rows = {}, False
+        state.group_of[int(match[1])] = int(match[2] or 0)
+    elif match := _PROGRAM.search(line):
+        state.operation, state.algorithm, state.n_ranks = NCCL_TESTS[match[1]], "", None
+
+
+def _operation_of(spec: str) -> str:
+    """Operation of one of our collectives; empty for one out of a user's file."""
+    from collectives import COLLECTIVES
+
+    name = spec.partition(":")[0]
+    return str(COLLECTIVES[name].facts["operation"]) if name in COLLECTIVES else ""
+
+
+def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> list[Measured]:
+    """Out of place and in place of one line, each where it has a time."""
+    found = []
+    for half, i in enumerate(_halves(state.columns)):
+        if len(cells) < i + 3 or not all(_NUMBER.fullmatch(cell) for cell in (cells[0], *cells[i : i + 3])):
+            continue
+        state.has_rows = True
+        found.append(Measured(
+            state.operation or require_operation(path, asked), float(cells[0]), float(f"{cells[i]}e-6"),
+            state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
+        ))  # fmt: skip
+    return found
+
+
+def _halves(columns: list[str]) -> list[int]:
+    """Where the time of each half stands, out of place and in place; before its two rates."""
+    return [i for i in range(len(columns) - 2) if columns[i : i + 3] == ["time", "algbw", "busbw"]][:2]
+
+
+def _rates(columns: list[str], cells: list[str]) -> tuple[str, str]:
+    """Algbw and busbw of a row, as printed."""
+    return cells[columns.index("algbw")], cells[columns.index("busbw")]

@@ -1,0 +1,170 @@
+"""Rules for NCCL's tuner plugin (``NCCL_TUNER_CONFIG_FILE``): which algorithm and protocol at which sizes.
+
+A line is ``collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff``; both sizes
+are included, and -1 stands for any (of channels: NCCL's own number). The plugin reads lines of at most 255 characters.
+
+References
+----------
+NCCL 2.30, ``plugins/tuner/example``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.formats.bounded import read_text
+from commsim.core.formats.files import replacing
+from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
+
+from .measured import Measured
+
+COLLECTIVES = {
+    "broadcast": "broadcast", "reduce": "reduce", "all_gather": "allgather", "reduce_scatter": "reducescatter",
+    "all_reduce": "allreduce",
+}  # fmt: skip
+"""The plugin's names of our operations."""
+COLUMNS = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"
+LARGEST = 2**63 - 1
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+_OURS = {
+    "ring_all_reduce": "ring", "ring_all_gather": "ring", "ring_reduce_scatter": "ring", "chain_broadcast": "ring",
+    "chain_reduce": "ring", "double_tree_all_reduce": "tree", "sharp": "collnet_chain",
+}  # fmt: skip
+"""Our collectives that do what an algorithm of NCCL does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line.
+
+    Parameters
+    ----------
+    operation : str
+        Ours.
+    low, high : int, bytes
+        Both included.
+    algorithm, protocol : str
+        As NCCL calls them, in lower case.
+    channels, n_nodes, n_ranks : int
+        -1 for any.
+    """
+
+    operation: str
+    low: int
+    high: int
+    algorithm: str
+    protocol: str
+    channels: int = -1
+    n_nodes: int = -1
+    n_ranks: int = -1
+
+    def __post_init__(self) -> None:
+        if self.operation not in COLLECTIVES or self.algorithm not in ALGORITHMS or self.protocol not in PROTOCOLS:
+            raise InputError(f"a tuner rule has {self.operation}, {self.algorithm}, {self.protocol}, not all known")
+        if not 0 <= self.low <= self.high <= LARGEST:
+            raise InputError(f"a tuner rule is for sizes 0..{LARGEST}, got {self.low} to {self.high}")
+
+
+def write_tuner(path: str | Path, rules: Sequence[Rule], comment: str = "") -> None:
+    """Write rules; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where.
+    rules : sequence of Rule
+        The first that fits counts.
+    comment : str
+        Where they are from, for the first line.
+    """
+    lines = [f"# {line[:200]}" for line in comment.splitlines()] + [f"# {COLUMNS}"]
+    lines += [
+        f"{COLLECTIVES[r.operation]},{r.low},{r.high},{r.algorithm},{r.protocol},{r.channels},{r.n_nodes},{r.n_ranks},-1,-1"
+        for r in rules
+    ]
+    with replacing(path) as out:
+        out.write("".join(f"{line}\n" for line in lines).encode("ascii", "replace"))
+
+
+def read_tuner(path: str | Path) -> tuple[Rule, ...]:
+    """Read rules.
+
+    Raises
+    ------
+    InputError
+        If a line is none; names it.
+    """
+    ours = {name: operation for operation, name in COLLECTIVES.items()}
+    rules = []
+    for number, line in enumerate(read_text(path, 2**20).splitlines(), 1):
+        cells = [cell.strip() for cell in line.split(",")]
+        if not line.strip() or line.startswith("#") or cells[0] == "collective_type":
+            continue
+        numbers = [*cells[1:3], *cells[5:]]
+        if not 8 <= len(cells) <= 10 or cells[0] not in ours or not all(_WHOLE.fullmatch(cell) for cell in numbers):
+            raise InputError(f"{path}, line {number}: a rule is {COLUMNS}, got {line[:80]!r}")
+        try:
+            rules.append(Rule(ours[cells[0]], int(cells[1]), int(cells[2]), cells[3], cells[4], *map(int, cells[5:8])))
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+    return tuple(rules)
+
+
+def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] | None = None) -> tuple[Rule, ...]:
+    """Turn results of several algorithms, predicted or measured, into rules: the fastest at each size.
+
+    Parameters
+    ----------
+    rows : sequence of Measured
+        With algorithms of ours that NCCL has too, or NCCL's own.
+    n_nodes : int
+        Nodes that they are for; -1 for any.
+    notes : list of str, optional
+        Receives which algorithms NCCL does not have.
+
+    Returns
+    -------
+    tuple of Rule
+        From the smallest to the largest size of each operation and number of ranks; between two sizes with different
+        winners the border is their geometric middle. Without a protocol in the rows it is Simple, which is what our
+        schedules are closest to.
+
+    Raises
+    ------
+    InputError
+        If no row has an algorithm that NCCL knows.
+    """
+    known = [(row, _OURS.get(row.algorithm.partition(":")[0], row.algorithm.lower())) for row in rows]
+    foreign = sorted(
+        {row.algorithm for row, name in known if name not in ALGORITHMS or row.operation not in COLLECTIVES}
+    )
+    names = ", ".join(name or "rows without one" for name in foreign)
+    if foreign and notes is not None:
+        notes.append(f"NCCL has no algorithm for {names}: left out")
+    tables: dict[tuple[str, int], dict[int, tuple[float, str, str]]] = {}
+    for row, name in known:
+        if name in ALGORITHMS and row.operation in COLLECTIVES and row.time > 0:
+            table = tables.setdefault((row.operation, row.n_ranks or -1), {})
+            mine = (row.time, name, row.protocol.lower() if row.protocol.lower() in PROTOCOLS else "simple")
+            table[int(row.size)] = min(mine, table.get(int(row.size), mine))
+    if not tables:
+        raise InputError(f"no row has an algorithm that NCCL knows, so that there are no rules to write; got {names}")
+    return tuple(rule for (operation, n_ranks), table in sorted(tables.items())
+                 for rule in _rules(operation, n_ranks, n_nodes, table))  # fmt: skip
+
+
+def _rules(operation: str, n_ranks: int, n_nodes: int, table: dict[int, tuple[float, str, str]]) -> list[Rule]:
+    sizes = sorted(table)
+    rules: list[Rule] = []
+    low = sizes[0]
+    for i, size in enumerate(sizes):
+        last = i == len(sizes) - 1
+        if last or table[size][1:] != table[sizes[i + 1]][1:]:
+            high = size if last else max(size, int((size * sizes[i + 1]) ** 0.5))
+            rules.append(Rule(operation, low, high, *table[size][1:], -1, n_nodes, n_ranks))
+            low = high + 1
+    return rules

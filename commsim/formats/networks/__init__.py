@@ -1,0 +1,1 @@
+"""Networks as other simulators and graph libraries write them."""

@@ -1,0 +1,124 @@
+"""Tables of the OSU micro-benchmarks, whose sizes are those of one rank's message; here they become nccl-tests' sizes.
+
+``Size`` is what a rank gives to MPI: the whole array of an all-reduce, a reduce-scatter or a broadcast, but one block
+of an all-gather, an all-to-all, a gather or a scatter, which nccl-tests counts times the ranks. MB are 1e6 bytes.
+
+References
+----------
+OSU micro-benchmarks 7.4, ``c/util/osu_util_mpi.c`` and ``c/mpi/collective``.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.formats.bounded import read_text
+
+from .launcher_prefix import without_prefix
+from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
+
+_TITLE = re.compile(
+    r"\s*#?\s*OSU (?:(?:MPI|NCCL|xCCL)(?:-(?:CUDA MANAGED|\S{1,20}))?\s+|(?=MPI_))(.{1,80}?)\s+(?:Test|Benchmark)\b",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"\b(?:latency|persistent|non-blocking|personalized|exchange)\b", re.IGNORECASE)
+_PAIRS = re.compile(r"pairs:\s*([1-9]\d{0,8})\b", re.ASCII)
+_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
+_OPERATIONS = {
+    "allreduce": ("all_reduce", False), "reduce": ("reduce", False), "bcast": ("broadcast", False),
+    "broadcast": ("broadcast", False), "reduce_scatter": ("reduce_scatter", False),
+    "reduce_scatter_block": ("reduce_scatter", False), "barrier": ("barrier", False),
+    "allgather": ("all_gather", True), "allgatherv": ("all_gather_v", True), "all-to-all": ("all_to_all", True),
+    "alltoall": ("all_to_all", True), "alltoallv": ("all_to_all_v", True), "all-to-allv": ("all_to_all_v", True),
+    "gather": ("gather", True), "gatherv": ("gather", True), "scatter": ("scatter", True),
+    "scatterv": ("scatter", True), "": ("send_recv", False),
+    "multi": ("send_recv", False),
+}  # fmt: skip
+"""By OSU's name: ours, and whether the size is that of one block of as many as there are ranks."""
+_STREAMS = {"bandwidth": 1, "bi-directional bandwidth": 2, "multiple bandwidth / message rate": 1}
+"""Messages that do not wait for each other, and how many ways the printed rate adds up."""
+_TIMES = ("pure comm.", "avg latency", "latency", "overall")
+_RATES = ("bandwidth", "mb/s")
+_VERDICT = "validation"
+"""The column of ``-c``; says Pass or Fail."""
+
+
+def read_osu(path: Path, asked: Asked) -> list[Measured]:
+    """Read one table, or several one after another.
+
+    Raises
+    ------
+    InputError
+        If the benchmark is none that is known here, or its sizes need the number of ranks and nobody says it.
+    """
+    name, pairs, columns, rows, broken = "without a title", 1, list[str](), list[Measured](), list[int]()
+    for number, raw in enumerate(io.StringIO(read_text(path, MAX_LOG_BYTES)), 1):
+        line = without_prefix(raw[:4096])
+        cells = line.split()
+        if title := _TITLE.match(line):
+            name, pairs, columns = " ".join(_WORDS.sub("", title[1]).lower().split()), 1, []
+        elif match := _PAIRS.search(line):
+            pairs = int(match[1])
+        elif re.search(r"\bSize\b", line) or (line.startswith("#") and "Latency(us)" in line.replace(" ", "")):
+            columns = _split_columns(line)
+        elif cells and columns and _NUMBER.fullmatch(cells[0]):
+            numbers = _numbers(columns, cells)
+            if numbers is None:
+                broken.append(number)
+                continue
+            rows.append(_row(name, pairs, columns[0], numbers, number, path, asked))
+            check_count(path, len(rows))
+    if broken:
+        asked.notes.append(
+            f"{path}: {len(broken)} rows failed or are broken and left out, the first in line {broken[0]}"
+        )
+    return rows
+
+
+def _split_columns(line: str) -> list[str]:
+    """Names of the columns, which are apart by two blanks or a tab where a name has a blank in it."""
+    parts = re.split(r"\s{2,}|\t|(?<=\))\s+", line.lstrip("# ").rstrip())
+    return [re.sub(r"\s*\(.*", "", part).strip().lower() for part in parts if part.strip()]
+
+
+def _numbers(columns: list[str], cells: list[str]) -> dict[str, str] | None:
+    """Numbers by column, as printed; None of a row that is incomplete, or whose result was wrong."""
+    named = dict(zip(columns, cells, strict=False))
+    if len(cells) < len(columns) or named.pop(_VERDICT, "Pass") != "Pass":
+        return None
+    return named if all(map(_NUMBER.fullmatch, named.values())) else None
+
+
+def _row(name: str, pairs: int, first: str, cells: dict[str, str], number: int, path: Path, asked: Asked) -> Measured:
+    if name in _STREAMS:
+        printed = next((cells[column] for column in _RATES if column in cells), "0")
+        size, rate = float(cells[first]), float(printed) * 1e6 / (_STREAMS[name] * pairs)
+        if not rate:
+            raise InputError(f"{path}, line {number}: a rate must be more than 0, got 0")
+        return Measured("send_recv", size, size / rate, 2, "stream", source=str(path), line=number)
+    known = name if name in _OPERATIONS else name.removeprefix("i")  # Iallreduce does not wait
+    if known not in _OPERATIONS:
+        raise InputError(f"{path}, line {number}: the benchmark {name!r} is not known; known: {_known()}")
+    operation, in_blocks = _OPERATIONS[known]
+    n_ranks = 2 if operation == "send_recv" else asked.n_ranks
+    if in_blocks and n_ranks is None:
+        raise InputError(
+            f"{path}: sizes of {operation} are those of one block, and OSU's tables do not say how many ranks there "
+            "were; say it, as in --ranks 8"
+        )
+    size = 0.0 if operation == "barrier" else float(cells[first]) * ((n_ranks or 1) if in_blocks else 1)
+    times = {column: float(f"{cell}e-6") for column, cell in cells.items() if column != first or operation == "barrier"}
+    time = next((times[want] for want in _TIMES if want in times), None)
+    if time is None:
+        raise InputError(f"{path}, line {number}: none of its columns is a time; known: {', '.join(_TIMES)}")
+    return Measured(
+        operation, size, time, n_ranks, low=times.get("min latency"), high=times.get("max latency"), source=str(path),
+        line=number,
+    )  # fmt: skip
+
+
+def _known() -> str:
+    return ", ".join(sorted({*_OPERATIONS, *_STREAMS} - {""}))

@@ -1,0 +1,105 @@
+"""Our own results as rows: ``--json`` of run and validate, a saved result, and the Parquet files of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+
+from .measured import Asked, Measured, check_count
+
+_PARQUET = ("operation", "n_ranks", "size_B", "time_s")
+_MORE = ("collective", "p5_s", "p95_s", "error")
+
+
+def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
+    """Read decoded JSON of ours: a table of results, or one saved result.
+
+    Raises
+    ------
+    InputError
+        Naming line and field, if one is missing or wrong.
+    """
+    top = Fields(tree, path)
+    top.schema(required=False)
+    if tree.get("kind") == "result":
+        return [_saved(top, path)]
+    results = top.tables("results")
+    check_count(path, len(results))
+    return [
+        Measured(
+            _operation(row, asked),
+            row.number("size_B"),
+            row.number("time_s"),
+            row.whole("n_ranks", 1) if "n_ranks" in row else None,
+            row.text("collective", ""),
+            low=_maybe(row, "p5_s"),
+            high=_maybe(row, "p95_s"),
+            source=str(path),
+            line=i,
+        )
+        for i, row in enumerate(results, 1)
+    ]
+
+
+def read_parquet(path: Path, asked: Asked) -> list[Measured]:
+    """Read rows of a Parquet file, or of all in a folder; rows with an error are left out.
+
+    Raises
+    ------
+    InputError
+        If pyarrow is not installed, a file is damaged or too large, or a column is missing.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError(f"{path}: Parquet needs pyarrow: pip install 'commsim[data]'") from None
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: a folder without *.parquet")
+    rows: list[Measured] = []
+    for file in files:
+        try:
+            with parquet.ParquetFile(file) as opened:
+                check_count(path, len(rows) + opened.metadata.num_rows)
+                missing = [name for name in _PARQUET if name not in opened.schema_arrow.names]
+                if missing:
+                    raise InputError(f"{file}: has no column {missing[0]}; rows need {', '.join(_PARQUET)}")
+                columns = [name for name in (*_PARQUET, *_MORE) if name in opened.schema_arrow.names]
+                table = opened.read(columns=columns).to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InputError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
+        failed = sum(bool(row.get("error")) for row in table)
+        if failed:
+            asked.notes.append(f"{file}: {failed} rows have an error instead of a time, and are left out")
+        rows += [_parquet_row(row, file, i) for i, row in enumerate(table, 1) if not row.get("error")]
+    return rows
+
+
+def _parquet_row(row: Mapping[str, Any], file: Path, number: int) -> Measured:
+    fields = Fields(row, f"{file}, row {number}")
+    spread = (None if row.get(name) is None else fields.number(name) for name in ("p5_s", "p95_s"))
+    low, high = spread
+    return Measured(
+        fields.text("operation"), fields.number("size_B"), fields.number("time_s"), fields.whole("n_ranks", 1),
+        str(row.get("collective") or ""), low=low, high=high, source=str(file), line=number,
+    )  # fmt: skip
+
+
+def _saved(top: Fields, path: Path) -> Measured:
+    return Measured(
+        top.text("operation"), top.number("size"), top.number("time"), top.whole("n_ranks", 1), top.text("collective"),
+        source=str(path), line=1,
+    )  # fmt: skip
+
+
+def _operation(row: Fields, asked: Asked) -> str:
+    return row.text("operation", asked.operation or None)
+
+
+def _maybe(row: Fields, key: str) -> float | None:
+    return row.number(key) if key in row else None

@@ -1,0 +1,1 @@
+"""What every rank does, as LogGOPSim and ASTRA-sim say it: sends, receives and computations that wait."""

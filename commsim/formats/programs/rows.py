@@ -1,0 +1,155 @@
+"""The transfers that say what programs say, and the chunks that they read and write to say it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule
+
+from .from_schedule import CHANNEL_STEP
+from .matching import Message
+from .op import Programs
+from .waits import Token, Waits
+
+MAX_ADDRESSES = 2**27
+MAX_CHANNELS = 2**15
+
+
+class Rows:
+    """Collects transfers in program order, each a hop, and gives out the chunks that they read and write.
+
+    Parameters
+    ----------
+    programs, messages, waits
+        What is to be said.
+    reduces : list of bool
+        Which messages are added where they arrive.
+    counts : list of int
+        Chunks of each message.
+    """
+
+    def __init__(
+        self, programs: Programs, messages: list[Message], waits: Waits, reduces: list[bool], counts: list[int]
+    ) -> None:
+        self._messages, self._reduces, self._counts = messages, reduces, counts
+        self._n_ranks, self._n_messages = len(programs.ranks), len(messages)
+        self._channel = _channels(programs, messages)
+        wire = [(m.src, m.dst, c) for m, c in zip(messages, self._channel, strict=True)]
+
+        def other(m: int, waited: set[Token]) -> list[Token]:
+            """Leave out what left before on the same wire: that is waited for anyway."""
+            return sorted(t for t in waited if t[1] or t[0] >= self._n_messages or wire[t[0]] != wire[m])
+
+        self._after_send = [other(m, waited) for m, waited in enumerate(waits.of_send)]
+        self._after_recv = [sorted(waited) for waited in waits.of_recv]
+        self._of_join = [(rank, sorted(w)) for rank, w in zip(waits.rank_of, waits.of_join, strict=True)]
+        everything = [*self._after_send, *self._after_recv, *(w for _, w in self._of_join)]
+        self._watched = {m for waited in everything for m, arrived in waited if not arrived}
+        self._next = [max(counts)] * self._n_ranks  # the first chunks of a rank are never written
+        self._read: dict[int, int] = {}
+        self._written: dict[int, tuple[int, int]] = {}  # first chunk, count
+        self._left: set[int] = set()
+        self._copies = [0] * self._n_ranks
+        self._rows: list[tuple[int, ...]] = []
+        self._bytes: list[float] = []
+
+    def add(self, n: int) -> None:
+        """Write a message or a join, which need all that they wait for written before."""
+        if n >= self._n_messages:
+            rank, waited = self._of_join[n - self._n_messages]
+            self._written[n] = self._ready(rank, 1, waited)
+            return
+        message, count = self._messages[n], self._counts[n]
+        waited = self._after_send[n]
+        shared = self._ready(message.src, count, waited)[0] if n not in self._watched else -1
+        self._read[n] = shared if shared >= 0 else self._gather(message.src, count, waited)
+        self._written[n] = self._gather(message.dst, count, self._after_recv[n]), count
+        op = REDUCE if self._reduces[n] else COPY
+        self._row(message.src, message.dst, self._read[n], self._written[n][0], count, self._channel[n], op)
+        self._bytes[-1] = float(message.size)
+
+    def build(self, name: str) -> tuple[Schedule, NDArray[np.float64]]:
+        """Return the schedule of all that was added, and the bytes of its messages."""
+        n_chunks = max(self._next)
+        if n_chunks * self._n_ranks > MAX_ADDRESSES or max(self._copies) > MAX_CHANNELS:
+            raise InputError(f"{name}: too many operations of one rank wait for several others")
+        n = len(self._rows)
+        body = np.zeros(n, TRANSFER)
+        fields = ("src", "dst", "src_chunk", "dst_chunk", "count", "channel", "op")
+        for field, column in zip(fields, zip(*self._rows, strict=True), strict=True):
+            body[field] = column
+        body["hop"], body["src_buffer"], body["dst_buffer"] = np.arange(n), INPUT, INPUT
+        return Schedule(name, "custom", self._n_ranks, 0, n_chunks, 0, (Block(body, n),)), np.array(self._bytes)
+
+    def _ready(self, rank: int, count: int, waited: list[Token]) -> tuple[int, int]:
+        """Return chunks that cannot be read before all of `waited`: old ones, if they will do, and how many."""
+        if not waited:
+            return 0, count
+        if len(waited) == 1 and waited[0][1] and self._written[waited[0][0]][1] >= count:
+            return self._written[waited[0][0]]
+        return self._gather(rank, count, waited), count
+
+    def _gather(self, rank: int, count: int, waited: list[Token]) -> int:
+        """Return fresh chunks of a rank whose first one cannot be read or written before all of `waited`."""
+        fresh = self._next[rank]
+        self._next[rank] += count
+        for n, arrived in waited:
+            self._copy(rank, self._written[n][0] if arrived else self._departure(rank, n), fresh)
+        return fresh
+
+    def _departure(self, rank: int, m: int) -> int:
+        """Return a chunk that is written when message m has left: the one it reads, overwritten."""
+        if m not in self._left:
+            self._left.add(m)
+            self._copy(rank, 0, self._read[m])
+        return self._read[m]
+
+    def _copy(self, rank: int, src_chunk: int, dst_chunk: int) -> None:
+        self._row(rank, rank, src_chunk, dst_chunk, 1, self._copies[rank], COPY)
+        self._copies[rank] += 1  # a wire of its own, so that it waits for nothing else
+
+    def _row(self, *row: int) -> None:
+        self._rows.append(row)
+        self._bytes.append(0.0)
+
+
+def _channels(programs: Programs, messages: list[Message]) -> list[int]:
+    """Channels of messages: those between two ranks that follow each other directly share one."""
+    pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for m, message in enumerate(messages):
+        pairs[message.src, message.dst].append(m)
+    channel = [0] * len(messages)
+    for (src, _), mine in pairs.items():
+        wires = _wires(programs, src, [(m, messages[m].send) for m in mine])
+        if len(wires) > MAX_CHANNELS:
+            raise InputError(f"rank {src} sends one rank more than {MAX_CHANNELS} messages at once")
+        said = [{messages[m].tag // CHANNEL_STEP for m in wire} for wire in wires]
+        named = all(len(s) == 1 and max(s) < MAX_CHANNELS for s in said) and len(set.union(*said)) == len(wires)
+        for number, wire in enumerate(wires):
+            for m in wire:
+                channel[m] = min(said[number]) if named else number
+    return channel
+
+
+def _wires(programs: Programs, src: int, sends: list[tuple[int, int]]) -> list[list[int]]:
+    """Cut the messages (and sends) from `src` to one rank into chains, in each of which one waits for the other."""
+    message_of = {send: m for m, send in sends}
+    following: dict[int, int] = {}
+    for _, send in sends:
+        last = next((j for j in programs.ranks[src][send].after if j in message_of and j not in following), None)
+        if last is not None:
+            following[last] = send
+    followers, chains = set(following.values()), []
+    for _, send in sends:
+        if send in followers:
+            continue
+        chain = [message_of[send]]
+        while send in following:
+            send = following[send]
+            chain.append(message_of[send])
+        chains.append(chain)
+    return chains

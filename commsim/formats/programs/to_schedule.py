@@ -1,0 +1,97 @@
+"""From programs to a schedule whose messages wait for exactly what the programs say.
+
+A schedule has no dependencies but those of its data, so the data is made to say them: each message arrives in chunks of
+its own; a message that waits for another reads these; one that waits for several reads a chunk into which local copies,
+which take no time, have copied each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.schedule import Schedule
+
+from .matching import Message, match, sorted_after
+from .op import Programs
+from .rows import MAX_ADDRESSES, Rows
+from .waits import Reductions, Waits, find_reductions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """A schedule, and what its messages carry.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of the operation ``custom``.
+    n_bytes : float64[n_transfers], bytes
+        Of each message.
+    size : float, bytes
+        With which `schedule` alone gives every message its bytes, cut into equal chunks; 0 where no size does.
+    gamma : float64[n_ranks], s/byte
+        What reducing costs each rank, from the computations that follow receives.
+    notes : tuple of str
+        What should be said to the user.
+    """
+
+    schedule: Schedule
+    n_bytes: NDArray[np.float64]
+    size: float
+    gamma: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
+
+
+def schedule_of(programs: Programs, name: str = "custom") -> Messages:
+    """Turn programs into a schedule.
+
+    A message begins when its receive does, too, unless ranks would then wait for each other for ever: in that case
+    messages may come before they are waited for.
+
+    Raises
+    ------
+    InputError
+        If sends and receives do not match, ranks wait for each other, or there is computation that is no reduction.
+    """
+    messages = match(programs)
+    if not messages:
+        raise InputError(f"{name}: no rank sends anything")
+    reductions = find_reductions(programs)
+    waits = Waits(programs, messages, reductions, eager=False)
+    order = sorted_after(waits.every())
+    notes: tuple[str, ...] = ()
+    if order is None:
+        waits = Waits(programs, messages, reductions, eager=True)
+        order = sorted_after(waits.every())
+        notes = ("messages come before they are waited for: otherwise ranks would wait for each other for ever",)
+    if order is None:
+        raise InputError(f"{name}: ranks wait for each other, so it never ends (a deadlock)")
+    unit, counts = _counts(messages, len(programs.ranks))
+    rows = Rows(programs, messages, waits, [(m.dst, m.recv) in reductions for m in messages], counts)
+    for n in order:
+        rows.add(n)
+    schedule, n_bytes = rows.build(name)
+    return Messages(schedule, n_bytes, unit * schedule.n_chunks, _gamma(programs, reductions), notes)
+
+
+def _counts(messages: list[Message], n_ranks: int) -> tuple[float, list[int]]:
+    """Bytes of a chunk, and chunks of every message; (0, ones) where whole chunks do not suit the sizes."""
+    unit = math.gcd(*(m.size for m in messages))
+    if all(m.size for m in messages):
+        counts = [m.size // unit for m in messages]
+        if 4 * sum(counts) * n_ranks <= MAX_ADDRESSES:  # all ranks keep as many addresses as the one that needs most
+            return float(unit), counts
+    return 0.0, [1] * len(messages)
+
+
+def _gamma(programs: Programs, reductions: Reductions) -> NDArray[np.float64]:
+    time, size = np.zeros(len(programs.ranks)), np.zeros(len(programs.ranks))
+    for (rank, recv), calc in reductions.items():
+        time[rank] += programs.ranks[rank][calc].size / 1e9
+        size[rank] += programs.ranks[rank][recv].size
+    return time / np.maximum(size, 1.0)

@@ -1,0 +1,96 @@
+"""How each format is read, as a table: what it is called and what is wanted of it -> function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from commsim.core.formats.bounded import read_json
+from commsim.core.formats.nccl_topology import read_nccl_topology
+from commsim.core.formats.node_link import read_node_link
+from commsim.core.formats.store import read_network, read_schedule
+from commsim.inputs import load_schedule
+from commsim.workload.graph_file import read_graph
+
+from .astra.network import read_astra_network
+from .astra.system import collective_of, read_system
+from .chakra.operations import GROUPS
+from .chakra.programs import programs_of_traces
+from .chakra.to_graph import graph_of_traces, read_groups
+from .chakra.trace import prefix_of, read_traces
+from .convert import Given, Notes, Sized, sizes_of
+from .goal.binary import read_goal_binary
+from .goal.text import read_goal_text
+from .kinds import NETWORK, SCHEDULE, SYSTEM, WORKLOAD
+from .msccl.read import read_msccl
+from .msccl.to_schedule import schedule_of_algorithm
+from .networks.graphml import read_graphml
+from .networks.ns3 import read_ns3
+from .networks.simai import read_simai
+from .programs.op import Programs
+from .programs.to_graph import graph_of
+from .programs.to_schedule import schedule_of
+
+Reader = Callable[[str, Given], tuple[Any, Notes]]
+
+
+def _plain(read: Callable[[str], Any]) -> Reader:
+    return lambda source, _: (read(source), ())
+
+
+def _sized(programs: Programs, source: str) -> tuple[Sized, Notes]:
+    messages = schedule_of(programs, Path(source).stem)
+    return Sized(messages.schedule, messages.n_bytes, messages.size, messages.gamma), messages.notes
+
+
+def _node_link(source: str, _: Given) -> tuple[Any, Notes]:
+    tree = read_json(source)
+    return read_node_link(tree if isinstance(tree, dict) else {}, source), ()
+
+
+def _msccl(source: str, _: Given) -> tuple[Any, Notes]:
+    algorithm, notes = read_msccl(source)
+    schedule = schedule_of_algorithm(algorithm)
+    proved = f"proved to be {schedule.operation} on {schedule.n_ranks} ranks"
+    notes += (
+        "'custom' promises nothing, so only that it ends was checked" if schedule.operation == "custom" else proved,
+    )
+    return Sized(schedule), notes
+
+
+def _system(source: str, given: Given) -> tuple[Any, Notes]:
+    sizes = sizes_of(given.network)
+    n_ranks = 1
+    for size in sizes:
+        n_ranks *= size
+    spec = collective_of(read_system(source), given.operation, sizes)
+    return Sized(load_schedule(spec, n_ranks)), (f"{given.operation} is done by {spec}",)
+
+
+def _workload_of_chakra(source: str, _: Given) -> tuple[Any, Notes]:
+    groups = Path(f"{prefix_of(source)}{GROUPS}")
+    notes = (f"process groups are those of {groups}",) if groups.exists() else ()
+    return graph_of_traces(read_traces(source), read_groups(groups) if groups.exists() else None), notes
+
+
+READERS: dict[tuple[str, str], Reader] = {
+    ("commsim", NETWORK): _plain(read_network),
+    ("commsim", SCHEDULE): lambda source, _: (Sized(read_schedule(source)), ()),
+    ("commsim", WORKLOAD): _plain(read_graph),
+    ("astra-network", NETWORK): _plain(read_astra_network),
+    ("astra-system", SYSTEM): _plain(read_system),
+    ("astra-system", SCHEDULE): _system,
+    ("msccl", SCHEDULE): _msccl,
+    ("goal", SCHEDULE): lambda source, _: _sized(read_goal_text(source), source),
+    ("goal", WORKLOAD): lambda source, _: (graph_of(read_goal_text(source)), ()),
+    ("goal-binary", SCHEDULE): lambda source, _: _sized(read_goal_binary(source), source),
+    ("goal-binary", WORKLOAD): lambda source, _: (graph_of(read_goal_binary(source)), ()),
+    ("chakra", SCHEDULE): lambda source, _: _sized(programs_of_traces(read_traces(source)), source),
+    ("chakra", WORKLOAD): _workload_of_chakra,
+    ("node-link", NETWORK): _node_link,
+    ("graphml", NETWORK): _plain(read_graphml),
+    ("nccl-topology", NETWORK): _plain(read_nccl_topology),
+    ("ns3", NETWORK): _plain(read_ns3),
+    ("simai", NETWORK): _plain(read_simai),
+}

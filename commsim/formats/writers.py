@@ -1,0 +1,141 @@
+"""How each format is written, as a table: what it is called and what is written -> function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.formats.files import write_json
+from commsim.core.formats.node_link import node_link_of
+from commsim.core.formats.store import save
+from commsim.core.network import Network
+from commsim.core.units import format_bandwidth
+from commsim.workload.task import Graph
+
+from .astra.network import write_astra_network
+from .astra.system import system_of, write_system
+from .chakra.from_graph import traces_of_graph
+from .chakra.operations import GROUPS
+from .chakra.programs import traces_of
+from .chakra.trace import prefix_of, write_traces
+from .convert import Given, Notes, Sized, any_network, sizes_of
+from .goal.binary import write_goal_binary
+from .goal.text import write_goal_text
+from .graph_text import write_graph
+from .kinds import NETWORK, SCHEDULE, SYSTEM, WORKLOAD
+from .msccl.from_schedule import algorithm_of
+from .msccl.write import write_msccl
+from .networks.graphml import write_graphml
+from .networks.htsim import write_htsim
+from .networks.htsim_flows import write_flows
+from .networks.ns3 import write_ns3
+from .networks.simai import write_simai
+from .programs.from_schedule import programs_of
+from .programs.op import Programs
+
+Writer = Callable[[Any, str, Given], Notes]
+
+
+def _plain(write: Callable[[Any, str], object]) -> Writer:
+    def call(value: Any, target: str, _: Given) -> Notes:
+        notes = write(value, target)
+        return notes if isinstance(notes, tuple) else ()
+
+    return call
+
+
+def _schedule(value: Sized, target: str, _: Given) -> Notes:
+    if value.n_bytes is not None and not value.size:
+        raise InputError(
+            f"{value.schedule.name}: its messages have no common measure that is not too small, and a schedule's file "
+            "says their sizes in chunks; use commsim.formats in Python, or read it as a workload (.toml)"
+        )
+    save(value.schedule, target)
+    said = (
+        (f"its messages have their sizes when it is run with -b {value.size:.0f} -e {value.size:.0f}",)
+        if value.size
+        else ()
+    )
+    rates = sorted({format_bandwidth(1 / cost) for cost in value.gamma[value.gamma > 0]})
+    return said + ((f"ranks reduce {', '.join(rates[:3])}, which --reduce-rate says",) if rates else ())
+
+
+def _programs(value: Sized, given: Given) -> tuple[Programs, Notes]:
+    n_bytes = value.messages(given)
+    gamma = given.gamma if given.gamma or value.gamma.size < 2 else value.gamma
+    notes = []
+    if (n_bytes != np.rint(n_bytes)).any():
+        notes.append("messages are rounded to whole bytes; choose a size that is a multiple of the number of chunks")
+    if any(block.n_fences for block in value.schedule.blocks):
+        notes.append("a fence is kept inside each rank: nobody can wait for what another rank receives")
+    return programs_of(value.schedule, n_bytes, gamma), tuple(notes)
+
+
+def _goal(write: Callable[[Programs, str], None]) -> Writer:
+    def call(value: Sized, target: str, given: Given) -> Notes:
+        programs, notes = _programs(value, given)
+        write(programs, target)
+        return notes
+
+    return call
+
+
+def _chakra(value: Sized, target: str, given: Given) -> Notes:
+    programs, notes = _programs(value, given)
+    write_traces(traces_of(programs, value.schedule.name), prefix_of(target))
+    return notes
+
+
+def _chakra_workload(value: Graph, target: str, _: Given) -> Notes:
+    traces, groups = traces_of_graph(value)
+    prefix = prefix_of(target)
+    write_traces(traces, prefix)
+    if groups:
+        write_json(f"{prefix}{GROUPS}", groups)
+    return (f"process groups are in {prefix}{GROUPS}",) if groups else ()
+
+
+def _msccl(value: Sized, target: str, given: Given) -> Notes:
+    algorithm, notes = algorithm_of(value.schedule, min_bytes=given.min_bytes, max_bytes=given.max_bytes)
+    write_msccl(algorithm, target)
+    return notes
+
+
+def _system(value: Sized, target: str, given: Given) -> Notes:
+    write_system(system_of(value.schedule.name, sizes_of(given.network)), target)
+    return ()
+
+
+def _flows(value: Sized, target: str, given: Given) -> Notes:
+    n = value.schedule.n_participants
+    n_hosts = n if given.network is None else len(any_network(given.network).endpoints)
+    return write_flows(value.schedule, value.messages(given), target, tuple(range(n)), n_hosts)
+
+
+def _simai(value: Network, target: str, given: Given) -> Notes:
+    write_simai(value, target, given.gpu_type)
+    return ()
+
+
+WRITERS: dict[tuple[str, str], Writer] = {
+    ("commsim", NETWORK): _plain(save),
+    ("commsim", SCHEDULE): _schedule,
+    ("commsim", WORKLOAD): _plain(write_graph),
+    ("astra-network", NETWORK): _plain(write_astra_network),
+    ("astra-system", SYSTEM): _plain(write_system),
+    ("astra-system", SCHEDULE): _system,
+    ("msccl", SCHEDULE): _msccl,
+    ("goal", SCHEDULE): _goal(write_goal_text),
+    ("goal-binary", SCHEDULE): _goal(write_goal_binary),
+    ("chakra", SCHEDULE): _chakra,
+    ("chakra", WORKLOAD): _chakra_workload,
+    ("node-link", NETWORK): _plain(lambda value, target: write_json(target, node_link_of(value))),
+    ("graphml", NETWORK): _plain(write_graphml),
+    ("ns3", NETWORK): _plain(write_ns3),
+    ("simai", NETWORK): _simai,
+    ("htsim", NETWORK): _plain(write_htsim),
+    ("htsim-flows", SCHEDULE): _flows,
+}

@@ -1,0 +1,194 @@
+"""ASTRA-sim's configuration: units, products of dimensions, times after a round trip."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.core.errors import InputError
+from commsim.core.formats.network_file import read_network
+from commsim.formats.astra.dimensions import Dimension, network_of
+from commsim.formats.astra.network import read_astra_network, read_dimensions, write_astra_network
+from commsim.formats.astra.recognise import dimensions_of
+from commsim.formats.astra.system import collective_of, read_system, system_of, write_system
+from commsim.inputs import load_network, load_schedule
+from commsim.run import prepare, with_costs
+
+EXAMPLE = """topology: [ Switch, Switch ]
+npus_count: [ 8, 16 ]
+bandwidth: [ 370.0, 46.566 ]
+latency: [ 900.0, 2500.0 ]
+"""
+dimension = st.builds(
+    Dimension, st.sampled_from(("Ring", "FullyConnected", "Switch")), st.integers(2, 5),
+    st.floats(1e3, 1e15), st.floats(0, 1).map(abs) | st.sampled_from((9e-7, 1e-9, 2.5e-6)),
+)  # fmt: skip
+
+
+@pytest.mark.nojit
+def test_a_gb_is_2_to_the_30_bytes_and_latency_is_in_ns(tmp_path: Path) -> None:
+    path = tmp_path / "net.yml"
+    path.write_text(EXAMPLE)
+    first, second = read_dimensions(path)
+    assert first == Dimension("Switch", 8, 370.0 * 2**30, 9e-7)
+    assert second.bandwidth == pytest.approx(50e9, rel=1e-4)
+    network = read_astra_network(path)
+    assert (len(network.hosts), network.n_nodes, network.n_links) == (128, 128 + 16 + 8, 4 * 128)
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=60)
+@given(st.lists(dimension, min_size=1, max_size=3).map(tuple))
+def test_every_product_is_recognised_and_survives_a_round_trip_exactly(
+    tmp_path_factory: pytest.TempPathFactory, dimensions: tuple[Dimension, ...]
+) -> None:
+    path = tmp_path_factory.mktemp("astra") / "net.yml"
+    network = network_of(dimensions, "net")
+    assert network.n_links == sum(
+        math.prod(d.n_hosts for d in dimensions) * {"Ring": min(2, d.n_hosts - 1), "FullyConnected": d.n_hosts - 1,
+                                                   "Switch": 2}[d.block] for d in dimensions)  # fmt: skip
+    write_astra_network(network, path)
+    again = read_astra_network(path)
+    for name in ("src", "dst", "bandwidth", "latency", "coordinates"):
+        order = [
+            np.lexsort((n.dst, n.src)) if len(getattr(n, name)) == n.n_links else slice(None) for n in (network, again)
+        ]
+        np.testing.assert_array_equal(getattr(network, name)[order[0]], getattr(again, name)[order[1]])
+    found = {"Ring": "Ring", "FullyConnected": "FullyConnected", "Switch": "Switch"}
+    for wanted, got in zip(dimensions, dimensions_of(network)[0], strict=True):
+        assert (wanted.n_hosts, wanted.bandwidth, wanted.latency) == (got.n_hosts, got.bandwidth, got.latency)
+        same = wanted.n_hosts <= 3 and wanted.block != "Switch"  # a ring of 2 or 3 is a full mesh
+        assert same or found[wanted.block] == got.block
+
+
+@pytest.mark.nojit
+def test_the_file_is_what_a_yaml_reader_expects(tmp_path: Path) -> None:
+    path = tmp_path / "net.yml"
+    write_astra_network(load_network("torus:dims=4x8,bandwidth=400Gbps,latency=500ns"), path)
+    tree = yaml.safe_load(path.read_text())
+    assert tree == {
+        "topology": ["Ring", "Ring"], "npus_count": [8, 4], "bandwidth": [50e9 / 2**30] * 2, "latency": [500.0] * 2,
+    }  # fmt: skip
+
+
+NETWORKS = ("ring:n_hosts=8", "star:n_hosts=8,bandwidth=25Gbps", "fully_connected:n_hosts=8", "torus:dims=4x2",
+            "torus:dims=2x2x2")  # fmt: skip
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all"])
+def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, network: str, collective: str) -> None:
+    before = load_network(network)
+    assert write_astra_network(before, tmp_path / "n.yml") == ()
+    after = read_astra_network(tmp_path / "n.yml")
+    times = [prepare(collective, each, n_ranks=8).predict(12345678.0).time for each in (before, after)]
+    assert times[1] == pytest.approx(times[0], rel=1e-12)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("network", "wanted"),
+    [
+        ("fat_tree:k=4", "joins two switches"), ("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "two switches"),
+        ("torus:dims=4x4,wrap=false", "Ring.4.*is missing"), ("dragonfly:p=2,a=2,h=1", "no product"),
+        ("dgx-h100", "is a"),
+    ],
+)  # fmt: skip
+def test_other_networks_are_refused_with_the_reason(tmp_path: Path, network: str, wanted: str) -> None:
+    with pytest.raises(InputError, match=f"(?s)no product of rings.*{wanted}|{wanted}"):
+        write_astra_network(load_network(network), tmp_path / "n.yml")
+    assert not (tmp_path / "n.yml").exists()
+
+
+@pytest.mark.nojit
+def test_a_link_that_differs_is_named_and_costs_that_are_lost_are_said(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    ring = load_network("ring:n_hosts=5")
+    odd = replace(ring, bandwidth=np.where(np.arange(ring.n_links) == 3, 1e9, ring.bandwidth))
+    with pytest.raises(InputError, match="h3->h4 go along one dimension and differ in bandwidth"):
+        write_astra_network(odd, tmp_path / "n.yml")
+    assert "gamma" in write_astra_network(with_costs(ring, gamma=1e-10), tmp_path / "n.yml")[0]
+    with pytest.raises(InputError, match="no product"):
+        write_astra_network(
+            replace(ring, src=np.append(ring.src[:-1], 0), dst=np.append(ring.dst[:-1], 2)), tmp_path / "o"
+        )
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("Switch, Switch", "Switch", "one entry per dimension"), ("370.0", "-1", "bandwidth.0. must be"),
+        ("8, 16", "8, 1", "at least 2"), ("8, 16", "8, 2.5", "whole number"),
+        ("Switch, Switch", "Ring, Tree", "one of"),
+        ("latency", "delay", "exactly"), ("370.0", "nan", "must be a number"), ("370.0", "0", "positive"),
+        ("[ 370.0, 46.566 ]", "&a [ 370.0, 46.566 ]", "anchors"), ("8, 16", "1000000, 1000000", "most|too|at most"),
+        ("topology: [", "topology: " + "[" * 3000, "nested|not YAML|parsing|expected"),
+    ],
+)  # fmt: skip
+def test_a_network_that_is_wrong_is_refused(tmp_path: Path, old: str, new: str, wanted: str) -> None:
+    path = tmp_path / "net.yml"
+    path.write_text(EXAMPLE.replace(old, new))
+    with pytest.raises(InputError, match=wanted):
+        read_astra_network(path)
+
+
+@pytest.mark.nojit
+def test_a_system_file_is_kept_whole_and_chooses_our_collectives(tmp_path: Path) -> None:
+    path = tmp_path / "sys.json"
+    tree = {"scheduling-policy": "LIFO", "all-reduce-implementation": ["ring", "ring"], "peak-perf": 900,
+            "all-gather-implementation": ["oneDirect4"], "local-mem-bw": 1.5, "x-unknown": {"a": [1]}}  # fmt: skip
+    path.write_text(json.dumps(tree))
+    system = read_system(path)
+    assert collective_of(system, "all_reduce", (8, 4)) == "torus_all_reduce:dims=4x8"
+    with pytest.raises(InputError, match="no collective of commsim"):
+        collective_of(system, "all_gather", (8,))
+    with pytest.raises(InputError, match="1 dimensions"):
+        collective_of(system, "all_reduce", (8,))
+    write_system(system, tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == tree
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("collective", ["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce",
+                                        "byteps", "ring_all_gather", "ring_reduce_scatter",
+                                        "direct_all_to_all"])  # fmt: skip
+def test_the_choice_of_a_collective_survives_a_round_trip(tmp_path: Path, collective: str) -> None:
+    write_system(system_of(collective, (8,)), tmp_path / "s.json")
+    system = read_system(tmp_path / "s.json")
+    assert collective_of(system, load_schedule(collective, 8).operation, (8,)) == collective
+
+
+@pytest.mark.nojit
+def test_what_astra_sim_has_not_built_in_is_written_as_custom_traces() -> None:
+    with pytest.raises(InputError, match="Chakra"):
+        system_of("binomial_tree_all_reduce", (8,))
+    system = system_of("binomial_tree_all_reduce", (8,), custom="tree")
+    assert system.tree["all-reduce-implementation-custom"] == ["tree"]
+    with pytest.raises(InputError, match=r"tree\.\*\.et"):
+        collective_of(system, "all_reduce", (8,))
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("value", [["ringg"], "ring", [1], ["direct-1"]])
+def test_a_system_file_that_is_wrong_is_refused(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"all-reduce-implementation": value}))
+    with pytest.raises(InputError, match="all-reduce-implementation"):
+        read_system(path)
+
+
+@pytest.mark.nojit
+def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 2_000_000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_system(path)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_network(path)

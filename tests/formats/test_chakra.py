@@ -1,0 +1,330 @@
+"""Chakra traces: the codec beside google.protobuf, files, programs and workloads."""
+
+import gzip
+import json
+import math
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chakra_protobuf import TYPES, messages
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.core.errors import InputError
+from commsim.formats.chakra.from_graph import traces_of_graph
+from commsim.formats.chakra.messages import (
+    COLLECTIVE,
+    COMP,
+    RECV,
+    SEND,
+    Metadata,
+    Node,
+    decode_metadata,
+    decode_node,
+    encode_metadata,
+    encode_node,
+)
+from commsim.formats.chakra.programs import programs_of_traces, traces_of
+from commsim.formats.chakra.to_graph import graph_of_traces, read_groups
+from commsim.formats.chakra.trace import Trace, read_trace, read_traces, write_trace, write_traces
+from commsim.formats.chakra.wire import read_varint, varint
+from commsim.formats.programs.from_schedule import programs_of
+from commsim.formats.programs.to_schedule import schedule_of
+from commsim.inputs import load_network
+from commsim.run import prepare, with_costs
+from commsim.workload.graph import play
+from commsim.workload.task import Graph, Task
+
+PROTO = messages()
+text = st.text(st.characters(codec="utf-8"), max_size=8)
+u64 = st.integers(0, 2**64 - 1)
+
+
+def whole(bits: int, is_signed: bool) -> st.SearchStrategy[int]:
+    return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else st.integers(0, 2**bits - 1)
+
+
+SINGLE: dict[str, st.SearchStrategy[Any]] = {
+    "double": st.floats(allow_nan=False), "float": st.floats(width=32, allow_nan=False), "bool": st.booleans(),
+    "string": text, "bytes": st.binary(max_size=8),
+    **{name: whole(int(name[-2:]), name[0] == "i" or name[0] == "s") for name in TYPES if name[-2:] in ("32", "64")},
+}  # fmt: skip
+value = st.one_of(
+    *(st.tuples(st.just(f"{name}_val"), one) for name, one in SINGLE.items()),
+    *(st.tuples(st.just(f"{name}_list"), st.lists(one, max_size=4).map(tuple)) for name, one in SINGLE.items()),
+)
+attributes = st.dictionaries(text, value, max_size=4)
+node = st.builds(
+    Node, u64, text, st.integers(0, 7), st.lists(u64, max_size=4).map(tuple), st.lists(u64, max_size=4).map(tuple), u64,
+    u64, st.just(()) | st.tuples(text, text, text), st.just(()) | st.tuples(text, text, text), attributes,
+)  # fmt: skip
+
+
+def as_protobuf(one: Node) -> Any:
+    other = PROTO["Node"](id=one.number, name=one.name, type=one.kind, ctrl_deps=one.control, data_deps=one.data,
+                          start_time_micros=one.start, duration_micros=one.duration)  # fmt: skip
+    for field, texts in ((other.inputs, one.inputs), (other.outputs, one.outputs)):
+        if texts:
+            field.SetInParent()
+            field.values, field.shapes, field.types = texts
+    add_attributes(other.attr, one.attributes)
+    return other
+
+
+def add_attributes(into: Any, found: Any) -> None:
+    for name, (kind, what) in found.items():
+        attribute = into.add(name=name)
+        if kind.endswith("_list"):
+            getattr(attribute, kind).SetInParent()
+            getattr(attribute, kind).values.extend(what)
+        else:
+            setattr(attribute, kind, what)
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=150)
+@given(node)
+def test_nodes_are_what_protobuf_reads_and_writes(one: Node) -> None:
+    other = as_protobuf(one)
+    ours = encode_node(one)
+    assert PROTO["Node"].FromString(ours) == other
+    assert ours == other.SerializeToString(deterministic=True)
+    assert decode_node(memoryview(other.SerializeToString())) == one
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=50)
+@given(text, attributes)
+def test_metadata_is_what_protobuf_reads_and_writes(version: str, found: dict[str, Any]) -> None:
+    other = PROTO["GlobalMetadata"](version=version)
+    add_attributes(other.attr, found)
+    assert encode_metadata(Metadata(version, found)) == other.SerializeToString(deterministic=True)
+    assert decode_metadata(memoryview(other.SerializeToString())) == Metadata(version, found)
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=400)
+@given(st.binary(max_size=60))
+def test_of_any_bytes_we_read_what_protobuf_reads(data: bytes) -> None:
+    try:
+        ours = decode_node(memoryview(data))
+    except InputError:
+        return
+    try:
+        theirs = PROTO["Node"].FromString(data)
+    except Exception:  # theirs is stricter in what we pass over
+        return
+    assert (ours.number, ours.name, list(ours.data)) == (theirs.id, theirs.name, list(theirs.data_deps))
+
+
+@pytest.mark.nojit
+def test_a_file_is_messages_after_their_lengths_and_may_be_packed(tmp_path: Path) -> None:
+    path = tmp_path / "x.0.et"
+    nodes = (Node(0, "ar", COLLECTIVE, attributes={"comm_size": ("int64_val", 2**20)}), Node(300, "f", COMP, data=(0,)))
+    write_trace(Trace(Metadata("1.0.0"), nodes), path)
+    at, data, sizes = 0, memoryview(path.read_bytes()), []
+    while at < len(data):
+        size, at = read_varint(data, at)
+        sizes.append(bytes(data[at : at + size]))
+        at += size
+    assert sizes[0] == PROTO["GlobalMetadata"](version="1.0.0").SerializeToString()
+    assert [PROTO["Node"].FromString(one).id for one in sizes[1:]] == [0, 300]
+    wanted = read_trace(path)
+    assert wanted.nodes == nodes
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_trace(path) == wanted
+
+
+SAME = ("ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce:n_chunks=4", "direct_all_to_all",
+        "multi_ring_all_reduce")  # fmt: skip
+
+
+@pytest.mark.parametrize("network", ["star:n_hosts=8", "torus:dims=2x4"])
+@pytest.mark.parametrize("collective", SAME)
+def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, collective: str, network: str) -> None:
+    where = with_costs(load_network(network), overhead=2e-7, gamma=5e-10)
+    before = prepare(collective, where, n_ranks=8)
+    count = before.schedule.expand()["count"]
+    assert write_traces(traces_of(programs_of(before.schedule, 4096.0 * count, 5e-10)), tmp_path / "x") == 8
+    read = schedule_of(programs_of_traces(read_traces(tmp_path / "x")))
+    after = prepare(read.schedule, where, placement=before.placement).predict(read.size)
+    assert after.time == pytest.approx(before.predict(4096.0 * before.schedule.n_chunks).time, rel=1e-12)
+
+
+@pytest.mark.nojit
+def test_messages_say_what_astra_sim_reads_and_time_is_rounded_up_to_microseconds(tmp_path: Path) -> None:
+    from commsim.formats.programs.op import CALC, Op, Programs
+    from commsim.formats.programs.op import RECV as TAKE
+    from commsim.formats.programs.op import SEND as GIVE
+
+    ops = ((Op(CALC, 1201), Op(CALC, 0, after=(0,)), Op(GIVE, 64, 1, 5, after=(1,))), (Op(TAKE, 64, 0, 5),))
+    first, second = traces_of(Programs(ops))
+    comp, send = first.nodes
+    assert (comp.kind, comp.duration, comp.attributes["duration_ns"]) == (COMP, 2, ("int64_val", 1201))
+    assert (send.kind, send.data) == (SEND, (0,))  # what takes no time is looked through
+    assert send.attributes == {
+        "is_cpu_op": ("bool_val", False), "comm_size": ("int64_val", 64), "comm_src": ("int32_val", 0),
+        "comm_dst": ("int32_val", 1), "comm_tag": ("int32_val", 5),
+    }  # fmt: skip
+    assert second.nodes[0].kind == RECV
+
+
+def iteration(n: int) -> Graph:
+    tasks = []
+    for r in range(n):
+        tasks += [
+            Task(f"forward{r}", (f"gpu{r}.compute",), 2e-6),
+            Task(f"back{r}", (f"gpu{r}.compute",), 5e-6, after=(2 * r,)),
+        ]
+    every = tuple(range(n))
+    ends = tuple(2 * r + 1 for r in range(n))
+    network = tuple(f"gpu{r}.network" for r in range(n))
+    tasks.append(Task("sum", network, 0.0, "all_reduce", every, 1e6, 3, ends))
+    tasks.append(Task("pass", ("gpu0.network",), 0.0, "send", (0, n - 1), 5e5, after=(2 * n,)))
+    tasks.append(Task("step", (f"gpu{n - 1}.compute",), 1e-6, after=(2 * n + 1,)))
+    return Graph(tuple(tasks))
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("n", [2, 5])
+def test_a_workload_takes_as_long_after_a_round_trip(tmp_path: Path, n: int) -> None:
+    graph = iteration(n)
+    traces, groups = traces_of_graph(graph)
+    write_traces(traces, tmp_path / "it")
+    (tmp_path / "it.groups.json").write_text(json.dumps(groups))
+    again = graph_of_traces(read_traces(tmp_path / "it.1.et"), read_groups(tmp_path / "it.groups.json"))
+
+    def cost(task: Task) -> float:
+        return task.size / 1e9 * math.log2(len(task.group))
+
+    assert play(again, cost).end.max() == play(graph, cost).end.max()
+    sums = [task for task in again.tasks if task.operation == "all_reduce"]
+    assert [(task.group, task.size, task.priority) for task in sums] == [(tuple(range(n)), 1e6, 3)]
+    assert graph_of_traces(traces) == again  # groups that no file lists are those whose ranks name them
+
+
+@pytest.mark.nojit
+def test_a_graph_of_one_worker_is_what_all_ranks_do() -> None:
+    graph = Graph(
+        (
+            Task("f", ("gpu.compute",), 1e-6),
+            Task("sum", ("gpu.network",), 0.0, "all_gather", (0, 1, 2), 9e3, after=(0,)),
+        )
+    )
+    traces, groups = traces_of_graph(graph)
+    assert groups == {"1": [0, 1, 2]}
+    assert [trace.nodes for trace in traces] == [traces[0].nodes] * 3
+    assert traces[0].nodes[1].attributes["comm_type"] == ("int64_val", 2)
+    assert len(graph_of_traces(traces).tasks) == 3 + 1
+
+
+@pytest.mark.nojit
+def test_what_chakra_cannot_say_is_refused() -> None:
+    apart = Graph((Task("a", ("gpu0.c",), 1e-6), Task("b", ("gpu1.c",), 1e-6, after=(0,))))
+    with pytest.raises(InputError, match="no message says so"):
+        traces_of_graph(apart)
+    with pytest.raises(InputError, match="number of its rank"):
+        traces_of_graph(Graph((Task("a", ("left.c",)), Task("b", ("right.c",)))))
+    with pytest.raises(InputError, match="Chakra has no"):
+        traces_of_graph(Graph((Task("a", ("gpu.n",), 0.0, "send_recv", (0, 1), 1.0),)))
+
+
+def collective(size: int, rank: int) -> Node:
+    return Node(
+        0, f"ar{rank}", COLLECTIVE, attributes={"comm_type": ("int64_val", 0), "comm_size": ("int64_val", size)}
+    )
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("nodes", "wanted"),
+    [
+        ([[collective(8, 0)], [collective(9, 1)]], "not what the other ranks do"),
+        ([[Node(0, "s", SEND, attributes={"comm_size": ("int64_val", 1)})], []], "needs comm_src"),
+        ([[Node(0, "x", 9)], []], "type 9"),
+        (
+            [[Node(0, "c", COLLECTIVE, attributes={"comm_type": ("int64_val", 77), "comm_size": ("int64_val", 1)})]],
+            "77",
+        ),
+        ([[Node(0, "a", COMP, data=(1,)), Node(1, "b", COMP, control=(0,))]], "deadlock"),
+    ],
+)
+def test_traces_that_make_no_sense_are_refused(nodes: list[list[Node]], wanted: str) -> None:
+    with pytest.raises(InputError, match=wanted):
+        graph_of_traces([Trace(Metadata(), tuple(mine)) for mine in nodes])
+
+
+@pytest.mark.nojit
+def test_a_process_group_that_does_not_fit_and_a_collective_as_a_schedule_are_refused() -> None:
+    traces = [Trace(Metadata(), (collective(8, r),)) for r in range(2)]
+    with pytest.raises(InputError, match="workload"):
+        programs_of_traces(traces)
+    with pytest.raises(InputError, match="take part"):
+        graph_of_traces(traces, {"": [0, 7]})
+
+
+@pytest.mark.nojit
+def test_files_of_all_ranks_are_found_by_prefix_or_by_one_of_them(tmp_path: Path) -> None:
+    for rank in (0, 1, 2):
+        write_trace(Trace(Metadata("1", {"rank": ("int32_val", rank)}), ()), tmp_path / f"a.b.{rank}.et")
+    write_trace(Trace(Metadata("other"), ()), tmp_path / "a.7.et")
+    for name in ("a.b", "a.b.1.et"):
+        assert [t.metadata.attributes["rank"][1] for t in read_traces(tmp_path / name)] == [0, 1, 2]
+    with pytest.raises(InputError, match=r"a\.0\.et is missing"):
+        read_traces(tmp_path / "a")
+    with pytest.raises(InputError, match=r"missing|No such"):
+        read_traces(tmp_path / "none" / "x")
+    with pytest.raises(InputError):
+        read_traces(tmp_path / "x\0y")
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\xff" * 11, b"\x80", varint(2**63) + b"x", b"\x05ab", b"\x00" + b"\x02\x09\x01", b"\x00\x01\x0b",
+        b"\x00\x03\x12\x01\xff", b"\x00\x02\x12\x7f", b"\x00\x02\x0d\x00", b"\x00\x02\x08\x07\x02\x08\x07",
+        b"\x00\x04\x08\x07\x28\x09",
+    ],
+)  # fmt: skip
+def test_damaged_numbers_and_lengths_are_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "x.0.et"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"x\.0\.et"):
+        read_trace(path)
+
+
+@pytest.mark.nojit
+def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path) -> None:
+    from commsim.core.formats.bounded import read_bytes
+
+    path = tmp_path / "x.0.et"
+    path.write_bytes(gzip.compress(bytes(2**24), 9) * 40)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="unpacks to more than 8 MiB"):
+        read_bytes(path, 2**23)
+    assert tracemalloc.get_traced_memory()[1] < 2**25
+    tracemalloc.stop()
+
+
+@pytest.mark.nojit
+def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
+    rng = np.random.default_rng(11)
+    write_traces(traces_of_graph(iteration(2))[0], tmp_path / "x")
+    path = tmp_path / "x.1.et"
+    good = path.read_bytes()
+    refused = 0
+    for _ in range(2000):
+        bad = bytearray(good)
+        for place in rng.integers(0, len(bad), rng.integers(1, 4)):
+            bad[place] = rng.integers(0, 256)
+        path.write_bytes(bytes(bad[: rng.integers(0, len(bad))] if rng.random() < 0.2 else bad))
+        for make in (graph_of_traces, programs_of_traces):
+            try:
+                make(read_traces(path))
+            except InputError:
+                refused += 1
+    assert refused > 2000

@@ -1,0 +1,261 @@
+"""Networks as graph libraries and other simulators write them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commsim.core.errors import InputError
+from commsim.core.formats.files import write_json
+from commsim.core.formats.network_file import read_network
+from commsim.core.formats.node_link import node_link_of
+from commsim.core.network import KINDS, Network
+from commsim.formats.networks.graphml import read_graphml, write_graphml
+from commsim.formats.networks.htsim import write_htsim
+from commsim.formats.networks.htsim_flows import write_flows
+from commsim.formats.networks.ns3 import read_ns3, write_ns3
+from commsim.formats.networks.simai import read_simai, write_simai
+from commsim.inputs import load_network, load_schedule
+from commsim.run import prepare
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    n, m = draw(st.integers(2, 5)), draw(st.integers(0, 8))
+    dims = draw(st.integers(0, 2))
+    ends = [draw(st.tuples(st.integers(0, n - 1), st.integers(1, n - 1))) for _ in range(m)]
+
+    def column(size: int, one: st.SearchStrategy[float]) -> list[float]:
+        return draw(st.lists(one, min_size=size, max_size=size))
+
+    return Network(
+        draw(st.sampled_from(("a", "rack 7 <&>", "ä"))), tuple(f"n{i}" for i in range(n)),
+        [0, *(draw(st.integers(0, len(KINDS) - 1)) for _ in range(n - 1))], [a for a, _ in ends],
+        [(a + b) % n for a, b in ends], column(m, st.floats(1, 1e15)), column(m, st.floats(0, 1)),
+        column(m, st.floats(1, 1e9) | st.just(float("inf"))), column(m, st.floats(0, 0.99)),
+        column(n, st.booleans()), column(n, st.booleans()), column(n, st.floats(0, 1)), column(n, st.floats(0, 1)),
+        column(n, st.floats(0, 1)), draw(st.sampled_from(("ecmp", "shortest", "spray"))),
+        column(n, st.integers(-1, 3)), column(m, st.integers(1, 9)),
+        np.array(column(n * dims, st.integers(-1, 5)), int).reshape(n, dims),
+    )  # fmt: skip
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=80)
+@given(networks())
+def test_node_link_json_and_graphml_give_back_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, network: Network
+) -> None:
+    path = tmp_path_factory.mktemp("n")
+    write_json(path / "n.json", node_link_of(network))
+    assert read_network(path / "n.json") == network
+    write_graphml(network, path / "n.graphml")
+    assert read_graphml(path / "n.graphml") == network
+
+
+@pytest.mark.nojit
+def test_networkx_reads_our_node_link_json() -> None:
+    import networkx
+
+    network = load_network("fat_tree:k=4")
+    graph = networkx.node_link_graph(node_link_of(network), edges="edges")
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (network.n_nodes, network.n_links)
+    assert graph.edges["h0", "edge0"]["rate_bps"] == network.bandwidth[0] * 8
+
+
+@pytest.mark.nojit
+def test_graphml_of_another_program_is_read_by_the_names_of_its_fields(tmp_path: Path) -> None:
+    path = tmp_path / "x.graphml"
+    path.write_text("""<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+    <key id="k" for="node" attr.name="kind" attr.type="string"/>
+    <key id="r" for="edge" attr.name="rate_bps" attr.type="double"/>
+    <key id="d" for="edge" attr.name="delay_ns" attr.type="long"/><graph edgedefault="undirected">
+    <node id="a"><data key="k">host</data></node><node id="b"><data key="k">host</data></node>
+    <edge source="a" target="b"><data key="r">8e9</data><data key="d">500</data></edge></graph></graphml>""")
+    network = read_graphml(path)
+    assert (network.nodes, network.n_links, network.bandwidth[0], network.latency[1]) == (("a", "b"), 2, 1e9, 5e-7)
+
+
+BILLION = """<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<graphml>&b;</graphml>"""
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    "text",
+    [BILLION, "<graphml>" * 100, "<graphml/>", "<graph/>", "", "<graphml><graph><node/></graph></graphml>",
+     '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed"><node id="a"/></graph>'
+     '</graphml>'],
+)  # fmt: skip
+def test_graphml_that_is_wrong_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.graphml"
+    path.write_text(text)
+    with pytest.raises(InputError):
+        read_graphml(path)
+
+
+@pytest.mark.parametrize("name", ["fat_tree:k=4", "star:n_hosts=8,bandwidth=12.3Gbps,latency=1.7us", "torus:dims=4x4"])
+def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, name: str) -> None:
+    before = load_network(name)
+    write_graphml(before, tmp_path / "n.graphml")
+    write_ns3(before, tmp_path / "n.txt")
+    write_json(tmp_path / "n.json", node_link_of(before))
+    ways = [read_graphml(tmp_path / "n.graphml"), read_network(tmp_path / "n.json")]
+    if before.routing == "ecmp":  # ns-3's file says nothing of routing
+        ways.append(read_ns3(tmp_path / "n.txt"))
+    for collective in ("ring_all_reduce", "halving_doubling_all_reduce"):
+        times = [prepare(collective, network, n_ranks=8).predict(1234567.0).time for network in (before, *ways)]
+        assert times[1:] == pytest.approx([times[0]] * len(ways), rel=1e-12)
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=40)
+@given(st.floats(1, 1e15), st.floats(1e-12, 1.0), st.integers(2, 9))
+def test_cables_keep_their_numbers_exactly(
+    tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: float, n: int
+) -> None:
+    network = load_network(f"star:n_hosts={n}")
+    network = replace(network, bandwidth=np.full(2 * n, bandwidth), latency=np.full(2 * n, latency))
+    path = tmp_path_factory.mktemp("c") / "n.txt"
+    write_ns3(network, path)
+    again = read_ns3(path)
+    for name in ("kind", "src", "dst", "bandwidth", "latency", "loss"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(network, name))
+    write_simai(network, path)
+    gpus = read_simai(path)
+    assert [gpus.nodes[i] for i in gpus.endpoints] == [f"gpu{i}" for i in range(n)]
+    for name in ("src", "dst", "bandwidth", "latency"):
+        np.testing.assert_array_equal(getattr(gpus, name), getattr(network, name))
+
+
+@pytest.mark.nojit
+def test_the_file_of_ns3_says_counts_switches_and_cables(tmp_path: Path) -> None:
+    write_ns3(load_network("star:n_hosts=2,bandwidth=400Gbps,latency=500ns"), tmp_path / "n.txt")
+    assert (tmp_path / "n.txt").read_text() == "3 1 2\n2\n0 2 400Gbps 0.0005ms 0\n1 2 400Gbps 0.0005ms 0\n"
+
+
+@pytest.mark.nojit
+def test_nvswitches_are_inside_of_the_servers_of_their_gpus(tmp_path: Path) -> None:
+    lines = ["7 2 2 1 8 H100", "4 5 6", *(f"{g} {4 + g // 2} 2880Gbps 0.000025ms 0" for g in range(4)),
+             *(f"{g} 6 400Gbps 0.0005ms 0" for g in range(4))]  # fmt: skip
+    path = tmp_path / "s.txt"
+    path.write_text("\n".join(lines))
+    network = read_simai(path)
+    assert network.machine.tolist() == [0, 0, 1, 1, 0, 1, -1]
+    assert network.nodes == ("gpu0", "gpu1", "gpu2", "gpu3", "nvswitch0", "nvswitch1", "switch0")
+    write_simai(network, tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text().split() == path.read_text().split()
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    "text",
+    ["", "3 1 2", "3 1 2\n2\n0 2 400Gbps 0.0005ms 0\n", "3 1 1\n2\n0 2 400 0.0005ms 0\n", "3 1 1\n9\n0 2 4Gbps 1ms 0\n",
+     "99999999999 1 1\n2\n0 2 4Gbps 1ms 0\n", "3 1 1\n2\n0 0 4Gbps 1ms 0\n", "3 1 1\n2\n0 2 4Gbps 1ms 1\n",
+     "3 1 1\n2\n0 2 4e999Gbps 1ms 0\n", "3 1 1\n2\n0 2 nanGbps 1ms 0\n", "4000000 1 1\n2\n0 2 4Gbps 1ms 0\n",
+     "3 1 1\n2\n0 2 4Gbps 1ms\n", "3 x 1\n2\n", "-3 1 1\n2\n0 2 4Gbps 1ms 0\n", "1e3 1 1\n2\n"],
+)  # fmt: skip
+def test_lists_of_cables_that_are_wrong_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "n.txt"
+    path.write_text(text)
+    for read in (read_ns3, read_simai):
+        with pytest.raises(InputError, match=r"n\.txt"):
+            read(path)
+
+
+@pytest.mark.nojit
+def test_networks_that_the_files_cannot_say_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a"):
+        write_ns3(load_network("dgx-h100"), tmp_path / "n.txt")
+    star = load_network("star:n_hosts=3")
+    with pytest.raises(InputError, match="h0->switch0 has no way back"):
+        write_ns3(replace(star, latency=np.arange(6.0)), tmp_path / "n.txt")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.nojit
+def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    star = load_network("star:n_hosts=3")
+    for write, read, n in (
+        (write_ns3, read_ns3, 1000),
+        (write_simai, read_simai, 1000),
+        (write_graphml, read_graphml, 600),
+    ):
+        path = tmp_path / "x.graphml"
+        write(star, path)
+        good, refused = path.read_bytes(), 0
+        for _ in range(n):
+            bad = bytearray(good)
+            for place in rng.integers(0, len(bad), rng.integers(1, 4)):
+                bad[place] = rng.integers(32, 127)
+            path.write_bytes(bad)
+            try:
+                read(path)
+            except InputError:
+                refused += 1
+        assert refused > n / 4
+
+
+@pytest.mark.nojit
+def test_trees_are_written_for_htsim(tmp_path: Path) -> None:
+    path = tmp_path / "x.topo"
+    write_htsim(load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,uplink_bandwidth=100Gbps,"
+                             "latency=1us"), path)  # fmt: skip
+    wanted = """Nodes 32 Tiers 2 Podsize 32
+    Tier 0 Downlink_speed_Gbps 100 Radix_Down 8 Radix_Up 2 Downlink_Latency_ns 1000 Switch_Latency_ns 0 Oversubscribed 4
+    Tier 1 Downlink_speed_Gbps 100 Radix_Down 4 Downlink_Latency_ns 1000 Switch_Latency_ns 0 Bundle 1"""
+    assert path.read_text().split() == wanted.split()
+    write_htsim(load_network("fat_tree:k=8"), path)
+    words = path.read_text().split()
+    assert words[:6] == ["Nodes", "128", "Tiers", "3", "Podsize", "16"]
+    assert [words[i + 1] for i, word in enumerate(words) if word == "Radix_Down"] == ["4", "4", "8"]
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("name", ["star:n_hosts=4", "torus:dims=4x4", "dragonfly:p=2,a=2,h=1", "dual_tor", "dgx-h100"])
+def test_what_is_no_tree_is_not_written_for_htsim(tmp_path: Path, name: str) -> None:
+    network = load_network(name if name != "dual_tor" else "bcube:n=4,k=1")
+    with pytest.raises(InputError, match="no leaf-spine"):
+        write_htsim(network, tmp_path / "x.topo")
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("collective", "exact"),
+    [
+        ("ring_all_reduce", True),
+        ("chain_broadcast:n_chunks=4", True),
+        ("byteps", True),
+        ("halving_doubling_all_reduce", False),
+    ],
+)
+def test_flows_wait_for_what_messages_wait_for(tmp_path: Path, collective: str, exact: bool) -> None:
+    schedule = load_schedule(collective, 4)
+    path = tmp_path / "x.cm"
+    notes = write_flows(schedule, 100.0 * schedule.expand()["count"] + 0.5, path, (3, 2, 1, 0), 8)
+    assert (notes == ()) == exact
+    lines = [line.split() for line in path.read_text().splitlines()]
+    assert lines[0] == ["Nodes", "8"]
+    flows = [line for line in lines if "->" in line[0]]
+    triggers = {line[2]: line[3:] for line in lines if line[0] == "trigger"}
+    assert lines[1] == ["Connections", str(len(flows))]
+    assert lines[2] == ["Triggers", str(len(triggers))]
+    assert len(flows) == schedule.n_transfers
+    started = [dict(zip(line[1::2], line[2::2], strict=True)) for line in flows]
+    for number, kind in triggers.items():
+        waited = [one for one in started if one.get("recv_done_trigger") == number]
+        assert kind == (["oneshot"] if len(waited) == 1 else ["barrier", "count", str(len(waited))])
+        assert any(one.get("trigger") == number for one in started)
+    assert all(("start" in one) != ("trigger" in one) and int(one["size"]) % 100 == 1 for one in started)
+    if collective == "ring_all_reduce":
+        first = next(line for line in flows if line[0] == "3->2")
+        second = next(line for line in flows if line[0] == "2->1" and "trigger" in line)
+        assert first[-1] == second[second.index("trigger") + 1]
+    with pytest.raises(InputError, match="bytes"):
+        write_flows(schedule, 1e12, path, (3, 2, 1, 0), 8)
+    with pytest.raises(InputError, match="a host each"):
+        write_flows(schedule, 1.0, path, (3, 2, 1, 1), 8)

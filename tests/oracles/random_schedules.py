@@ -1,0 +1,31 @@
+"""Schedules that promise nothing: random copies and sums, of which any may be in one hop."""
+
+from hypothesis import strategies as st
+
+from commsim.core.program import Program
+from commsim.core.schedule import INPUT, SCRATCH, Schedule
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    """Random copies and sums between inputs and scratch memory of a few ranks, any of which may be in one hop."""
+    n_ranks, n_chunks = draw(st.integers(2, 4)), draw(st.integers(1, 4))
+    p = Program(n_ranks, n_chunks, n_scratch=n_chunks)
+    rank, buffer = st.integers(0, n_ranks - 1), st.sampled_from((INPUT, SCRATCH))
+    for _ in range(draw(st.integers(1, 6))):
+        reduces = draw(st.booleans())
+        rows = {}
+        for _ in range(draw(st.integers(1, 4))):
+            count = draw(st.integers(1, n_chunks))
+            first = st.integers(0, n_chunks - count)
+            src, dst = draw(rank), draw(rank)
+            row = (src, dst, draw(first), draw(first), count, draw(buffer), INPUT, draw(st.integers(0, 1)))
+            written = {(dst, row[3] + i) for i in range(count)}
+            busy = any(written & {(r[1], r[3] + i) for i in range(r[4])} for r in rows.values())
+            if src != dst and not (busy and not reduces):
+                rows[len(rows)] = row
+        if rows:
+            columns = dict(zip(("src", "dst", "src_chunk", "dst_chunk", "count", "src_buffer", "dst_buffer", "channel"),
+                               map(list, zip(*rows.values(), strict=True)), strict=True))  # fmt: skip
+            (p.reduce if reduces else p.copy)(**columns)
+    return p.build()
