@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .palette import FAINT, INK
+from .palette import SERIES as COLOURS
 from .picture import Disc, Label, Line, Picture, Point, Rectangle, Shape, text_width
 
-# Okabe and Ito's colours in the order in which neighbours differ most
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 WIDTH, HEIGHT = 640.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 86.0, 18.0, 40.0, 52.0
 

@@ -3,7 +3,7 @@
 References
 ----------
 Okabe and Ito, "Color universal design", 2008, for what is named; Brewer's YlOrRd (colorbrewer2.org), which is marked
-safe for colour blindness, for what is measured.
+safe for colour blindness, for what is measured, and PuOr for what is above or below 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,21 @@ LANES = ("#f6f6f6", "#ffffff")
 HELPER_LANE = "#f3ecf6"
 
 IDLE = "#c9c9c9"
-_LOAD = np.array([[254, 217, 118], [254, 178, 76], [253, 141, 60], [240, 59, 32], [189, 0, 38], [110, 0, 30]])
+LOAD_RAMP = ((254, 217, 118), (254, 178, 76), (253, 141, 60), (240, 59, 32), (189, 0, 38), (110, 0, 30))
+RATIO_RAMP = (
+    (179, 88, 6),
+    (241, 163, 64),
+    (254, 224, 182),
+    (247, 247, 247),
+    (216, 218, 235),
+    (153, 142, 195),
+    (84, 39, 136),
+)
+"""From below 1 (orange) to above 1 (purple), neutral in the middle."""
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's colours in the order in which neighbours differ most."""
+EFFECTS = {"copied": COPY, "added on arrival": REDUCE}
+_LOAD = np.array(LOAD_RAMP)
 
 
 def load_colour(load: float) -> str:

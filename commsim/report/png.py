@@ -37,20 +37,25 @@ def write_png(picture: Picture, out: BinaryIO) -> None:
     InputError
         If the picture is too large for an image.
     """
-    from matplotlib.figure import Figure
-
     scale = min(SCALE, MOST_PIXELS / max(picture.width, picture.height))
     if scale < 1:
         size = f"{picture.width:.0f} x {picture.height:.0f}"
         raise InputError(f"a picture of {size} pixels is too large for PNG (at most {MOST_PIXELS}); draw to .svg")
-    figure = Figure(figsize=(picture.width / 96, picture.height / 96), dpi=96 * scale)
+    matplotlib_figure(picture, 96 * scale).savefig(out, format="png", facecolor="#ffffff")
+
+
+def matplotlib_figure(picture: Picture, dpi: float = 96.0) -> Any:
+    """Draw a picture on a figure of matplotlib, 96 of its pixels to an inch."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(picture.width / 96, picture.height / 96), dpi=dpi)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim(0, picture.width)
     axes.set_ylim(picture.height, 0)
     for order, shape in enumerate(picture.shapes):
         _draw(axes, shape, order)
-    figure.savefig(out, format="png", facecolor="#ffffff")
+    return figure
 
 
 def _draw(axes: Any, shape: Shape, order: int) -> None:

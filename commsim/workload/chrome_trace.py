@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from commsim.core.formats.trace_events import process_name, thread_name
+
 from .timeline import Timeline
 
 
@@ -14,12 +16,9 @@ def chrome_trace(timeline: Timeline) -> dict[str, Any]:
     """
     names = list(dict.fromkeys(resource for task in timeline.graph.tasks for resource in task.resources))
     workers = list(dict.fromkeys(_worker(name) for name in names))
-    events: list[dict[str, Any]] = [
-        {"name": "process_name", "ph": "M", "pid": i, "args": {"name": worker}} for i, worker in enumerate(workers)
-    ]
+    events = [process_name(i, worker) for i, worker in enumerate(workers)]
     for tid, name in enumerate(names):
-        pid = workers.index(_worker(name))
-        events.append({"name": "thread_name", "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}})
+        events.append(thread_name(workers.index(_worker(name)), tid, name))
     for row in timeline.rows():
         for name in row["resources"]:
             event = {"name": row["task"], "ph": "X", "ts": row["start_s"] * 1e6}

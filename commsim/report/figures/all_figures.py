@@ -1,0 +1,52 @@
+"""All figures by name, and those that the data of a study allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from commsim.report.played_run import PlayedRun
+from commsim.report.study import Study
+
+from .accuracy import accuracy
+from .figure import Figure, NothingToDraw
+from .maps import choice, speedup
+from .runs import link_timeline, links, messages, network, timeline
+from .sizes import busbw, time
+from .spread import cdf, strong, weak
+
+OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
+    "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,
+    "cdf": cdf, "strong": strong, "weak": weak,
+}  # fmt: skip
+OF_RUNS: Mapping[str, Callable[[PlayedRun], Figure]] = {
+    "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
+}  # fmt: skip
+
+
+def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
+    """Make every figure that the data allows.
+
+    Returns
+    -------
+    tuple of Figure, dict of str to str
+        And why the others are left out.
+    """
+    figures: list[Figure] = []
+    left_out: dict[str, str] = {}
+    for name, make in OF_ROWS.items():
+        try:
+            figures.append(make(study))
+        except NothingToDraw as why:
+            left_out[name] = str(why)
+    for run in study.runs:
+        for name, draw in OF_RUNS.items():
+            try:
+                figures.append(draw(run))
+            except NothingToDraw as why:
+                left_out[f"{name} of {run.name}"] = str(why)
+    if not study.runs:
+        reasons = "; ".join(f"{run}: {reason}" for run, reason in study.left_out.items())
+        left_out[", ".join(OF_RUNS)] = reasons or "a table of many points does not hold single runs"
+    else:
+        left_out |= {f"{run} in detail": reason for run, reason in study.left_out.items()}
+    return tuple(figures), left_out

@@ -1,0 +1,153 @@
+"""One run: its network coloured by load, links over time, timelines of ranks and links, times of messages."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.schedule import REDUCE
+from commsim.report.bundles import link_loads
+from commsim.report.columns import Column, Table, number_column, word_column
+from commsim.report.link_bins import link_bins
+from commsim.report.network_picture import draw_network
+from commsim.report.played_run import PlayedRun
+from commsim.report.trace.tracks import PICOSECOND, Slices, on_links, sends
+
+from .figure import Figure, NothingToDraw
+
+N_BINS, MOST_LINKS = 120, 48
+MOST_SLICES, MOST_LANES, MOST_POINTS = 8_000, 64, 20_000
+
+
+def network(run: PlayedRun) -> Figure:
+    """Draw the network by tier, coloured by the load of the links over the whole run."""
+    net, result = run.prepared.network, run.result
+    picture, notes = draw_network(net, result)
+    links = np.arange(net.n_links)
+    table = Table.of((
+        _names("link", links, [net.link_name(i) for i in range(net.n_links)]),
+        number_column("capacity_Bps", net.bandwidth),
+        number_column("carried_B", result.link_bytes),
+        number_column("load", link_loads(net, result.link_bytes, result.time), ""),
+    ))  # fmt: skip
+    caption = "What each link carried over what it could have carried while the run lasted. " + " ".join(notes)
+    return Figure("network", "picture", "The network and its loads", caption, table,
+                  {"x": "link", "y": "load"}, picture=picture, of_run=run.name)  # fmt: skip
+
+
+def links(run: PlayedRun) -> Figure:
+    """Load of the busiest links over time."""
+    bins = link_bins(run, N_BINS, MOST_LINKS)
+    if not len(bins.link):
+        raise NothingToDraw("nothing was sent over a link")
+    net, n = run.prepared.network, len(bins.link)
+    which = np.repeat(np.arange(n), N_BINS)
+    table = Table.of((
+        _names("link", which, [net.link_name(i) for i in bins.link.tolist()]),
+        number_column("time_s", np.tile(bins.edges[:-1], n)),
+        number_column("load", bins.load.ravel(), ""),
+    ))  # fmt: skip
+    n_used = int((run.result.link_bytes > 0).sum())
+    shown = "all links that carried anything" if n_used == n else f"the {n} busiest of {n_used} links"
+    caption = f"Load of {shown} in {N_BINS} equal parts of the time; each message at its mean rate."
+    roles = {"x": "time_s", "y": "link", "value": "load"}
+    return Figure("links", "heat", "Links over time", caption, table, roles,
+                  {"x": "time", "value": "load"}, of_run=run.name)  # fmt: skip
+
+
+def timeline(run: PlayedRun) -> Figure:
+    """Show what each rank sends when, with the critical path."""
+    who = run.prepared.plan.ends[run.prepared.plan.wire_of, 0].astype(np.int64)
+    schedule = run.prepared.schedule
+    load = _Load(schedule.n_participants)
+    load.add(run, np.arange(len(who)), who)
+    shown = load.chosen()
+    slices = sends(run, np.flatnonzero(np.isin(who, shown)))
+    names = [f"rank {i}" for i in range(schedule.n_ranks)] + [f"helper {i}" for i in range(schedule.n_helpers)]
+    return _spans(run, slices, names, "timeline", "Timeline of ranks", load.note(shown, "ranks"))
+
+
+def link_timeline(run: PlayedRun) -> Figure:
+    """Show which message is on which link when, with the critical path."""
+    net, everything = run.prepared.network, np.arange(len(run.n_bytes))
+    load = _Load(net.n_links)
+    for transfer, link, _ in run.on_links(everything):
+        load.add(run, transfer, link.astype(np.int64))
+    shown = load.chosen()
+    slices = on_links(run, everything, shown)
+    names = [net.link_name(i) for i in range(net.n_links)]
+    return _spans(run, slices, names, "link-timeline", "Timeline of links", load.note(shown, "links"))
+
+
+def messages(run: PlayedRun) -> Figure:
+    """Which share of the messages took at most a time from start to completion."""
+    crosses = np.diff(run.prepared.plan.routes.first)[run.prepared.plan.wire_of] > 0
+    if not crosses.any():
+        raise NothingToDraw("no message crosses a link")
+    took = (run.trace.done - run.trace.start)[crosses]
+    keep = np.unique(np.linspace(0, len(took) - 1, MOST_POINTS).astype(np.int64))
+    order = np.argsort(took, kind="stable")[keep]
+    added = run.prepared.plan.op[crosses][order] == REDUCE
+    table = Table.of((
+        word_column("message", ["added on arrival" if a else "copied" for a in added.tolist()]),
+        number_column("message_time_s", took[order]),
+    ))  # fmt: skip
+    words = {"x": "from start to completion", "y": "share of messages"}
+    caption = "Which share of the messages is complete within a time after its start."
+    return Figure("messages", "cdf", "Message completion times", caption, table,
+                  {"x": "message_time_s", "by": "message"}, words, frozenset("x"), of_run=run.name)  # fmt: skip
+
+
+class _Load:
+    """How many slices each track would have, and how much of the time, what is on the critical path counting most."""
+
+    def __init__(self, n: int) -> None:
+        self._slices, self._time = np.zeros(n, np.int64), np.zeros(n)
+
+    def add(self, run: PlayedRun, transfer: NDArray[np.int64], track: NDArray[np.int64]) -> None:
+        took = run.trace.sent[transfer] - run.trace.start[transfer]
+        took = took * np.where(run.is_critical[transfer], 100.0, 1.0)
+        self._slices += np.bincount(track, minlength=len(self._slices))
+        self._time += np.bincount(track, weights=took, minlength=len(self._time))
+
+    def chosen(self) -> NDArray[np.int64]:
+        """Return as many tracks as can be shown whole, those with most of the time first; at least one."""
+        order = np.argsort(-self._time, kind="stable")
+        order = order[self._slices[order] > 0][:MOST_LANES]
+        fits = np.cumsum(self._slices[order]) <= MOST_SLICES
+        return np.asarray(np.sort(order[: max(1, int(fits.sum()))]))
+
+    def note(self, shown: NDArray[np.int64], what: str) -> str:
+        n = int(np.count_nonzero(self._slices))
+        if len(shown) == n:
+            return ""
+        return f" Of {n} {what} that sent, {len(shown)} with most of the critical path are shown."
+
+
+def _spans(run: PlayedRun, slices: Slices, names: list[str], name: str, title: str, note: str) -> Figure:
+    if not len(slices):
+        raise NothingToDraw("nothing was sent")
+    tracks, lane = np.unique(slices.track, return_inverse=True)
+    which, on_path = slices.transfer, run.is_critical
+    rows = run.prepared.schedule.expand()[which]
+    table = Table.of((
+        _names("lane", lane, [names[i] for i in tracks.tolist()]),
+        number_column("level", slices.lane, ""),
+        number_column("start_s", slices.start * PICOSECOND),
+        number_column("end_s", slices.end * PICOSECOND),
+        word_column("effect", ["added on arrival" if op == REDUCE else "copied" for op in rows["op"].tolist()]),
+        number_column("from_rank", rows["src"], ""),
+        number_column("to_rank", rows["dst"], ""),
+        number_column("first_chunk", rows["src_chunk"], ""),
+        number_column("chunks", rows["count"], ""),
+        number_column("message_B", run.n_bytes[which]),
+        number_column("critical", on_path[which], ""),
+    ))  # fmt: skip
+    path = "" if run.critical is None else " What is on the critical path is outlined in black."
+    caption = f"A bar is a message while its bytes leave the sender.{path}{note}"
+    roles = {"y": "lane", "level": "level", "x": "start_s", "end": "end_s", "by": "effect", "mark": "critical"}
+    return Figure(name, "spans", title, caption, table, roles, {"x": "time"}, of_run=run.name)
+
+
+def _names(name: str, codes: NDArray[np.int64], labels: list[str]) -> Column:
+    return Column(name, np.asarray(codes, np.int64), "", tuple(labels))

@@ -1,0 +1,67 @@
+"""Kernels over intervals of time: lanes in which they do not overlap, and their sums in equal parts of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commsim.core.jit import kernel
+
+
+@kernel
+def fill_lanes(track: Any, start: Any, end: Any, lane: Any, until: Any) -> None:
+    """Give each interval the lowest lane of its track that is free when it starts.
+
+    Parameters
+    ----------
+    track : int64[n]
+        In ascending order.
+    start, end : int64[n]
+        In ascending order of `start` within a track.
+    lane : int32[n]
+        Written.
+    until : int64[m]
+        Scratch, as long as the longest track: when each lane is free again.
+    """
+    n_lanes = 0
+    for i in range(len(track)):
+        if i == 0 or track[i] != track[i - 1]:
+            n_lanes = 0
+        at = 0
+        while at < n_lanes and until[at] > start[i]:
+            at += 1
+        n_lanes = max(n_lanes, at + 1)
+        until[at] = end[i]
+        lane[i] = at
+
+
+@kernel
+def add_to_bins(row: Any, start: Any, end: Any, amount: Any, width: float, bins: Any) -> None:
+    """Spread amounts evenly over their intervals, and add them up in bins of equal width.
+
+    Parameters
+    ----------
+    row : int64[n]
+        Row of each amount, below 0 for none.
+    start, end : float64[n]
+        From 0 to the last bin's end; what is beyond is left out. An interval of no length is in one bin.
+    amount : float64[n]
+        To be added.
+    width : float
+        Of a bin.
+    bins : float64[n_rows, n_bins]
+        Added to.
+    """
+    n_bins = bins.shape[1]
+    for i in range(len(row)):
+        if row[i] < 0:
+            continue
+        low, high = start[i] / width, end[i] / width
+        if high <= low:
+            if 0 <= low <= n_bins:
+                bins[row[i], min(int(low), n_bins - 1)] += amount[i]
+            continue
+        rate = amount[i] / (high - low)
+        for b in range(max(0, int(low)), min(n_bins, int(high) + 1)):
+            inside = min(high, b + 1.0) - max(low, float(b))
+            if inside > 0:
+                bins[row[i], b] += rate * inside

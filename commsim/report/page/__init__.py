@@ -1,0 +1,1 @@
+"""One page with all figures: offline, with its own scripts inside."""

@@ -1,0 +1,88 @@
+"""Write the page: a template, our own style and script, and the data, in one file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from commsim.core.formats.files import replacing
+from commsim.report.figures.all_figures import make_figures
+from commsim.report.study import Study
+
+from .encode import PALETTE, encode_figures, json_in_html
+
+SCRIPTS = (
+    "format.js", "table.js", "filters.js", "numbers.js", "chart.js", "draw_curves.js", "draw_maps.js", "draw_spans.js",
+    "main.js",
+)  # fmt: skip
+MOST_TICKED = 400
+
+
+def write_page(study: Study, path: str | Path) -> dict[str, str]:
+    """Write the page of a study; the file appears whole or not at all.
+
+    Returns
+    -------
+    dict of str to str
+        Which figures are left out, and why.
+    """
+    text, left_out = page_text(study)
+    with replacing(path) as out:
+        out.write(text.encode())
+    return left_out
+
+
+def page_text(study: Study) -> tuple[str, dict[str, str]]:
+    """Return the page, and which figures are left out and why."""
+    figures, left_out = make_figures(study)
+    data = encode_figures(figures, _filters(study), study.rows)
+    data |= {"palette": PALETTE, "facts": _facts(study), "failed": list(study.failed[:1]), "n_failed": study.n_failed}
+    data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}
+    script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
+    style = _file("page.css")
+    generator = f"commsim {study.provenance.get('commsim', '')}"
+    parts = {
+        "policy": _policy(script, style),
+        "generator": html.escape(generator),
+        "title": html.escape(study.title),
+        "style": style,
+        "script": script,
+        "data": json_in_html(data),
+    }  # fmt: skip
+    return _filled(_file("page.html"), parts), left_out
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    """Put each part in its place, once: what stands in a part is not looked at again."""
+    return re.sub(r"@(\w+)@", lambda found: parts[found[1]], template)
+
+
+def _filters(study: Study) -> list[str]:
+    """Parameters to filter by: numbers, and words of which there are not too many to tick."""
+    return [name for name in study.parameters if len(study.rows[name].labels or ()) <= MOST_TICKED]
+
+
+def _facts(study: Study) -> str:
+    """Say what is the same in all rows."""
+    names = ("operation", "collective", "engine", "n_ranks")
+    same = [name for name in names if name in study.rows and name not in study.parameters and study.rows.n_rows]
+    return "; ".join(f"{name}: {study.rows[name].text()[0]}" for name in same)
+
+
+def _policy(script: str, style: str) -> str:
+    """Only this script and this style, and nothing from anywhere."""
+    only = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    return f"default-src 'none'; {only}; base-uri 'none'; form-action 'none'"
+
+
+def _file(name: str) -> str:
+    return resources.files(__package__ or "commsim.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,53 @@
+"""Timelines for papers: a lane per rank or link, a bar per message, the critical path outlined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.report.figures.figure import Figure
+from commsim.report.palette import EFFECTS
+from commsim.report.read_rows import distinct
+
+from .axes import label_axis
+
+LANE, FEW = 0.14, 4000
+
+
+def draw_spans(canvas: Any, figure: Figure) -> None:
+    """Draw every bar."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import Patch
+
+    table, role = figure.table, figure.roles
+    lanes = distinct(table[role["y"]])
+    width = canvas.get_figwidth()
+    canvas.set_size_inches(width, 0.7 + LANE * len(lanes))
+    axes = canvas.add_subplot()
+    start, end = table[role["x"]].values, table[role["end"]].values
+    scale = label_axis(axes, figure, "x", np.array([end.max()]))
+    lane = np.searchsorted(lanes, table[role["y"]].values)
+    level = table[role["level"]].values
+    depth = np.ones(len(lanes))
+    np.maximum.at(depth, lane, level + 1)
+    low = lane + 0.06 + 0.88 * level / depth[lane]
+    high = low + 0.88 / depth[lane]
+    left, right = start / scale, end / scale
+    corners: Any = np.stack([np.stack(p, 1) for p in ((left, low), (right, low), (right, high), (left, high))], 1)
+    by, critical = table[role["by"]], table[role["mark"]].values > 0
+    colours = np.array([EFFECTS[label] for label in by.labels or ()])[by.values]
+    many = len(corners) > FEW
+    axes.add_collection(PolyCollection(corners, facecolors=colours, alpha=0.75, linewidths=0, rasterized=many))
+    axes.add_collection(PolyCollection(corners[critical], facecolors="none", edgecolors="black", linewidths=0.8))
+    axes.set_xlim(0, float(right.max()))
+    axes.set_ylim(len(lanes), 0)
+    axes.set_yticks(np.arange(len(lanes)) + 0.5, [(table[role["y"]].labels or ())[int(v)] for v in lanes])
+    axes.tick_params(axis="y", length=0)
+    axes.grid(False, axis="y")
+    handles = [
+        Patch(color=colour, alpha=0.75, label=name) for name, colour in EFFECTS.items() if name in (by.labels or ())
+    ]
+    if critical.any():
+        handles.append(Patch(facecolor="none", edgecolor="black", label="critical path"))
+    canvas.legend(handles=handles, loc="outside upper left", ncols=len(handles) if width > 3 else 1)

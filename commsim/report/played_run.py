@@ -1,0 +1,113 @@
+"""One run in detail: its network, its schedule, when every transfer happened, and the critical path."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.errors import InputError
+from commsim.core.result import Result, Trace
+from commsim.engine.critical_path import CriticalPath, critical_path
+from commsim.engine.flow import payload
+from commsim.run import Prepared
+
+MOST_TRANSFERS = 4_000_000
+AT_ONCE = 65_536
+"""Transfers whose paths are expanded at one time."""
+Reals = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayedRun:
+    """A prepared collective, and what came out at one size.
+
+    Parameters
+    ----------
+    name : str
+        As the user named the collective.
+    prepared : Prepared
+        Network, schedule, placement and routes.
+    result : Result
+        With its trace.
+    n_bytes : float64[n_transfers], bytes
+        What each transfer put on the wire.
+    critical : CriticalPath or None
+        None when ranks started late.
+    """
+
+    name: str
+    prepared: Prepared
+    result: Result
+    n_bytes: Reals
+    critical: CriticalPath | None
+
+    @property
+    def trace(self) -> Trace:
+        """When each transfer started, left and was complete."""
+        if self.result.trace is None:
+            raise InputError(f"{self.name}: the engine {self.result.engine} keeps no times of single transfers")
+        return self.result.trace
+
+    @property
+    def is_critical(self) -> NDArray[np.bool_]:
+        """Whether each transfer is on the critical path."""
+        on_path = np.zeros(len(self.n_bytes), bool)
+        if self.critical is not None:
+            on_path[list(self.critical.transfers)] = True
+        return on_path
+
+    def on_links(self, transfers: Numbers) -> Iterator[tuple[Numbers, NDArray[np.int32], Reals]]:
+        """Go through the links that transfers take, some thousands of transfers at a time.
+
+        Yields
+        ------
+        int64[m], int32[m], float64[m]
+            Transfer, one of its links, and the bytes that it puts on that link.
+        """
+        plan = self.prepared.plan
+        for low in range(0, len(transfers), AT_ONCE):
+            mine = transfers[low : low + AT_ONCE]
+            wire = plan.wire_of[mine]
+            first, n = plan.routes.first[wire], np.diff(plan.routes.first)[wire]
+            which = np.repeat(np.arange(len(mine)), n)
+            entry = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + first[which]
+            yield mine[which], plan.routes.link[entry], self.n_bytes[mine[which]] * plan.routes.share[entry]
+
+
+def play_run(name: str, prepared: Prepared, size: float, options: Mapping[str, Any]) -> PlayedRun:
+    """Play a collective once more, and keep the times of all transfers.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    prepared : Prepared
+        What runs where.
+    size : float, bytes
+        Of the operation.
+    options : mapping
+        The other parameters of :meth:`commsim.run.Prepared.predict`.
+
+    Raises
+    ------
+    InputError
+        If there are too many transfers, or the engine keeps no times of transfers.
+    """
+    n = prepared.schedule.n_transfers
+    if n > MOST_TRANSFERS:
+        raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MOST_TRANSFERS}")
+    if options.get("engine") == "closed-form":
+        raise InputError(f"{name}: a closed form knows no single transfers; use --engine flow")
+    result = prepared.predict(size, **{**options, "trace": True})
+    wire: Wire = options.get("wire") or Wire()
+    n_bytes = wire.on_wire(payload(prepared.plan, size))
+    late = bool(options.get("start_jitter"))
+    run = PlayedRun(name, prepared, result, n_bytes, None)
+    return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))

@@ -1,0 +1,178 @@
+"""Read what a report is about: a result that ``commsim run`` wrote, or the directory of a sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+from commsim.core.formats.files import read_tree
+from commsim.core.formats.result_file import read_result
+from commsim.core.units import parse_bandwidth
+
+from .columns import Table, number_column
+from .derive import with_derived
+from .read_rows import PREDICTED, distinct, parameters_of, table_of_arrow, table_of_rows
+from .study import Study
+
+MOST_ROWS = 1_000_000
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED}
+
+
+def read_study(path: str | Path, *, baseline: str = "", by: str = "") -> tuple[Study, dict[str, Any]]:
+    """Read rows, without any run in detail.
+
+    Parameters
+    ----------
+    path : path
+        JSON of ``commsim run``, a saved result, or the directory of a sweep.
+    baseline, by : str
+        As in :class:`Study`.
+
+    Returns
+    -------
+    Study, dict
+        And the configuration of the run; empty for a sweep.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or a name is not among its columns.
+    """
+    path = Path(path)
+    if path.is_dir():
+        table, provenance = _read_sweep(path)
+        return make_study(path.name, table, {"input": path.name, **provenance}, baseline, by), {}
+    if path.suffix == ".npz":
+        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, baseline, by), {}
+    if path.suffix != ".json":
+        raise InputError(f"{path}: a report is made of the .json that `commsim run --json` wrote, or a sweep's folder")
+    tree = read_tree(path)
+    if tree.get("kind") == "result":
+        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, baseline, by), {}
+    config, rows = _results(tree, path)
+    return study_of_rows(path.name, rows, config, baseline, by), config
+
+
+def study_of_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], baseline: str = "", by: str = ""
+) -> Study:
+    """Make a study of the rows of one command."""
+    named = _with_specs(rows, config)
+    text = json.dumps(config, sort_keys=True, default=str)
+    provenance = {"input": title, "made by": f"commsim {config.get('version', '?')}"}
+    provenance["configuration"] = f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
+    where = config.get("topology")
+    title = f"{what} on {where}" if what and where else title
+    return make_study(title, table_of_rows(named), provenance, baseline, by)
+
+
+def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline: str = "", by: str = "") -> Study:
+    """Make a study of a table: find its parameters, drop failed points, add what compares rows."""
+    from commsim import __version__
+
+    n_all = rows.n_rows
+    rows, failed = _without_failed(rows)
+    n_failed = n_all - rows.n_rows
+    if rows.n_rows > MOST_ROWS:
+        raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MOST_ROWS}")
+    parameters = parameters_of(rows)
+    if by and by not in parameters:
+        raise InputError(f"--by must be a column that varies ({', '.join(parameters) or 'none does'}), got {by!r}")
+    if baseline and baseline not in {name.partition(":")[0] for name in _labels(rows)} | set(_labels(rows)):
+        raise InputError(f"--baseline must be one of {', '.join(_labels(rows))}, got {baseline!r}")
+    rows = with_derived(_with_line_rate(_with_quantiles(rows)), parameters, baseline)
+    stamped = {"commsim": __version__, **provenance}
+    return Study(title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
+                 n_failed=n_failed)  # fmt: skip
+
+
+def with_line_rate(study: Study, rate: float) -> Study:
+    """Say how fast the links of a rank are, bytes/s."""
+    column = number_column("line_rate_Bps", np.full(study.rows.n_rows, rate))
+    return dataclasses.replace(study, rows=study.rows.beside(column))
+
+
+def _results(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    config, rows = tree.get("config"), tree.get("results")
+    if tree.get("schema") != 1 or not isinstance(config, dict) or not isinstance(rows, list):
+        raise InputError(f"{path}: expected schema 1 with a config and results, as `commsim run --json` writes it")
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: results must be a list of at least one table")
+    for i, row in enumerate(rows):
+        for name in _NOT_NEGATIVE & row.keys():
+            if isinstance(row[name], (int, float)) and not 0 <= row[name] < sys.float_info.max:
+                Fields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
+    return config, rows
+
+
+def _with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Name rows as the user did, where one collective was run with several parameters."""
+    specs = config.get("collective")
+    plain = isinstance(specs, list) and all(isinstance(s, str) for s in specs) and not config.get("operation")
+    named = [dict(row) for row in rows]
+    if not plain or not specs or len({s.partition(":")[0] for s in specs}) == len(specs) or len(rows) % len(specs):
+        return named
+    each = len(rows) // len(specs)
+    return [row | {"collective": specs[i // each]} for i, row in enumerate(named)]
+
+
+def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
+    try:
+        from commsim.sweep.table import read_table
+
+        table = read_table(path)
+    except ImportError as error:
+        raise InputError(f"{path}: reading a sweep needs pyarrow: pip install 'commsim[data]' ({error})") from None
+    stamped = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
+    return table_of_arrow(table), {
+        f"sweep: {key}": value if isinstance(value, str) else json.dumps(value) for key, value in stamped.items()
+    }
+
+
+def _without_failed(rows: Table) -> tuple[Table, tuple[str, ...]]:
+    if "error" not in rows:
+        return rows, ()
+    words = rows["error"].text()
+    failed = np.array([bool(word) for word in words])
+    return rows.take(np.flatnonzero(~failed)), tuple(dict.fromkeys(word for word in words if word))
+
+
+def _with_quantiles(rows: Table) -> Table:
+    """Rates at the 95th and 5th percentile of the time, where a run was repeated."""
+    if not {"busbw_Bps", "time_s", "p5_s", "p95_s"} <= set(rows):
+        return rows
+    work = rows["busbw_Bps"].values * rows["time_s"].values
+    low, high = work / rows["p95_s"].values, work / rows["p5_s"].values
+    return rows.beside(number_column("busbw_low_Bps", low), number_column("busbw_high_Bps", high))
+
+
+def _with_line_rate(rows: Table) -> Table:
+    """Read the rate of links out of a sweep's parameter for it."""
+    names = [n for n in ("topology.bandwidth", "bandwidth") if n in rows]
+    if not names or "line_rate_Bps" in rows:
+        return rows
+    column = rows[names[0]]
+    if column.labels is None:
+        return rows.beside(number_column("line_rate_Bps", column.values))
+    try:
+        rates = np.array([*(parse_bandwidth(label) for label in column.labels), np.nan])
+    except InputError:
+        return rows
+    return rows.beside(number_column("line_rate_Bps", rates[column.values]))
+
+
+def _labels(rows: Table) -> list[str]:
+    if "collective" not in rows:
+        return []
+    column = rows["collective"]
+    return [(column.labels or ())[int(i)] for i in distinct(column)] if column.labels else []

@@ -1,0 +1,1 @@
+"""Timelines of runs: who sent what when, and on which links."""

@@ -1,0 +1,108 @@
+"""A run in Perfetto's own format: protocol buffers, a quarter of the size of JSON. Needs the extra ``perfetto``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.trace_events import opened
+
+from .shown import Track
+from .timeline import Timeline
+
+AT_ONCE = 8192
+"""Packets that are in memory at a time; traces are concatenated by concatenating their bytes."""
+_SEQUENCE = 1
+_COUNTERS = 1 << 40
+"""Numbers of tracks: lanes and processes are below this."""
+_PROCESSES = 1 << 32
+
+
+def require_perfetto() -> Any:
+    """Import the messages of the format.
+
+    Raises
+    ------
+    InputError
+        If the package is missing.
+    """
+    try:
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+    except ImportError:
+        raise InputError("Perfetto's own format needs: pip install 'commsim[perfetto]', or write .json.gz") from None
+    return perfetto_trace_pb2
+
+
+def write_perfetto(timeline: Timeline, path: str | Path) -> int:
+    """Write the trace; return the number of packets. Times are whole nanoseconds, rounded down."""
+    messages = require_perfetto()
+    n = 0
+    with opened(path) as out:
+        part = messages.Trace()
+        for packet in _packets(timeline, messages):
+            part.packet.append(packet)
+            n += 1
+            if len(part.packet) == AT_ONCE:
+                out.write(part.SerializeToString(deterministic=True))
+                part = messages.Trace()
+        out.write(part.SerializeToString(deterministic=True))
+    return n
+
+
+def _packets(timeline: Timeline, messages: Any) -> Iterator[Any]:
+    for pid, name in timeline.processes.items():
+        packet, about = _descriptor(messages, _PROCESSES + pid, name, None)
+        about.process.pid, about.process.process_name = pid, name
+        yield packet
+    for track in timeline.tracks:
+        for lane, (name, pid) in track.lanes.items():
+            yield _descriptor(messages, lane, name, _PROCESSES + pid)[0]
+    for track in timeline.tracks:
+        yield from _slices(timeline, track, messages)
+    for i, counter in enumerate(timeline.counters()):
+        packet, about = _descriptor(messages, _COUNTERS + i, f"load {counter.name}", _PROCESSES + counter.pid)
+        about.counter.unit_name = "%"
+        yield packet
+        for time, load in counter.changes():
+            packet, event = _event(messages, time, _COUNTERS + i, messages.TrackEvent.TYPE_COUNTER)
+            event.double_counter_value = load
+            yield packet
+
+
+def _descriptor(messages: Any, uuid: int, name: str, parent: int | None) -> tuple[Any, Any]:
+    packet = messages.TracePacket()
+    about = packet.track_descriptor
+    about.uuid, about.name = uuid, name
+    if parent is not None:
+        about.parent_uuid = parent
+    return packet, about
+
+
+def _event(messages: Any, picoseconds: int, uuid: int, kind: int) -> tuple[Any, Any]:
+    packet = messages.TracePacket()
+    packet.timestamp, packet.trusted_packet_sequence_id = picoseconds // 1000, _SEQUENCE
+    packet.track_event.type, packet.track_event.track_uuid = kind, uuid
+    return packet, packet.track_event
+
+
+def _slices(timeline: Timeline, track: Track, messages: Any) -> Iterator[Any]:
+    kinds = messages.TrackEvent
+    for one in timeline.slices(track):
+        packet, event = _event(messages, one.start, one.lane, kinds.TYPE_SLICE_BEGIN)
+        event.name = one.name
+        event.categories.extend([track.kind, "critical"] if one.critical else [track.kind])
+        for name, value in (("bytes", one.n_bytes), ("hop", one.hop), ("transfer", one.transfer)):
+            note = event.debug_annotations.add()
+            note.name = name
+            if isinstance(value, float):
+                note.double_value = value
+            else:
+                note.int_value = value
+        if track.kind == "send" and timeline.has_arrow(one):
+            event.flow_ids.append(one.transfer + 1)
+        if track.kind == "receive" and timeline.has_arrow(one):
+            event.terminating_flow_ids.append(one.transfer + 1)
+        yield packet
+        yield _event(messages, one.end, one.lane, kinds.TYPE_SLICE_END)[0]

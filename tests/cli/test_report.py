@@ -1,0 +1,174 @@
+import json
+
+import pytest
+
+NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
+RUN = ("run", "--topology", NETWORK, "-b", "64K", "-e", "1M", "-f", "4")
+TABLE = """# size count type redop root time algbw busbw #wrong time algbw busbw #wrong
+# (B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)
+       65536         16384     float     sum      -1    30.30    2.16    3.24      0    30.10    2.17    3.26      0
+     1048576        262144     float     sum      -1   150.30    6.97   10.46      0   150.10    6.98   10.47      0
+"""
+
+
+def data_of(path):
+    text = path.read_text()
+    return json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
+
+def names(path):
+    return [figure["name"] for figure in data_of(path)["figures"]]
+
+
+def test_a_result_is_played_again_for_its_loads_and_timelines(commsim, tmp_path):
+    result, page = tmp_path / "r.json", tmp_path / "page.html"
+    both = ("--collective", "ring_all_reduce", "--collective", "double_tree_all_reduce:n_chunks=2")
+    assert commsim(*RUN, *both, "--json", result).code == 0
+    assert commsim("report", result, "-o", page).code == 0, commsim.err
+    assert names(page)[:4] == ["busbw", "time", "speedup", "choice"]
+    assert names(page).count("timeline") == names(page).count("links") == names(page).count("network") == 2
+    assert "# left out: accuracy: nothing measured was given (--measured FILE)" in commsim.out
+    assert commsim("report", result, "-o", page, "--no-detail").code == 0, commsim.err
+    assert "timeline" not in names(page)
+
+
+def test_a_run_writes_the_same_page_itself(commsim, tmp_path):
+    result, a, b = tmp_path / "r.json", tmp_path / "a.html", tmp_path / "b.html"
+    assert commsim(*RUN, "--json", result, "--report", a).code == 0
+    assert commsim("report", result, "-o", b).code == 0
+    mine, theirs = data_of(a), data_of(b)
+    assert mine["figures"] == theirs["figures"]
+    assert mine["tables"] == theirs["tables"]
+
+
+def test_measurements_are_drawn_over_predictions(commsim, tmp_path):
+    result, page = tmp_path / "r.json", tmp_path / "page.html"
+    (tmp_path / "all_reduce.txt").write_text("# Collective test starting: all_reduce_perf\n" + TABLE)
+    assert commsim(*RUN, "--json", result).code == 0
+    assert commsim("report", result, "--measured", tmp_path / "all_reduce.txt", "-o", page).code == 0, commsim.err
+    assert "accuracy" in names(page)
+
+
+def test_an_operation_is_shown_in_detail_as_its_fastest_algorithm(commsim, tmp_path):
+    page = tmp_path / "page.html"
+    assert commsim(*RUN, "--operation", "all_reduce", "--algorithm", "best", "--report", page).code == 0, commsim.err
+    assert names(page).count("timeline") == 1
+    assert "choice" in names(page)
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--engine", "closed-form"), "a closed form knows no single transfers"),
+        (("--group", "0,1", "--group", "2,3"), "--group has no timeline"),
+    ],
+)
+def test_a_run_without_a_timeline_says_why(commsim, tmp_path, flags, why):
+    page = tmp_path / "page.html"
+    assert commsim(*RUN, *flags, "--report", page).code == 0, commsim.err
+    assert why in commsim.out
+    assert "timeline" not in names(page)
+
+
+def test_a_file_that_another_version_made_is_told_from_ours(commsim, tmp_path):
+    result, page = tmp_path / "r.json", tmp_path / "page.html"
+    assert commsim(*RUN, "--json", result).code == 0
+    tree = json.loads(result.read_text())
+    tree["results"][-1]["time_s"] *= 1.01
+    result.write_text(json.dumps(tree))
+    assert commsim("report", result, "-o", page).code == 0
+    assert "computed again it takes" in commsim.out
+    assert "timeline" not in names(page)
+
+
+def test_code_that_a_file_names_is_not_executed(commsim, tmp_path):
+    own, result = tmp_path / "own.py", tmp_path / "r.json"
+    own.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    (tmp_path / "own@2.py").write_text(own.read_text())
+    for key, value in (
+        ("topology", str(own)), ("topology", f"{own}:f:n=2"), ("topology", f"dgx-h100@{own}"),
+        ("topology", f"dgx-h100@{tmp_path / 'own@2.py'}"), ("topology", f"dgx-h100@dgx-a100@{own}"),
+        ("collective", [f"{own}:f"]),
+    ):  # fmt: skip
+        config = {"version": "1", "topology": "star:n_hosts=2", "collective": ["ring_all_reduce"], key: value}
+        row = {"collective": "f", "operation": "all_reduce", "size_B": 1, "time_s": 1, "busbw_Bps": 1}
+        result.write_text(json.dumps({"schema": 1, "config": config, "results": [row]}))
+        assert commsim("report", result, "-o", tmp_path / "p.html").code == 0
+        assert "which a report does not execute" in commsim.out
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "expected a table"),
+        ('{"schema": 2, "config": {}, "results": [{}]}', "expected schema 1"),
+        ('{"schema": 1, "config": {}, "results": []}', "at least one table"),
+        ('{"schema": 1, "config": {"ranks": "x"}, "results": [{"a": 1}]}', "config.ranks is no value"),
+        ('{"schema": 1, "config": {"collective": [1]}, "results": [{"a": 1}]}', "config.collective is no value"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_one_line(commsim, tmp_path, text, why):
+    (tmp_path / "r.json").write_text(text)
+    assert why in commsim.refuses("report", tmp_path / "r.json", "-o", tmp_path / "p.html")
+    assert not (tmp_path / "p.html").exists()
+
+
+def test_odd_rows_make_an_odd_page_but_no_traceback(commsim, tmp_path):
+    rows = [{"a": 1}, {"size_B": "x", "time_s": None}, {"collective": 3, "busbw_Bps": [1]}]
+    tree = {"schema": 1, "config": {"topology": "star:n_hosts=2"}, "results": rows}
+    (tmp_path / "r.json").write_text(json.dumps(tree))
+    assert commsim("report", tmp_path / "r.json", "-o", tmp_path / "p.html").code == 0, commsim.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (("report", "r.txt"), "a report is made of"),
+        (("report", "nothing.json"), "No such file"),
+        (("report", "r.json", "-o", "p.txt"), "ends with .html"),
+        (("report", "r.json", "-o", "not/there.html"), "no such folder"),
+        (("plot", "busbw", "r.json", "-o", "p.gif"), "ends with .pdf"),
+        (("plot", "busbw", "nothing.json", "-o", "p.svg", "--width", "0"), "--width must be"),
+    ],
+)
+def test_wrong_flags_are_refused(commsim, argv, why):
+    assert why in commsim.refuses(*argv)
+
+
+def test_a_baseline_and_a_column_must_be_there(commsim, tmp_path):
+    assert commsim(*RUN, "--json", tmp_path / "r.json").code == 0
+    assert "--baseline must be one of ring_all_reduce" in commsim.refuses(
+        "report", tmp_path / "r.json", "--baseline", "x"
+    )
+    assert "--by must be a column that varies (size_B)" in commsim.refuses("report", tmp_path / "r.json", "--by", "x")
+
+
+def test_a_sweep_is_reported_and_plotted(commsim, tmp_path):
+    pytest.importorskip("pyarrow")
+    sweep = tmp_path / "s.toml"
+    sweep.write_text(
+        '[topology]\nname = "star"\nn_hosts = 8\n'
+        '[collective]\nname = ["ring_all_reduce", "double_tree_all_reduce"]\nranks = [2, 4]\nsize = ["1MiB", "2MiB"]\n'
+    )
+    if commsim("sweep", sweep, "-o", tmp_path / "out", "--executor", "serial").code != 0:
+        pytest.fail(commsim.err)
+    assert commsim("report", tmp_path / "out", "-o", tmp_path / "p.html").code == 0, commsim.err
+    assert names(tmp_path / "p.html") == ["busbw", "time", "speedup", "choice", "cdf", "strong", "weak"]
+    assert data_of(tmp_path / "p.html")["filters"] == ["collective", "n_ranks", "size_B"]
+
+
+def test_plot_writes_the_figure_and_its_numbers(commsim, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert commsim(*RUN, "--json", tmp_path / "r.json").code == 0
+    for kind in ("busbw", "timeline"):
+        assert commsim("plot", kind, tmp_path / "r.json", "-o", tmp_path / f"{kind}.svg").code == 0, commsim.err
+        assert (tmp_path / f"{kind}.csv").read_text().count("\n") > 3
+    assert "nothing to draw as choice: there is only one algorithm" in commsim.refuses(
+        "plot", "choice", tmp_path / "r.json", "-o", tmp_path / "c.svg"
+    )
+    assert "--run must be one of ring_all_reduce" in commsim.refuses(
+        "plot", "timeline", tmp_path / "r.json", "-o", tmp_path / "c.svg", "--run", "x"
+    )
+    assert not (tmp_path / "c.svg").exists()

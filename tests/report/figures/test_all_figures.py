@@ -1,0 +1,111 @@
+"""Which figures the data allows, and that each says why it is left out."""
+
+import numpy as np
+import pytest
+
+from commsim.report.columns import Table, number_column, word_column
+from commsim.report.figures.accuracy import pairs
+from commsim.report.figures.all_figures import OF_ROWS, OF_RUNS, make_figures
+from commsim.report.figures.figure import Figure, NothingToDraw
+from commsim.report.played_run import play_run
+from commsim.report.read_rows import table_of_rows
+from commsim.report.read_study import make_study
+from commsim.report.study import Study
+from commsim.run import prepare
+
+NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
+
+
+def study_of(collectives=("ring_all_reduce", "double_tree_all_reduce"), ranks=(2, 4), sizes=(1024, 2048, 4096)):
+    rows = []
+    for name in collectives:
+        for n in ranks:
+            ready = prepare(name, NETWORK, n_ranks=n)
+            rows += [ready.predict(size, engine="alpha-beta").row() for size in sizes]
+    return make_study("study", table_of_rows(rows), {})
+
+
+def test_every_figure_of_rows_but_accuracy_is_there():
+    figures, left_out = make_figures(study_of())
+    assert {figure.name for figure in figures} == set(OF_ROWS) - {"accuracy"}
+    assert left_out["accuracy"] == "nothing measured was given (--measured FILE)"
+    assert ", ".join(OF_RUNS) in left_out
+
+
+@pytest.mark.parametrize(
+    ("wanting", "name", "why"),
+    [
+        ({"sizes": (1024,)}, "busbw", "only one size"),
+        ({"collectives": ("ring_all_reduce",)}, "choice", "only one algorithm"),
+        ({"collectives": ("double_tree_all_reduce", "chain_broadcast")}, "speedup", "only one algorithm"),
+        ({"ranks": (4,)}, "strong", "only one number of ranks"),
+        ({"ranks": (4,)}, "weak", "only one number of ranks"),
+        ({"sizes": (1024, 3000)}, "weak", "no two rows differ in ranks"),
+    ],
+)
+def test_a_figure_that_the_data_does_not_allow_says_why(wanting, name, why):
+    assert why in make_figures(study_of(**wanting))[1][name]
+
+
+def test_measurements_are_paired_with_predictions_of_the_same():
+    study = study_of()
+    measured = Table.of([
+        word_column("operation", ["all_reduce", "all_reduce", "broadcast"]),
+        word_column("collective", ["ring_all_reduce", None, None]),
+        number_column("n_ranks", [4, np.nan, 4]),
+        number_column("size_B", [4096, 1024, 4096]),
+        number_column("time_s", [1e-3, 1e-3, 1e-3]),
+    ])  # fmt: skip
+    predicted, of = pairs(study.rows, measured)
+    got = {
+        (study.rows["collective"].text()[p], study.rows["n_ranks"].values[p], m)
+        for p, m in zip(predicted, of, strict=True)
+    }
+    both = ("ring_all_reduce", "double_tree_all_reduce")
+    assert got == {("ring_all_reduce", 4, 0)} | {(c, n, 1) for c in both for n in (2, 4)}
+
+
+def test_the_share_within_the_band_is_counted():
+    study = study_of(("ring_all_reduce",), (4,), (1024, 2048))
+    time = study.rows["time_s"].values
+    measured = Table.of([
+        word_column("operation", ["all_reduce"] * 2),
+        number_column("size_B", [1024, 2048]),
+        number_column("time_s", time * [1.05, 1.5]),
+    ])  # fmt: skip
+    figure = OF_ROWS["accuracy"](Study("s", study.rows, study.parameters, measured))
+    assert figure.caption.startswith("50% of 2 predictions")
+    np.testing.assert_allclose(figure.table["predicted_over_measured"].values, [1 / 1.05, 1 / 1.5])
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_a_run_of_one_rank_has_a_network_and_nothing_else(name):
+    run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK, n_ranks=1), 1024, {})
+    if name == "network":
+        assert OF_RUNS[name](run).picture.shapes
+        return
+    with pytest.raises(NothingToDraw):
+        OF_RUNS[name](run)
+
+
+def test_figures_of_a_run_hold_all_of_it():
+    run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    figures = {name: draw(run) for name, draw in OF_RUNS.items()}
+    assert all(isinstance(figure, Figure) for figure in figures.values())
+    assert figures["timeline"].table.n_rows == 24
+    assert figures["timeline"].table["critical"].values.sum() == len(run.critical.transfers)
+    assert figures["timeline"].table["end_s"].values.max() <= run.result.time
+    np.testing.assert_allclose(figures["network"].table["carried_B"].values, run.result.link_bytes)
+    assert figures["messages"].table.n_rows == 24
+    crossed = sum(len(links) for _, links, _ in run.on_links(np.arange(24)))
+    assert figures["link-timeline"].table.n_rows == crossed
+
+
+def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
+    monkeypatch.setattr("commsim.report.figures.runs.MOST_SLICES", 9)
+    run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    figure = OF_RUNS["timeline"](run)
+    assert figure.table.n_rows == 6  # of one of four ranks, all that it sends
+    assert len(np.unique(figure.table["from_rank"].values)) == 1
+    assert "Of 4 ranks that sent, 1 with most of the critical path are shown." in figure.caption
+    assert figure.table["critical"].values.any()
