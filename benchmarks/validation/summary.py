@@ -112,4 +112,6 @@ def _known(engine: str, operation: str, against: str, within: tuple[float, float
         largest=round(found.largest, 6),
         ranks=tuple(sorted({row.ranks for row in rows if row.ranks})),
         networks=tuple(sorted({row.network.partition(":")[0].partition(" ")[0] for row in rows if row.network})),
+        smallest=min(row.size for row in rows if row.size is not None),
+        biggest=max(row.size for row in rows if row.size is not None),
     )

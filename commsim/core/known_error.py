@@ -40,6 +40,8 @@ class KnownError:
         With which numbers of ranks.
     networks : tuple of str
         On which topologies.
+    smallest, biggest : float, bytes
+        Sizes that were really compared lie between these; a range may be wider.
     """
 
     engine: str
@@ -53,6 +55,8 @@ class KnownError:
     largest: float
     ranks: tuple[int, ...]
     networks: tuple[str, ...]
+    smallest: float = 0.0
+    biggest: float = math.inf
 
 
 def known_error(engine: str, operation: str, size: float) -> KnownError | None:
@@ -101,15 +105,15 @@ def known_errors() -> tuple[KnownError, ...]:
 
 def from_tree(tree: Mapping[str, Any]) -> KnownError:
     """Return what :func:`to_tree` wrote."""
-    high = math.inf if tree["high"] is None else float(tree["high"])
+    ends = {name: math.inf if tree[name] is None else float(tree[name]) for name in ("high", "biggest") if name in tree}
     if tree["against"] not in AGAINST:
         raise ValueError(f"against {tree['against']!r}")
     lists = {name: tuple(tree[name]) for name in ("ranks", "networks")}
-    return KnownError(**(dict(tree) | {"high": high} | lists))
+    return KnownError(**(dict(tree) | ends | lists))
 
 
 def to_tree(error: KnownError) -> dict[str, Any]:
-    """Return fields as JSON has them; a range without end has null."""
+    """Return fields as JSON has them; what has no end has null."""
     tree = {name: getattr(error, name) for name in KnownError.__slots__}
-    high = None if math.isinf(error.high) else error.high
-    return tree | {"high": high, "ranks": list(error.ranks), "networks": list(error.networks)}
+    ends = {name: None if math.isinf(tree[name]) else tree[name] for name in ("high", "biggest")}
+    return tree | ends | {"ranks": list(error.ranks), "networks": list(error.networks)}

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.metrics import optimal
-from commsim.core.metrics.bounds import counting_bound
 from commsim.core.metrics.optimal import all_to_all_rate, tree_all_reduce_rate
 from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.lower_bounds import lower_bound
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star
@@ -69,7 +69,7 @@ def test_trees_are_never_better_than_counting_allows(seed):
     kind = [HOST] * n_hosts + [SWITCH] * n_switches
     names = [f"n{i}" for i in range(len(kind))]
     network = Network("x", names, kind, src, dst, rng.integers(1, 5, len(src)).astype(float), 0.0)
-    best, counted = tree_all_reduce_rate(network), counting_bound(network).rate
+    best, counted = tree_all_reduce_rate(network), lower_bound("all_reduce", network).rate
     assert best <= counted * (1 + 1e-6)
     weakest = min(network.bandwidth.min(), best)  # a chain over a spanning tree: everything once each way per link
     assert best >= weakest / (2 * n_hosts)

@@ -1,1 +1,0 @@
-"""Pick the cheapest engine whose known error is small enough."""

@@ -1,0 +1,53 @@
+import pytest
+
+pytest.importorskip("scipy")
+RACKS = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,bandwidth=1GB/s,latency=0us"
+
+
+def test_every_algorithm_stands_beside_the_bound(commsim):
+    tree = commsim.results("bound", "--topology", RACKS, "--operation", "all_reduce", "-b", "1M", "-e", "4M", "-f", "4")
+    rows = tree["results"]
+    assert {row["size_B"] for row in rows} == {2**20, 2**22}
+    assert all(row["times_bound"] >= 1 - 1e-9 for row in rows)
+    best = min((row for row in rows if row["size_B"] == 2**22), key=lambda row: row["time_s"])
+    assert best["times_bound"] == pytest.approx(1.0, rel=1e-6)
+    assert {bound["anywhere"] for bound in tree["bounds"]} == {False, True}
+    assert "1.000x" in commsim.out
+    assert "left out: parameter_server" in commsim.out
+
+
+def test_the_bound_alone_needs_no_algorithm(commsim):
+    tree = commsim.results(
+        "bound", "--topology", RACKS, "--operation", "broadcast", "--algorithm", "none", "--root", "3"
+    )
+    assert tree["results"] == []
+    assert "the capacity out of rank h3" in commsim.out
+
+
+def test_a_barrier_has_no_bytes(commsim):
+    tree = commsim.results("bound", "--topology", "star:n_hosts=4", "--operation", "barrier")
+    assert tree["bounds"][0]["bound_s"] == pytest.approx(1e-6)
+    assert "a barrier carries no bytes" in commsim.out
+
+
+def test_run_says_how_far_a_collective_is_from_it(commsim):
+    assert commsim("run", "--topology", RACKS, "--collective", "ring_all_reduce", "--bound").code == 0
+    assert (
+        "# bound: 32 MiB: at least 50.33 ms (the capacity out of all 4 ranks together); this takes 1.000" in commsim.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["bound", "--operation", "allreduce"], "unknown operation 'allreduce'"),
+        (["bound", "--operation", "all_reduce", "--algorithm", "ring_all_gather"], "implements all_gather"),
+        (["bound", "--operation", "all_reduce", "--ranks", "9"], "ranks must be 1..4"),
+        (["bound", "--operation", "broadcast", "--algorithm", "none", "--root", "9"], "root must be a rank 0..3"),
+        (["bound", "--operation", "all_reduce", "--engine", "magic"], "unknown engine"),
+        (["run", "--operation", "all_reduce", "--bound"], "commsim bound ranks the algorithms"),
+        (["run", "--collective", "topk_a:density=0.1", "--bound"], "bounds are of dense data"),
+    ],
+)
+def test_what_has_no_bound_is_refused(commsim, argv, message):
+    assert message in commsim.refuses(*argv, "--topology", RACKS)
