@@ -1,0 +1,207 @@
+"""Sweeps whose driver or one of whose workers is killed at a random moment, and what they find in the end.
+
+python -m benchmarks.kill_sweep [--times 20] [--seed 0] [--sweep FILE.toml] [--json FILE]
+
+`commsim sweep` is started, and its driver or one of its workers in turn killed with SIGKILL, at moments that are spread
+over the whole of its duration. A driver that was killed is started again. In the end the table has to be that of a
+sweep that was let alone, byte for byte, and no process may be left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.cli.table import print_table, write_results
+from commsim.core.errors import BackendError, CommsimError
+from commsim.core.formats.files import write_tree
+from commsim.sweep.table import read_table
+
+WHOM = ("driver", "worker")
+SECONDS_TO_GO = 30.0
+"""In which processes that lost their driver have to be gone: a kernel that runs is not interrupted."""
+
+SWEEP = {
+    "topology": {"name": "leaf_spine", "n_leaves": 8, "n_spines": 2, "hosts_per_leaf": 8,
+                 "bandwidth": ["100Gbps", "200Gbps", "400Gbps"], "latency": ["500ns", "1us", "2us", "5us"]},
+    "collective": {"name": ["ring_all_reduce", "hierarchical_all_reduce", "halving_doubling_all_reduce"],
+                   "ranks": [16, 32, 48, 64], "size": {"from": "1KiB", "to": "1GiB", "scale": "log", "steps": 11}},
+}  # fmt: skip
+"""1584 points that take some seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One process that was killed.
+
+    Parameters
+    ----------
+    whom : str
+        The driver or a worker.
+    moment : float, s
+        After the start.
+    n_before : int
+        Rows that were there then.
+    is_same : bool
+        Whether the table was that of the sweep that was let alone, in the end.
+    n_left : int
+        Processes of the killed driver that were still there after some time.
+    """
+
+    whom: str
+    moment: float
+    n_before: int
+    is_same: bool
+    n_left: int
+
+
+def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path, compiled: bool = False) -> tuple[list[Kill], float]:
+    """Kill drivers and workers in turn.
+
+    Parameters
+    ----------
+    times : int
+        Kills in all.
+    seed : int
+        Of their moments.
+    sweep, folder : Path
+        What is computed, and an empty directory for the results.
+    compiled : bool
+        Whether kernels are compiled already, so that the first run takes as long as the others.
+
+    Returns
+    -------
+    list of Kill, float
+        The kills, and the seconds that the sweep takes if it is let alone.
+
+    Raises
+    ------
+    BackendError
+        If a sweep fails that was not killed.
+    """
+    draw = random.Random(seed)
+    if not compiled:
+        _finish(_started(sweep, folder / "first"))
+    began = time.monotonic()
+    _finish(_started(sweep, folder / "alone"))
+    duration = time.monotonic() - began
+    wanted = fingerprint(folder / "alone")
+    kills = []
+    for number in range(times):
+        nth, n = number // len(WHOM), -(-times // len(WHOM))
+        moment = duration * (nth + draw.random()) / n  # one in every nth part of the duration
+        kills.append(_killed(WHOM[number % len(WHOM)], moment, sweep, folder / f"{number}", wanted, draw))
+    return kills, duration
+
+
+def fingerprint(directory: Path) -> str:
+    """Hash of the table of a sweep, as Parquet."""
+    import pyarrow.parquet
+
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(read_table(directory), out)
+    return hashlib.sha256(out.getvalue()).hexdigest()
+
+
+def _killed(whom: str, moment: float, sweep: Path, directory: Path, wanted: str, draw: random.Random) -> Kill:
+    process = _started(sweep, directory)
+    time.sleep(moment)
+    family = _descendants(process.pid)
+    children = [pid for pid, parent in family.items() if parent == process.pid]
+    workers = [pid for pid, parent in family.items() if parent in children]
+    victim = process.pid if whom == "driver" or not workers else draw.choice(workers)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(victim, signal.SIGKILL)
+    process.wait() if victim == process.pid else None
+    n_before = read_table(directory).num_rows if (directory / "sweep.json").exists() else 0
+    n_left = 0
+    if victim == process.pid:
+        process.communicate()
+        n_left = _left(set(family))
+        _finish(_started(sweep, directory))
+    else:
+        _finish(process)
+    return Kill(whom, moment, n_before, fingerprint(directory) == wanted, n_left)
+
+
+def _descendants(pid: int) -> dict[int, int]:
+    """Find the processes that come from one, and the parent of each."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {child: parents[child] for child in found - {pid}}
+
+
+def _left(family: set[int]) -> int:
+    deadline = time.monotonic() + SECONDS_TO_GO
+    while (left := sum(_is_there(pid) for pid in family)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return (
+            "commsim" in Path(f"/proc/{pid}/cmdline").read_text()
+            or "multiprocessing" in Path(f"/proc/{pid}/cmdline").read_text()
+        )
+    except OSError:
+        return False
+
+
+def _started(sweep: Path, directory: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "commsim", "sweep", str(sweep), "-o", str(directory), "--jobs", "2"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _finish(process: subprocess.Popen[str]) -> None:
+    said = process.communicate()[1]
+    if process.returncode:
+        raise BackendError(f"commsim sweep fails without being killed: {said.strip()}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Kill, and print a table; 1 if anything was lost, or left."""
+    parser = argparse.ArgumentParser(prog="benchmarks.kill_sweep", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--times", type=int, default=20, metavar="N", help="kills in all (20)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their moments (0)")
+    parser.add_argument("--sweep", metavar="FILE.toml", help="what is computed (1584 points)")
+    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+    args = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="kill-sweep-") as folder:
+        sweep = Path(args.sweep or Path(folder) / "sweep.toml")
+        try:
+            if not args.sweep:
+                write_tree(sweep, SWEEP)
+            kills, duration = kill_in_turn(args.times, args.seed, sweep, Path(folder))
+        except CommsimError as error:
+            print(f"benchmarks.kill_sweep: error: {error}", file=sys.stderr)
+            return 2
+    rows = [[k.whom, f"{k.moment:.2f}", str(k.n_before), "yes" if k.is_same else "NO", str(k.n_left)] for k in kills]
+    print_table(["killed", "after(s)", "rows then", "same in the end", "processes left"], rows,
+                f"let alone the sweep takes {duration:.2f} s")  # fmt: skip
+    if args.json:
+        results = [{"whom": k.whom, "moment_s": k.moment, "n_before": k.n_before, "is_same": k.is_same,
+                    "n_left": k.n_left} for k in kills]  # fmt: skip
+        write_results(args.json, {"times": args.times, "seed": args.seed, "sweep": args.sweep}, results)
+    return 0 if all(kill.is_same and not kill.n_left for kill in kills) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
