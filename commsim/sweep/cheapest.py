@@ -1,0 +1,222 @@
+"""The cheapest topology of a sweep that keeps a time within a bound, and the front of cost against time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+from commsim.core.units import parse_bandwidth, parse_time
+
+from .config import Config
+from .points import points
+from .price import Line, Prices, total
+from .specs import network_spec
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CHOICES = ("topology.routing", "placement.strategy", "workload.policy")
+"""What costs nothing and may be chosen for each question, beside the collective and its parameters."""
+QUESTIONS = ("collective.ranks", "collective.size")
+"""Parameters of collectives that are asked for, not chosen."""
+
+KEPT: dict[str, tuple[str, Callable[[str, str], float] | None, bool]] = {
+    "time": ("time_s", parse_time, False),
+    "iteration": ("iteration_s", parse_time, False),
+    "exposed": ("exposed_comm_s", parse_time, False),
+    "algbw": ("algbw_Bps", parse_bandwidth, True),
+    "busbw": ("busbw_Bps", parse_bandwidth, True),
+    "scaling": ("scaling", None, True),
+}
+"""What can be kept: its column, how its bound is read, and whether more is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The table ``[goal]`` of a file.
+
+    Parameters
+    ----------
+    keep : str
+        Of ``KEPT``.
+    bound : float
+        In SI units: at most, or at least if more is better.
+    """
+
+    keep: str
+    bound: float
+
+    @property
+    def column(self) -> str:
+        """Of the results."""
+        return KEPT[self.keep][0]
+
+    @property
+    def more_is_better(self) -> bool:
+        """Whether the bound is a lower one."""
+        return KEPT[self.keep][2]
+
+    def better(self, a: float, b: float) -> float:
+        """Return the better of two values."""
+        return max(a, b) if self.more_is_better else min(a, b)
+
+    def is_kept(self, value: float | None) -> bool:
+        """Whether a value is within the bound."""
+        return value is not None and self.better(value, self.bound) == value
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One topology of the sweep.
+
+    Parameters
+    ----------
+    topology : str
+        As the command line takes it.
+    bill : tuple of Line
+        What it is made of.
+    value : float or None
+        The worst answer over all questions, each with what is best for it; None if one has no answer.
+    chosen : str
+        What was best for that question.
+    problem : str
+        Why a question has no answer.
+    keeps : bool
+        Whether the value is within the bound.
+    is_on_front : bool
+        Whether no other topology is better and as cheap, or cheaper and as good.
+    """
+
+    topology: str
+    bill: tuple[Line, ...]
+    value: float | None
+    chosen: str
+    problem: str
+    keeps: bool
+    is_on_front: bool = False
+
+    @property
+    def cost(self) -> float:
+        """Sum of the bill."""
+        return total(self.bill)
+
+
+def read_goal(tree: Mapping[str, Any], path: str | Path) -> Goal:
+    """Read the table ``[goal]`` of a file.
+
+    Raises
+    ------
+    InputError
+        If it is missing or wrong.
+    """
+    if "goal" not in tree:
+        raise InputError(f'{path}: [goal] is missing, such as: keep = "time", within = "5ms"')
+    fields = Fields(tree, path).table("goal")
+    keep = fields.one_of("keep", tuple(KEPT))
+    _, parse, more = KEPT[keep]
+    key = "at_least" if more else "within"
+    bound = fields.number(key) if parse is None else fields.quantity(key, parse)
+    fields.finish()
+    return Goal(keep, bound)
+
+
+def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
+    """Price every topology of a sweep, before anything runs.
+
+    Raises
+    ------
+    InputError
+        If a price that is needed is missing, a case has no topology, or one cannot be built.
+    """
+    from commsim.inputs import load_network
+
+    bills: dict[str, tuple[Line, ...]] = {}
+    for point in points(config):
+        if "topology.name" not in point.parameters:
+            raise InputError(f"{config.path}: advise --sweep compares topologies, and a case has none")
+        spec = _built(point.parameters, config)
+        if spec not in bills:
+            bills[spec] = prices.bill(load_network(spec))
+    return bills
+
+
+def rank_offers(
+    table: pyarrow.Table, config: Config, bills: Mapping[str, tuple[Line, ...]], goal: Goal
+) -> tuple[Offer, ...]:
+    """Rank the topologies of a sweep: those that keep the bound first, then by cost, then by value.
+
+    Raises
+    ------
+    InputError
+        If the results have no such column.
+    """
+    if goal.column not in table.column_names:
+        raise InputError(f"{config.path}: goal.keep = {goal.keep!r}, but no point has a result in {goal.column}")
+    answers: dict[str, dict[Any, dict[str, float | str]]] = {}
+    for row in table.select([*config.kinds, "seed", "error", goal.column]).to_pylist():
+        given = {name: row[name] for name in config.kinds if row[name] is not None}
+        choice = {k: v for k, v in given.items() if _is_chosen(k)}
+        asked_for = ((k, v) for k, v in given.items() if not k.startswith("topology.") and k not in choice)
+        question = (row["seed"], *asked_for)
+        of_topology = answers.setdefault(_built(given, config), {})
+        value = row[goal.column]
+        problem = row["error"] or f"no {goal.keep}"
+        label = " ".join(str(v) for v in choice.values())
+        of_topology.setdefault(question, {})[label] = problem if value is None else value
+    asked = {question for of_topology in answers.values() for question in of_topology}
+    offers = [_offer(spec, of_topology, asked, bills[spec], goal) for spec, of_topology in answers.items()]
+    return tuple(sorted(_with_front(offers, goal), key=lambda offer: _order(offer, goal)))
+
+
+def _built(parameters: Mapping[str, Any], config: Config) -> str:
+    """Text of the topology of a point, without what may be chosen."""
+    return network_spec({k: v for k, v in parameters.items() if v is not None and k not in CHOICES}, config.kinds)
+
+
+def _is_chosen(name: str) -> bool:
+    return name in CHOICES or (name.startswith("collective.") and name not in QUESTIONS)
+
+
+def _offer(
+    spec: str, answers: Mapping[Any, Mapping[str, float | str]], asked: set[Any], bill: tuple[Line, ...], goal: Goal
+) -> Offer:
+    worst: tuple[float, str] | None = None
+    for question in asked:
+        found = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, float)}
+        if not found:
+            reasons = [v for v in answers.get(question, {}).values() if isinstance(v, str)]
+            return Offer(spec, bill, None, "", reasons[0] if reasons else "a question is left out by filters", False)
+        label = (max if goal.more_is_better else min)(found, key=lambda one: (found[one], one))
+        if worst is None or goal.better(found[label], worst[0]) == worst[0]:
+            worst = (found[label], label)
+    assert worst is not None  # a topology is here because something was asked of it
+    return Offer(spec, bill, worst[0], worst[1], "", goal.is_kept(worst[0]))
+
+
+def _with_front(offers: list[Offer], goal: Goal) -> list[Offer]:
+    """Mark who is on the front: sorted by cost, each is better than all that are cheaper."""
+    import dataclasses
+
+    best: float | None = None
+    marked = []
+    for offer in sorted(offers, key=lambda one: _by_cost(one, goal)):
+        front = offer.value is not None and (
+            best is None or (offer.value != best and goal.better(offer.value, best) == offer.value)
+        )
+        if front:
+            best = offer.value
+        marked.append(dataclasses.replace(offer, is_on_front=front))
+    return marked
+
+
+def _by_cost(offer: Offer, goal: Goal) -> tuple[float, float, str]:
+    value = float("inf") if offer.value is None else offer.value
+    return (offer.cost, -value if goal.more_is_better and offer.value is not None else value, offer.topology)
+
+
+def _order(offer: Offer, goal: Goal) -> tuple[bool, bool, float, float, str]:
+    return (not offer.keeps, offer.value is None, *_by_cost(offer, goal))

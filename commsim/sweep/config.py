@@ -1,0 +1,201 @@
+"""What a sweep is: the cases of a TOML file, each with its parameters, how they are sampled, and what is left out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+from commsim.core.formats.files import read_tree
+
+from .axis import Axis, kind_in, read_axis
+from .expression import Expression
+
+TABLES = ("topology", "collective", "engine", "placement", "workload")
+SAMPLES = ("grid", "latin_hypercube", "sobol")
+MAX_CASES = 1000
+MAX_REPEATS = 1_000_000
+FASTEST = ("collective.size",)
+"""Walked last: points that differ only here need the same preparation."""
+_FAST_TABLES = ("engine", "workload")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Points that have the same parameters.
+
+    Parameters
+    ----------
+    axes : tuple of Axis
+        The parameters, in the order in which a grid walks them: the last one changes with every point.
+    filters : tuple of Expression
+        Which of the points stay.
+    """
+
+    axes: tuple[Axis, ...]
+    filters: tuple[Expression, ...]
+
+    @property
+    def n_prepared(self) -> int:
+        """How many of the axes, the first ones, need preparation anew when they change."""
+        return sum(not _speed(axis.name) for axis in self.axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A sweep as it was written, read and checked.
+
+    Parameters
+    ----------
+    path : str
+        Where it came from, for messages.
+    tree : mapping
+        What the file said.
+    sample : {"grid", "latin_hypercube", "sobol"}
+        How points are chosen.
+    n : int
+        Points of a sample, in each case.
+    seed : int
+        Of the sample, and of the first repetition of each point.
+    repeats : int
+        How often each point is run, with the seeds that follow.
+    cases : tuple of Case
+        At least one.
+    kinds : mapping of str to str
+        Kind of every parameter, by table and key.
+    files : mapping of str to str
+        SHA-256 of every file that a parameter names.
+    hash : str
+        Of all that decides the points, and of those files.
+    """
+
+    path: str
+    tree: Mapping[str, Any]
+    sample: str
+    n: int
+    seed: int
+    repeats: int
+    cases: tuple[Case, ...]
+    kinds: Mapping[str, str]
+    files: Mapping[str, str]
+    hash: str
+
+    @property
+    def is_workload(self) -> bool:
+        """Whether points are training iterations."""
+        return any(name.startswith("workload.") for name in self.kinds)
+
+
+def read_config(given: str | Path | Mapping[str, Any]) -> Config:
+    """Read a sweep from a .toml or .json file, or from such a tree.
+
+    Raises
+    ------
+    InputError
+        If a field is unknown or wrong, naming it.
+    """
+    tree = given if isinstance(given, Mapping) else read_tree(given)
+    path = "the sweep" if isinstance(given, Mapping) else str(given)
+    top = Fields(tree, path)
+    top.schema(required=False)
+    how = top.table("sweep")
+    sample = how.one_of("sample", SAMPLES, "grid")
+    n = how.whole("n", 1, 2**31 - 1) if sample != "grid" else 0
+    seed, repeats = how.whole("seed", 0, 2**31 - 1, 0), how.whole("repeats", 1, MAX_REPEATS, 1)
+    filters = _filters(how, "filters")
+    how.finish()
+    base = _tables(top)
+    overlays = top.tables("case") if "case" in top else [Fields({}, path)]
+    if not 1 <= len(overlays) <= MAX_CASES:
+        top.fail("case", f"must be 1 to {MAX_CASES} cases, got {len(overlays)}")
+    for extra in ("cost", "goal"):
+        top.table(extra)
+    top.finish()
+    read = [(_overlaid(base, one), _filters(one, "filters")) for one in overlays]
+    for one in overlays:
+        one.finish()
+    try:
+        kinds = _kinds([parameters for parameters, _ in read])
+        cases = tuple(Case(_axes(parameters, kinds, sample != "grid"), (*filters, *own)) for parameters, own in read)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    files = _files(cases)
+    decides = [sample, n, seed, repeats, {k: v for k, v in tree.items() if k not in ("goal", "cost")}, files]
+    return Config(path, tree, sample, n, seed, repeats, cases, kinds, files, _hash(decides))
+
+
+def _hash(decides: list[Any]) -> str:
+    try:
+        text = json.dumps(decides, sort_keys=True)
+    except TypeError as error:  # TOML has dates and times
+        raise InputError(f"a sweep has numbers, text, true and false: {error}") from None
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _filters(fields: Fields, key: str) -> tuple[Expression, ...]:
+    if key not in fields:
+        return ()
+    texts: list[str] = fields.items(key, str, "text")
+    found = []
+    for i, text in enumerate(texts):
+        try:
+            found.append(Expression(text))
+        except InputError as error:
+            fields.member(key, i, f": {error}")
+    return tuple(found)
+
+
+def _tables(fields: Fields) -> dict[str, dict[str, Any]]:
+    """Parameters by table, as they were written."""
+    found = {}
+    for table in TABLES:
+        inner = fields.table(table)
+        found[table] = {key: inner.raw(key) for key in inner}
+    return found
+
+
+def _overlaid(base: Mapping[str, Mapping[str, Any]], case: Fields) -> dict[str, Any]:
+    """Parameters of one case by table and key; its own come before those of all cases."""
+    own = _tables(case)
+    return {f"{table}.{key}": value for table in TABLES for key, value in {**base[table], **own[table]}.items()}
+
+
+def _kinds(cases: list[dict[str, Any]]) -> dict[str, str]:
+    everything: dict[str, list[Any]] = {}
+    for parameters in cases:
+        for name, given in parameters.items():
+            everything.setdefault(name, []).append(given)
+    return {name: kind_in(name, values) for name, values in everything.items()}
+
+
+def _axes(parameters: Mapping[str, Any], kinds: Mapping[str, str], sampled: bool) -> tuple[Axis, ...]:
+    axes = [read_axis(name, given, kinds[name], sampled) for name, given in parameters.items()]
+    return tuple(sorted(axes, key=lambda axis: _speed(axis.name)))
+
+
+def _speed(name: str) -> int:
+    """Return 0 for what needs preparation anew, 2 for what changes with every point."""
+    return 2 if name in FASTEST else int(name.split(".")[0] in _FAST_TABLES)
+
+
+def _files(cases: tuple[Case, ...]) -> dict[str, str]:
+    named = {v for case in cases for axis in case.axes if axis.kind == "text" for v in axis.values}
+    paths = {_file_in(text) for text in sorted(named)} - {None}
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path is not None}
+
+
+def _file_in(text: str) -> Path | None:
+    """Return the file that a value names: itself, or the part before its arguments."""
+    machine, _, fabric = text.partition("@")
+    for part in dict.fromkeys((text, text.partition(":")[0], machine, fabric)):
+        try:
+            if part and Path(part).is_file():
+                return Path(part)
+        except (OSError, ValueError):
+            continue
+    return None

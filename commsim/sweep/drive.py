@@ -1,0 +1,144 @@
+"""The loop of a sweep: chunks out, rows in, a bounded number in flight; a worker that dies takes no point with it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+
+from commsim.core.errors import BackendError
+
+from .executors import Pool
+from .worker import Chunk, compute_chunk, one_line, row_line
+
+CHUNKS_PER_WORKER = 2
+STRIKES = 3
+"""A point that is alone with a worker and ends it so often gets an error instead of another worker."""
+SECONDS_TO_BREAK = 60.0
+
+Answer = tuple[float, list[bytes]]
+
+
+class Drive:
+    """Runs chunks on a pool.
+
+    Parameters
+    ----------
+    pool : Pool
+        Where to.
+    finished : callable
+        Is given the seconds, the rows as lines, and how many of them failed with their worker, of each chunk.
+    """
+
+    def __init__(self, pool: Pool, finished: Callable[[float, list[bytes]], None]) -> None:
+        self._pool, self._finished = pool, finished
+        self._in_flight: dict[Future[Answer], Chunk] = {}
+        self._suspects: deque[Chunk] = deque()
+        self._strikes: dict[str, int] = {}
+
+    def run(self, chunks: Iterator[Chunk]) -> None:
+        """Run all chunks; the first one alone, so that the others find kernels that are compiled.
+
+        Raises
+        ------
+        BackendError
+            If the executor does not start, or broke and cannot be made again.
+        """
+        first = next(chunks, None)
+        if first is None:
+            return
+        self._require_workers()
+        self._submit(first)
+        self._drain()
+        room = CHUNKS_PER_WORKER * self._pool.n_workers
+        for chunk in chunks:
+            while self._suspects or len(self._in_flight) >= room:
+                self._drain() if self._suspects else self._collect()
+            self._submit(chunk)
+        self._drain()
+
+    def _require_workers(self) -> None:
+        for _ in range(STRIKES):
+            try:
+                self._pool.executor.submit(os.getpid).result()
+                return
+            except BrokenExecutor:
+                self._pool.renew()
+        raise BackendError(
+            f"the workers of the executor {self._pool.name} end as soon as they start; "
+            "a script that runs a sweep needs `if __name__ == '__main__':` around it"
+        )
+
+    def _drain(self) -> None:
+        """Wait for all that is in flight; then try what was there when a worker died, one chunk at a time."""
+        while self._in_flight or self._suspects:
+            if not self._in_flight:
+                self._submit(self._suspects.popleft())
+            self._collect()
+
+    def _submit(self, chunk: Chunk) -> None:
+        try:
+            self._in_flight[self._pool.executor.submit(compute_chunk, chunk)] = chunk
+        except BrokenExecutor as error:  # it broke since the last answer came
+            self._suspects.append(chunk)
+            self._settle(list(self._in_flight), error)
+
+    def _collect(self) -> None:
+        if self._in_flight:
+            done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
+            self._settle(done, None)
+
+    def _settle(self, done: Iterable[Future[Answer]], broken: BrokenExecutor | None) -> None:
+        """Take the answers; if the executor is broken, all the others come to an end too."""
+        lost = []
+        for future in done:
+            error = self._take(future)
+            if error is not None:
+                lost.append(self._in_flight[future])
+                broken = error if isinstance(error, BrokenExecutor) else broken
+                if not isinstance(error, BrokenExecutor):
+                    self._lost(lost.pop(), error)
+            del self._in_flight[future]
+        if broken is None:
+            return
+        wait(self._in_flight, timeout=SECONDS_TO_BREAK)
+        for future, chunk in self._in_flight.items():
+            if not future.done() or self._take(future) is not None:
+                lost.append(chunk)
+        self._in_flight.clear()
+        self._pool.renew()
+        if len(lost) == 1:
+            self._lost(lost[0], broken)  # it was there alone, so it is to blame
+        else:
+            self._suspects.extend(lost)
+
+    def _take(self, future: Future[Answer]) -> Exception | None:
+        """Hand on the answer of a chunk, or return how it was lost."""
+        try:
+            seconds, lines = future.result(timeout=SECONDS_TO_BREAK)
+        except (BrokenExecutor, BackendError) as error:
+            if isinstance(error, BackendError):
+                raise
+            return error
+        except Exception as error:  # compute_chunk lets nothing through, so this is the executor's own
+            if type(error).__name__ == "KilledWorker":  # Dask's, after it has tried several workers
+                return error
+            raise BackendError(f"the executor {self._pool.name} failed: {one_line(error)}") from None
+        self._finished(seconds, lines)
+        return None
+
+    def _lost(self, chunk: Chunk, error: Exception) -> None:
+        """Try the halves of a chunk that was lost alone; a point that is lost too often has failed."""
+        if len(chunk) > 1:
+            half = len(chunk) // 2
+            self._suspects.extend((chunk.part(slice(half)), chunk.part(slice(half, None))))
+            return
+        digest = chunk.digests[0]
+        self._strikes[digest] = self._strikes.get(digest, 0) + 1
+        if self._strikes[digest] < STRIKES:
+            self._suspects.append(chunk)
+            return
+        said = f"{STRIKES} workers died while they computed this point alone: {one_line(error)}"
+        row = {"point": digest, "order": chunk.orders[0], "seed": chunk.seeds[0], **chunk.parameters[0]}
+        self._finished(0.0, [row_line(row | {"error": said})])

@@ -1,0 +1,245 @@
+"""Where chunks run: a pool of processes, MPI, Dask, loky, this process, or any ``concurrent.futures.Executor``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from commsim.core.errors import BackendError, InputError
+
+from .worker import THREADS, begin_worker
+
+NAMES = ("process", "serial", "loky", "mpi", "dask", "dask://HOST:PORT")
+MAX_JOBS = 4096
+
+
+class Pool:
+    """An executor, how many workers it has, and how to get another one when it is broken.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    make : callable
+        Returns a new executor; None for one that was handed in and cannot be made again.
+    n_workers : int
+        Chunks that run at once.
+    executor : Executor, optional
+        The one that was handed in.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[], Executor] | None, n_workers: int, executor: Executor | None = None
+    ) -> None:
+        self.name, self.n_workers = name, n_workers
+        self._make = make
+        self._executor = executor
+
+    @property
+    def executor(self) -> Executor:
+        """The one to submit to."""
+        if self._executor is None:
+            if self._make is None:
+                raise BackendError(f"the executor {self.name} is broken; run again with a new one to go on")
+            self._executor = self._make()
+        return self._executor
+
+    def renew(self) -> None:
+        """Forget an executor that is broken; the next one is made when it is needed.
+
+        Raises
+        ------
+        BackendError
+            If it cannot be made again.
+        """
+        broken, self._executor = self._executor, None
+        if self._make is None:
+            raise BackendError(f"the executor {self.name} is broken; run again with a new one to go on")
+        if broken is not None:
+            _end(broken)
+
+    def close(self, now: bool = False) -> None:
+        """End the executor if it is ours; `now` also ends what runs."""
+        if self._make is None or self._executor is None:
+            return
+        executor, self._executor = self._executor, None
+        if now:
+            _end(executor)
+        else:
+            executor.shutdown(wait=True)
+
+
+class Serial(Executor):
+    """Runs what is submitted at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn`, and return its answer as a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextlib.contextmanager
+def open_pool(executor: str | Executor | None, jobs: int | None) -> Iterator[Pool]:
+    """Make the executor that was asked for; what is made here is ended here.
+
+    Parameters
+    ----------
+    executor : str, Executor or None
+        A name of ``NAMES``, or an executor; by default MPI's if started by ``-m mpi4py.futures``, else processes.
+    jobs : int, optional
+        Workers; by default one for each processor that this process may use.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or what it needs is not installed.
+    """
+    n = processors(jobs)
+    pool = None
+    with _one_thread_each():
+        try:
+            pool = _pool(executor, n)
+            yield pool
+        except BaseException:
+            if pool is not None:
+                pool.close(now=True)
+            raise
+        pool.close()
+
+
+def processors(jobs: int | None) -> int:
+    """Return how many workers there are: as many as asked for, or one for each processor that this process may use.
+
+    Raises
+    ------
+    InputError
+        If the number asked for is out of range.
+    """
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not 1 <= jobs <= MAX_JOBS:
+        raise InputError(f"jobs must be 1 to {MAX_JOBS}, got {jobs}")
+    return jobs
+
+
+def is_under_mpi() -> bool:
+    """Whether this process was started by ``mpiexec -n N python -m mpi4py.futures``, and others wait for work."""
+    core = sys.modules.get("mpi4py.futures._core")
+    return core is not None and core.SharedPool is not None
+
+
+def _pool(executor: str | Executor | None, n: int) -> Pool:
+    if isinstance(executor, Executor):
+        return Pool(type(executor).__name__, None, _workers_of(executor, n), executor)
+    name = executor or ("mpi" if is_under_mpi() else "process")
+    if name.startswith("dask"):
+        return _dask(name, n)
+    known: dict[str, Callable[[int], Pool]] = {"process": _process, "serial": _serial, "loky": _loky, "mpi": _mpi}
+    if name not in known:
+        raise InputError(f"unknown executor {name!r}; known: {', '.join(NAMES)}")
+    return known[name](n)
+
+
+def _serial(n: int) -> Pool:  # noqa: ARG001 - one, whatever was asked for
+    return Pool("serial", Serial, 1)
+
+
+def _process(n: int) -> Pool:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    return Pool("process", lambda: ProcessPoolExecutor(n, mp_context=context, initializer=begin_worker), n)
+
+
+def _loky(n: int) -> Pool:
+    try:
+        from loky import ProcessPoolExecutor
+    except ImportError:
+        raise InputError("--executor loky needs loky: pip install 'commsim[loky]'") from None
+    return Pool("loky", lambda: ProcessPoolExecutor(n, initializer=begin_worker), n)
+
+
+def _mpi(n: int) -> Pool:  # noqa: ARG001 - mpiexec said how many
+    try:
+        from mpi4py.futures import MPIPoolExecutor
+    except ImportError:
+        raise InputError("--executor mpi needs mpi4py: pip install 'commsim[mpi]'") from None
+    if not is_under_mpi():
+        raise InputError("--executor mpi: start with `mpiexec -n N python -m mpi4py.futures -m commsim sweep ...`")
+    executor = MPIPoolExecutor()
+    return Pool("mpi", lambda: executor, max(1, executor.num_workers))
+
+
+def _dask(name: str, n: int) -> Pool:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(f"--executor {name} needs Dask: pip install 'commsim[dask]'") from None
+    dask: Any = distributed
+    if name != "dask":
+        address = name.removeprefix("dask://")
+        if address == name or not address.rpartition(":")[2].isdigit():
+            raise InputError(f"--executor for Dask is dask or dask://HOST:PORT, got {name!r}")
+        try:
+            client = dask.Client(f"tcp://{address}", timeout=10, set_as_default=False)
+        except OSError as error:
+            raise BackendError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from None
+        n = max(1, len(client.nthreads()))
+    else:
+        cluster = dask.LocalCluster(n, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50)
+        client = dask.Client(cluster, set_as_default=False)
+    return _DaskPool(client, n)
+
+
+class _DaskPool(Pool):
+    """A client of a Dask cluster; a local cluster ends with it."""
+
+    def __init__(self, client: Any, n_workers: int) -> None:
+        executor = client.get_executor(pure=False)
+        super().__init__("dask", lambda: executor, n_workers)
+        self._client = client
+
+    def close(self, now: bool = False) -> None:
+        super().close(now)
+        self._client.close()
+        if self._client.cluster is not None:
+            self._client.cluster.close()
+
+
+def _workers_of(executor: Executor, n: int) -> int:
+    for name in ("_max_workers", "num_workers", "max_workers"):
+        found = getattr(executor, name, None)
+        if isinstance(found, int) and found > 0:
+            return found
+    return n
+
+
+def _end(executor: Executor) -> None:
+    """End an executor without waiting for what runs in it."""
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let the processes that are started here start no threads of their own."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update({name: "1" for name, value in before.items() if value is None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)

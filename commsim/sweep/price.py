@@ -1,0 +1,183 @@
+"""What a network costs to buy: the prices of a file for ports, cables and switches, times how many it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.formats.fields import Fields
+from commsim.core.network import Network
+from commsim.core.node_kind import SWITCH
+from commsim.core.units import parse_bandwidth, write_bandwidth
+
+ITEMS = {
+    "nic": "a port of a host",
+    "port": "a port of a switch",
+    "cable": "a cable",
+    "switch": "a switch",
+}
+"""What has a price, and what that is. `nic`, `port` and `cable` are priced by rate, `switch` by its number of ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the bill.
+
+    Parameters
+    ----------
+    item : str
+        Of ``ITEMS``.
+    what : str
+        The rate, or the number of ports.
+    count : int
+        How many.
+    each : float
+        Price of one.
+    """
+
+    item: str
+    what: str
+    count: int
+    each: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The table ``[cost]`` of a file.
+
+    Parameters
+    ----------
+    path : str
+        The file, for messages.
+    currency : str
+        What prices are in; printed as it is.
+    by_item : mapping
+        Of each item either one price, or prices by rate in bytes/s, of switches by number of ports.
+    """
+
+    path: str
+    currency: str
+    by_item: Mapping[str, float | Mapping[float, float]]
+
+    def bill(self, network: Network) -> tuple[Line, ...]:
+        """Price what a network is made of; what is inside of a machine is not bought.
+
+        Raises
+        ------
+        InputError
+            If a price is needed that the file does not have.
+        """
+        lines = []
+        for (item, rate), count in _cabling(network).items():
+            lines.append(Line(item, write_bandwidth(rate), count, self._by_rate(item, rate)))
+        for n_ports, count in _switches(network).items():
+            lines.append(Line("switch", f"{n_ports} ports", count, self._switch(n_ports)))
+        return tuple(lines)
+
+    def _given(self, item: str, what: str) -> float | Mapping[float, float]:
+        if item not in self.by_item:
+            raise InputError(f"{self.path}: cost.{item} is missing: what {ITEMS[item]} of {what} costs")
+        return self.by_item[item]
+
+    def _by_rate(self, item: str, rate: float) -> float:
+        given = self._given(item, write_bandwidth(rate))
+        if isinstance(given, float):
+            return given
+        for known, price in given.items():
+            if math.isclose(known, rate, rel_tol=1e-9):
+                return price
+        rates = ", ".join(map(write_bandwidth, given))
+        raise InputError(f"{self.path}: cost.{item} has no price for {write_bandwidth(rate)}, only for {rates}")
+
+    def _switch(self, n_ports: int) -> float:
+        """Return the price of the smallest switch with so many ports."""
+        given = self._given("switch", f"{n_ports} ports")
+        if isinstance(given, float):
+            return given
+        enough = [ports for ports in given if ports >= n_ports]
+        if not enough:
+            most = f"the largest has {max(given):.0f}"
+            raise InputError(f"{self.path}: cost.switch has no price for a switch with {n_ports} ports, {most}")
+        return given[min(enough)]
+
+
+def total(bill: tuple[Line, ...]) -> float:
+    """Sum of a bill."""
+    return math.fsum(line.count * line.each for line in bill)
+
+
+def read_prices(tree: Mapping[str, Any], path: str | Path) -> Prices:
+    """Read the table ``[cost]`` of a file.
+
+    Raises
+    ------
+    InputError
+        If it is missing, or a price is not a number of 0 or more.
+    """
+    if "cost" not in tree:
+        raise InputError(f"{path}: [cost] is missing: the prices of {', '.join(ITEMS)}")
+    fields = Fields(tree, path).table("cost")
+    currency = fields.text("currency", "")
+    found = {item: _price(fields, item) for item in ITEMS if item in fields}
+    for item in ITEMS:
+        fields.raw(item)  # so that the message of what is unknown names all
+    fields.finish()
+    return Prices(str(path), currency, found)
+
+
+def _price(fields: Fields, item: str) -> float | dict[float, float]:
+    if not isinstance(fields.raw(item), Mapping):
+        return _amount(fields, item)
+    table = fields.table(item)
+    found = {}
+    for key in table:
+        at = float(_ports(table, key)) if item == "switch" else _rate(table, key)
+        found[at] = _amount(table, key)
+    if not found:
+        fields.fail(item, "has no price")
+    return found
+
+
+def _amount(fields: Fields, key: str) -> float:
+    amount = fields.number(key)
+    return amount if amount >= 0 else fields.refuse(key, "a price of 0 or more")
+
+
+def _rate(fields: Fields, key: str) -> float:
+    try:
+        return parse_bandwidth(key)
+    except InputError as error:
+        fields.fail(key, f": {error}")
+
+
+def _ports(fields: Fields, key: str) -> int:
+    if not (key.isascii() and key.isdigit() and len(key) < 9 and int(key)):
+        fields.fail(key, "must be a number of ports, such as 32 = 9000")
+    return int(key)
+
+
+def _cabling(network: Network) -> dict[tuple[str, float], int]:
+    """Count ports and cables between machines, by rate."""
+    outside = ~((network.machine[network.src] == network.machine[network.dst]) & (network.machine[network.src] >= 0))
+    counts: dict[tuple[str, float], int] = {}
+    chosen_by_item = {
+        "nic": outside & (network.kind[network.src] != SWITCH),
+        "port": outside & (network.kind[network.src] == SWITCH),
+        "cable": outside & (network.src < network.dst),  # a cable is two links
+    }
+    for item, chosen in chosen_by_item.items():
+        for rate, n in zip(*np.unique(network.bandwidth[chosen], return_counts=True), strict=True):
+            counts[item, float(rate)] = int(n)
+    return counts
+
+
+def _switches(network: Network) -> dict[int, int]:
+    """Count switches outside of machines, by how many of their ports have a cable."""
+    ports = np.bincount(network.src, minlength=network.n_nodes)[(network.kind == SWITCH) & (network.machine < 0)]
+    return {int(n): int(count) for n, count in zip(*np.unique(ports, return_counts=True), strict=True)}

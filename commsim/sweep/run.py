@@ -1,0 +1,174 @@
+"""Run a sweep into a directory, or go on with one that was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.files import write_json
+
+from .chunks import Chunker
+from .config import Config, read_config
+from .drive import Drive
+from .executors import open_pool
+from .journal import Journal
+from .points import MAX_POINTS, Point, count_candidates, count_points, points
+from .provenance import provenance
+from .shard import require_pyarrow
+from .specs import check_specs
+from .table import DESCRIPTION, finished_points, read_description
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a sweep is.
+
+    Parameters
+    ----------
+    n_points : int
+        That have to be computed in all.
+    n_before : int
+        Of these, computed before this run.
+    n_done : int
+        Computed, before and now.
+    n_failed : int
+        Failed in this run; their rows say why.
+    """
+
+    n_points: int
+    n_before: int = 0
+    n_done: int = 0
+    n_failed: int = 0
+
+
+def run_sweep(
+    config: Config | Mapping[str, Any] | str | Path,
+    directory: str | Path,
+    executor: str | Executor | None = None,
+    *,
+    jobs: int | None = None,
+    limit: int | None = None,
+    max_points: int = MAX_POINTS,
+    host: bool = False,
+    say: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Compute all points of a sweep that have no row yet.
+
+    Parameters
+    ----------
+    config : Config, mapping or path
+        The sweep, or the .toml file that says it.
+    directory : path
+        For the results; made if it is missing. One that has the same sweep is gone on with.
+    executor : str or Executor, optional
+        Any ``concurrent.futures.Executor``, or ``process``, ``serial``, ``loky``, ``mpi``, ``dask``,
+        ``dask://HOST:PORT``; processes unless MPI's workers wait.
+    jobs : int, optional
+        Workers of an executor that is made here; by default one for each processor.
+    limit : int, optional
+        At most so many points, spread evenly over the sweep: a taste of it.
+    max_points : int
+        More points than that, before filters, are refused.
+    host : bool
+        Whether the name of this machine is written into the results.
+    say : callable
+        Is told the progress, whenever a chunk is finished.
+
+    Returns
+    -------
+    Progress
+        At the end.
+
+    Raises
+    ------
+    InputError
+        If the sweep is wrong, or the directory has another one.
+    BackendError
+        If the executor fails; the same call goes on later.
+    """
+    if not isinstance(config, Config):
+        config = read_config(config)
+    if limit is not None and limit < 1:
+        raise InputError(f"limit must be at least 1, got {limit}")
+    check_specs(config)
+    n_points = count_points(config, max_points)
+    if not n_points:
+        raise InputError(f"{config.path}: the filters leave no point of {count_candidates(config)}")
+    from_here = provenance(config, host)
+    directory = Path(directory)
+    _begin(config, directory, from_here, n_points)
+    journal = Journal(directory, config.kinds, from_here)
+    try:
+        todo = _Todo(config, max_points, n_points, limit, finished_points(directory))
+        run = _Run(config, journal, todo.progress, say or (lambda _: None))
+        with open_pool(executor, jobs) as pool:
+            Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
+        return run.progress
+    finally:
+        journal.close()
+
+
+class _Todo:
+    """The points that have no row yet, of all or of some that are spread evenly."""
+
+    def __init__(self, config: Config, most: int, n_points: int, limit: int | None, known: set[str]) -> None:
+        self._config, self._most, self._known, self._n_points = config, most, known, n_points
+        self._limit = min(limit or n_points, n_points)
+        n_before = sum(point.digest in known for point in self._wanted()) if known else 0
+        self.progress = Progress(self._limit, n_before, n_before)
+
+    def points(self) -> Iterator[Point]:
+        """Walk them."""
+        return (point for point in self._wanted() if point.digest not in self._known)
+
+    def _wanted(self) -> Iterator[Point]:
+        for k, point in enumerate(points(self._config, self._most)):
+            if (k + 1) * self._limit // self._n_points > k * self._limit // self._n_points:
+                yield point
+
+
+class _Run:
+    """Keeps the rows of a run, and how far it is."""
+
+    def __init__(self, config: Config, journal: Journal, progress: Progress, say: Callable[[Progress], None]) -> None:
+        from commsim import __version__
+
+        self.chunker = Chunker(__version__, config.hash, config.kinds)
+        self.progress = progress
+        self._journal, self._say = journal, say
+
+    def finished(self, seconds: float, lines: list[bytes]) -> None:
+        """Keep the rows of a chunk."""
+        self._journal.append(lines)
+        self.chunker.measured(seconds, len(lines))
+        failed = sum(b',"error":null' not in line for line in lines)
+        now = self.progress
+        self.progress = dataclasses.replace(now, n_done=now.n_done + len(lines), n_failed=now.n_failed + failed)
+        self._say(self.progress)
+
+
+def _begin(config: Config, directory: Path, from_here: Mapping[str, Any], n_points: int) -> None:
+    """Make the directory, or see that it has the same sweep."""
+    require_pyarrow()
+    path = directory / DESCRIPTION
+    if path.exists():
+        about = read_description(directory)
+        if about["config_hash"] != config.hash:
+            raise InputError(f"{directory} has the results of another sweep than {config.path}; give another directory")
+        if about["provenance"].get("commsim") != from_here["commsim"]:
+            raise InputError(f"{directory} was begun by commsim {about['provenance'].get('commsim')}, this is "
+                             f"{from_here['commsim']}; give another directory")  # fmt: skip
+        return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made: {error.strerror}") from None
+    if any(directory.glob("part-*")):
+        raise InputError(f"{directory} has results, but no {DESCRIPTION}; give another directory")
+    write_json(path, {"schema": 1, "config_hash": config.hash, "n_points": n_points, "parameters": dict(config.kinds),
+                      "provenance": from_here, "files": config.files, "config": config.tree})  # fmt: skip

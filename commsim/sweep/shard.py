@@ -1,0 +1,113 @@
+"""Rows as Arrow tables, and Parquet shards: the type of a column depends on its name alone, never on its values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.files import replacing
+
+from .quantity import UNITS
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FIRST = ("point", "order", "seed")
+RESULTS = (
+    "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
+    "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples", "policy", "workers",
+    "iteration_s", "exposed_comm_s", "scaling", "compute_s", "batches", "sent_per_worker_B",
+)  # fmt: skip
+"""Columns of results in their order; what engines count comes after them, by name."""
+
+TEXT = ("point", "error", "collective", "operation", "engine", "policy")
+WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches")
+RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",
+                "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s", "iteration_s": "s",
+                "exposed_comm_s": "s", "compute_s": "s", "sent_per_worker_B": "B"}  # fmt: skip
+
+
+def require_pyarrow() -> Any:
+    """Return the module ``pyarrow``.
+
+    Raises
+    ------
+    InputError
+        If it is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.json
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("results of sweeps are Parquet, which needs pyarrow: pip install 'commsim[data]'") from None
+    return pa
+
+
+def schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
+    """Return the schema of these columns, in the order that all tables have."""
+    pa = require_pyarrow()
+    present = set(columns) | set(FIRST) | set(kinds) | {"error"}
+    known = [*FIRST, *kinds, *(name for name in RESULTS if name in present)]
+    return pa.schema([_field(pa, name, kinds) for name in [*known, *sorted(present - set(known))]])
+
+
+def read_rows(path: Path, kinds: Mapping[str, str]) -> pyarrow.Table:
+    """Read the rows of a shard that is not finished, one JSON object to a line; a last line that was cut is left out.
+
+    Raises
+    ------
+    InputError
+        If another line is no row.
+    """
+    pa = require_pyarrow()
+    data = path.read_bytes()
+    data = data[: data.rfind(b"\n") + 1]
+    columns: set[str] = set()
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict) or not row.keys() >= set(FIRST):
+            raise InputError(f"{path}, line {number}: no row of a sweep")
+        columns.update(row)
+    schema = schema_of(columns, kinds)
+    if not data:
+        return schema.empty_table()
+    # not `pyarrow.array` of lists: that imports pandas if it is there
+    reading = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    parsing = pa.json.ParseOptions(explicit_schema=_plain(pa, schema), unexpected_field_behavior="error")
+    try:
+        table = pa.json.read_json(pa.BufferReader(data), reading, parsing)
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: no rows of a sweep: {str(error).splitlines()[0]}") from None
+    return table.select(schema.names).cast(schema)
+
+
+def write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, Any]) -> None:
+    """Write a table with zstd, and where it comes from in the metadata ``commsim``."""
+    pa = require_pyarrow()
+    table = table.replace_schema_metadata({"commsim": json.dumps(provenance, sort_keys=True)})
+    with replacing(path) as out:
+        pa.parquet.write_table(table, out, compression="zstd")
+
+
+def _plain(pa: Any, schema: pyarrow.Schema) -> pyarrow.Schema:
+    """Return a schema without the metadata of its fields."""
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _field(pa: Any, name: str, kinds: Mapping[str, str]) -> pyarrow.Field:
+    kind = kinds.get(name)
+    if name in TEXT or kind == "text":
+        kept = pa.string()
+    elif name in WHOLE or kind == "whole":
+        kept = pa.int64()
+    else:
+        kept = pa.bool_() if kind == "truth" else pa.float64()
+    unit = UNITS.get(kind or "") or RESULT_UNITS.get(name)
+    return pa.field(name, kept, metadata={"unit": unit} if unit else None)

@@ -1,0 +1,135 @@
+"""The results of a sweep as one table: Arrow, pandas, polars, SQL."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.formats.files import read_tree
+
+from .shard import read_rows, require_pyarrow, schema_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+DESCRIPTION = "sweep.json"
+
+
+def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
+    """Read all results of a sweep, also of one that is running or was killed.
+
+    The table is the same to the byte whoever computed it: rows are in the order of the points, columns in that of
+    the file and of ``docs/sweeps.md``. The metadata of columns have their unit, that of the table where it comes from.
+
+    Parameters
+    ----------
+    directory : path
+        Of the sweep.
+    columns : sequence of str, optional
+        Only these.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``.to_pandas()`` and ``polars.from_arrow`` take it further.
+
+    Raises
+    ------
+    InputError
+        If it is no directory of a sweep, a shard is damaged, or pyarrow is not installed.
+    """
+    pa = require_pyarrow()
+    directory = Path(directory)
+    about = read_description(directory)
+    kinds: dict[str, str] = about["parameters"]
+    unfinished = _unfinished(directory, kinds)  # first: one that becomes a shard meanwhile is then found among these
+    tables = [_read_shard(pa, path) for path in sorted(directory.glob("part-*.parquet"))]
+    tables += [rows for path, rows in unfinished.items() if not path.with_suffix(".parquet").exists()]
+    schema = schema_of({name for table in tables for name in table.column_names}, kinds)
+    filled = [_filled(pa, table, schema) for table in tables]
+    table = pa.concat_tables(filled) if filled else schema.empty_table()
+    table = table.sort_by("order").combine_chunks()
+    if columns is not None:
+        table = table.select([name for name in columns if name in table.column_names])
+    return table.replace_schema_metadata({"commsim": json.dumps(about["provenance"], sort_keys=True)})
+
+
+def read_description(directory: str | Path) -> dict[str, Any]:
+    """Read the ``sweep.json`` of a directory.
+
+    Raises
+    ------
+    InputError
+        If it is missing or no such file.
+    """
+    path = Path(directory) / DESCRIPTION
+    if not path.exists():
+        raise InputError(f"{directory}: no sweep is here, it has no {DESCRIPTION}")
+    about = read_tree(path)
+    wanted = {"parameters": dict, "provenance": dict, "config_hash": str}
+    if about.get("schema") != 1 or not all(isinstance(about.get(key), kind) for key, kind in wanted.items()):
+        raise InputError(f"{path}: not the description of a sweep")
+    return about
+
+
+def finished_points(directory: Path) -> set[str]:
+    """Hashes of the points in shards; whoever opened the journal has no others."""
+    pa = require_pyarrow()
+    tables = [_read_shard(pa, path, ["point"]) for path in directory.glob("part-*.parquet")]
+    return {digest for table in tables for digest in table.column("point").to_pylist()}
+
+
+def query(directory: str | Path, sql: str) -> pyarrow.Table:
+    """Answer a query in SQL over the table ``sweep``; it can read nothing else, and write nothing.
+
+    Raises
+    ------
+    InputError
+        If DuckDB is not installed, or refuses the query.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise InputError("SQL over results needs DuckDB: pip install 'commsim[data]'") from None
+    table = read_table(directory)
+    connection = duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "1"})
+    try:
+        connection.register("sweep", table)
+        connection.execute("SET lock_configuration = true")
+        answer = connection.sql(sql)
+        if answer is None:
+            raise InputError("SQL: the query has no answer; it is like: select * from sweep")
+        return answer.to_arrow_table()
+    except duckdb.Error as error:
+        raise InputError(f"SQL: {str(error).strip().splitlines()[0]}") from None
+    finally:
+        connection.close()
+
+
+def _read_shard(pa: Any, path: Path, columns: list[str] | None = None) -> pyarrow.Table:
+    try:
+        return pa.parquet.ParquetFile(path).read(columns)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path}: not a readable shard ({str(error).splitlines()[0]})") from None
+
+
+def _unfinished(directory: Path, kinds: Mapping[str, str]) -> dict[Path, pyarrow.Table]:
+    found = {}
+    for path in sorted(directory.glob("part-*.rows")):
+        with contextlib.suppress(FileNotFoundError):
+            found[path] = read_rows(path, kinds)
+    return found
+
+
+def _filled(pa: Any, table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+    """Return the columns of `schema`; those that a shard does not have are empty."""
+    columns = [
+        table.column(field.name).cast(field.type) if field.name in table.column_names
+        else pa.nulls(len(table), field.type)
+        for field in schema
+    ]  # fmt: skip
+    return pa.Table.from_arrays(columns, schema=schema)

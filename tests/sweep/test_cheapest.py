@@ -1,0 +1,92 @@
+import itertools
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.run import predict
+from commsim.sweep import run_sweep
+from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
+from commsim.sweep.config import read_config
+from commsim.sweep.price import read_prices, total
+from commsim.sweep.table import read_table
+
+RATES, SIZES = ("100Gbps", "200Gbps", "400Gbps"), ("1KiB", "1MiB")
+ALGORITHMS = ("ring_all_reduce", "halving_doubling_all_reduce")
+
+
+@pytest.fixture
+def tree(small):
+    small["topology"] = {"name": "star", "n_hosts": [8, 16], "bandwidth": list(RATES), "latency": "1us"}
+    small["collective"] = {"name": list(ALGORITHMS), "ranks": 8, "size": list(SIZES)}
+    small["cost"] = {"nic": {"100Gbps": 1, "200Gbps": 3, "400Gbps": 9}, "port": 1, "cable": 1, "switch": 50}
+    small["goal"] = {"keep": "time", "within": "80us"}
+    return small
+
+
+def offers(tree, tmp_path):
+    config = read_config(tree)
+    run_sweep(config, tmp_path / "r", "serial")
+    return rank_offers(read_table(tmp_path / "r"), config, read_bills(config, read_prices(tree, "f")),
+                       read_goal(tree, "f"))  # fmt: skip
+
+
+def test_the_cheapest_that_keeps_the_time_is_found_by_looking_at_all(tree, tmp_path):
+    found = offers(tree, tmp_path)
+    truth = {}
+    for n, rate in itertools.product((8, 16), RATES):
+        network = f"star:n_hosts={n},bandwidth={rate},latency=1us"
+        time = max(min(predict(name, network, size, n_ranks=8, engine="alpha-beta").time for name in ALGORITHMS)
+                   for size in SIZES)  # fmt: skip
+        truth[network] = (n * ({"100Gbps": 1, "200Gbps": 3, "400Gbps": 9}[rate] + 2) + 50, time)
+    assert {o.topology: (o.cost, o.value) for o in found} == truth
+    keeping = [cost for cost, time in truth.values() if time <= 80e-6]
+    assert 0 < len(keeping) < 6
+    assert (found[0].keeps, found[0].cost) == (True, min(keeping))
+    assert [o.keeps for o in found] == sorted((o.keeps for o in found), reverse=True)
+    front = {name for name, (cost, time) in truth.items()
+             if not any((c <= cost and t < time) or (c < cost and t <= time) for c, t in truth.values())}  # fmt: skip
+    assert {o.topology for o in found if o.is_on_front} == front
+
+
+def test_a_rate_is_kept_from_below(tree, tmp_path):
+    tree["goal"] = {"keep": "busbw", "at_least": "1Gbps"}
+    found = offers(tree, tmp_path)
+    for offer in found:
+        busbw = [max(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta").busbw for name in ALGORITHMS)
+                 for size in SIZES]  # fmt: skip
+        assert offer.value == min(busbw)
+        assert offer.keeps is (min(busbw) >= 125e6)
+
+
+def test_a_topology_that_cannot_answer_a_question_is_last_and_says_why(tree, tmp_path):
+    tree["topology"]["n_hosts"] = [4, 16]
+    last = offers(tree, tmp_path)[-1]
+    assert last.value is None
+    assert not last.keeps
+    assert "has 4 hosts), got 8" in last.problem
+
+
+def test_a_question_that_filters_leave_out_is_no_answer(tree, tmp_path):
+    tree["sweep"] = {"filters": ["bandwidth > '100Gbps' or size < '1MiB'"]}
+    slow = [offer for offer in offers(tree, tmp_path) if "bandwidth=100Gbps" in offer.topology]
+    assert {(offer.keeps, offer.problem) for offer in slow} == {(False, "a question is left out by filters")}
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        (None, r"\[goal\] is missing"),
+        ({"keep": "cost", "within": "1s"}, "one of time, iteration"),
+        ({"keep": "time"}, r"goal.within must be text with a unit|goal.within is missing"),
+        ({"keep": "time", "within": 5}, "text with a unit"),
+        ({"keep": "busbw", "within": "5ms"}, "goal.at_least"),
+        ({"keep": "time", "within": "1s", "at_least": "1s"}, "not a field here"),
+    ],
+)
+def test_a_goal_is_read_strictly(goal, message):
+    with pytest.raises(InputError, match=message):
+        read_goal({} if goal is None else {"goal": goal}, "f")
+
+
+def test_the_bill_adds_up(tree, tmp_path):
+    assert all(offer.cost == total(offer.bill) for offer in offers(tree, tmp_path))

@@ -1,0 +1,170 @@
+"""Executors that break, answer in another order, or fail: no point is lost, none computed into two rows."""
+
+import contextlib
+import json
+import random
+from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from threading import Timer
+
+import pytest
+
+from commsim.core.errors import BackendError, InputError
+from commsim.sweep import run_sweep
+from commsim.sweep.drive import STRIKES, Drive
+from commsim.sweep.executors import Pool, open_pool
+from commsim.sweep.table import read_table
+from commsim.sweep.worker import Chunk
+
+pytestmark = pytest.mark.nojit
+
+
+class Fragile(Executor):
+    """Breaks when it is given one of the deadly points, as a pool does whose worker was killed."""
+
+    def __init__(self, deadly, draw):
+        self.deadly, self.draw, self.broken, self.pending = deadly, draw, False, []
+
+    def submit(self, _, /, *args):
+        if self.broken:
+            raise BrokenProcessPool("broken before")
+        future = Future()
+        if not args:
+            future.set_result(1)
+            return future
+        chunk = args[0]
+        self.pending.append((future, chunk))
+        if self.deadly(chunk):
+            self.broken = True
+            for one, _ in self.pending:
+                with contextlib.suppress(InvalidStateError):
+                    one.set_exception(BrokenProcessPool("a worker died"))
+        elif self.draw.random() < 0.5:
+            self.answer()
+        else:
+            Timer(1e-3, self.answer).start()
+        return future
+
+    def answer(self):
+        for one, held in self.pending:
+            with contextlib.suppress(InvalidStateError):
+                one.set_result((0.01, [json.dumps({"order": o, "error": None}).encode() for o in held.orders]))
+
+
+def chunks(sizes):
+    first = 0
+    for size in sizes:
+        orders = tuple(range(first, first + size))
+        yield Chunk("v", "h", {}, orders, tuple(map(str, orders)), (0,) * size, ({},) * size)
+        first += size
+
+
+def driven(deadly, seed=0, sizes=(1, 5, 3, 8, 1, 2, 7)):
+    draw, rows = random.Random(seed), []
+    pool = Pool("fragile", lambda: Fragile(deadly, draw), 2)
+    Drive(pool, lambda _, lines: rows.extend(map(json.loads, lines))).run(chunks(sizes))
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_point_that_kills_its_worker_has_an_error_and_the_others_their_results(seed):
+    deadly = set(random.Random(seed).sample(range(27), 3))
+    rows = driven(lambda chunk: bool(deadly & set(chunk.orders)), seed)
+    assert sorted(row["order"] for row in rows) == list(range(27))
+    failed = {row["order"]: row["error"] for row in rows if row["error"]}
+    assert set(failed) == deadly
+    assert set(failed.values()) == {f"{STRIKES} workers died while they computed this point alone: "
+                                    "BrokenProcessPool: a worker died"}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_workers_that_are_killed_now_and_then_leave_no_errors(seed):
+    draw, deaths = random.Random(seed), [0]
+
+    def deadly(chunk):
+        dies = deaths[0] < 8 and draw.random() < 0.3 and len(chunk) > 1
+        deaths[0] += dies
+        return dies
+
+    rows = driven(deadly, seed)
+    assert sorted(row["order"] for row in rows) == list(range(27))
+    assert not any(row["error"] for row in rows)
+
+
+def test_workers_that_never_start_are_an_error_not_rows():
+    class Dead(Executor):
+        def submit(self, *_):
+            raise BrokenProcessPool("dead")
+
+    with pytest.raises(BackendError, match="end as soon as they start; a script that runs a sweep needs"):
+        Drive(Pool("dead", Dead, 2), lambda *_: None).run(chunks([1]))
+
+
+def test_an_executor_that_fails_in_its_own_way_ends_the_sweep():
+    class Lost(Executor):
+        def submit(self, _, /, *args):
+            future = Future()
+            future.set_result(1) if not args else future.set_exception(ConnectionError("scheduler\nis gone"))
+            return future
+
+    with pytest.raises(BackendError, match="the executor lost failed: ConnectionError: scheduler is gone"):
+        Drive(Pool("lost", Lost, 2), lambda *_: None).run(chunks([1]))
+
+
+def test_an_executor_that_was_handed_in_and_broke_is_said(small, tmp_path):
+    with pytest.raises(BackendError, match="the executor Fragile is broken; run again with a new one"):
+        run_sweep(small, tmp_path / "r", Fragile(lambda chunk: chunk.orders[0] > 0, random.Random(0)))
+
+
+def test_no_more_chunks_are_in_flight_than_workers_can_hold(monkeypatch):
+    seen = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, fn, /, *args):
+            seen.append(self._work_queue.qsize())
+            return super().submit(fn, *args)
+
+    taken = []
+
+    def watched():
+        for chunk in chunks([1] * 200):
+            taken.append(chunk)
+            yield chunk
+
+    with Counting(2) as executor:
+        rows = []
+        monkeypatch.setattr("commsim.sweep.drive.compute_chunk", lambda _: (0.0, []))
+        Drive(Pool("threads", None, 2, executor), lambda *_: rows.append(len(taken))).run(watched())
+    assert len(rows) == 200
+    assert max(seen) <= 4
+    assert rows[0] == 1  # the first alone
+    assert all(n_taken <= done + 5 for done, n_taken in enumerate(rows, 1))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_threads_of_ones_own_give_the_same_table(small, tmp_path, n):
+    run_sweep(small, tmp_path / "serial", "serial")
+    with ThreadPoolExecutor(n) as executor:
+        run_sweep(small, tmp_path / "threads", executor, limit=8 * n)
+    run_sweep(small, tmp_path / "threads", "serial")
+    assert read_table(tmp_path / "threads").equals(read_table(tmp_path / "serial"), check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "message"),
+    [
+        ("slurm", None, "unknown executor 'slurm'; known: process, serial, loky, mpi, dask, dask://HOST:PORT"),
+        ("mpi", None, "mpiexec -n N python -m mpi4py.futures -m commsim sweep"),
+        ("dask:8786", None, "dask or dask://HOST:PORT"),
+        ("serial", 0, "jobs must be 1 to 4096"),
+    ],
+)
+def test_executors_that_are_not_there_are_refused(name, jobs, message):
+    with pytest.raises(InputError, match=message), open_pool(name, jobs):
+        pass
+
+
+def test_a_pool_of_processes_is_a_process_pool():
+    with open_pool(None, 3) as pool:
+        assert isinstance(pool.executor, ProcessPoolExecutor)
+        assert pool.n_workers == 3

@@ -1,0 +1,78 @@
+"""The same table from every executor, byte for byte."""
+
+import hashlib
+import io
+import os
+import sys
+
+import pytest
+from under_mpiexec import under_mpiexec
+
+from commsim.core.formats.files import write_tree
+from commsim.sweep import run_sweep
+from commsim.sweep.table import read_table
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def fingerprint(directory):
+    out = io.BytesIO()
+    pq.write_table(read_table(directory), out)
+    return hashlib.sha256(out.getvalue()).hexdigest()
+
+
+def same(tree, tmp_path, executor, **options):
+    run_sweep(tree, tmp_path / "serial", "serial")
+    done = run_sweep(tree, tmp_path / "other", executor, **options)
+    assert done.n_done == 24
+    assert done.n_failed == 0
+    return fingerprint(tmp_path / "serial") == fingerprint(tmp_path / "other")
+
+
+def test_two_processes_give_the_table_of_one(small, tmp_path):
+    assert same(small, tmp_path, "process", jobs=2)
+
+
+def test_loky_gives_the_table_of_one_process(small, tmp_path):
+    pytest.importorskip("loky")
+    assert same(small, tmp_path, "loky", jobs=2)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_dask_on_loopback_gives_the_table_of_one_process(small, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(1, threads_per_worker=1, processes=False, host="127.0.0.1", dashboard_address=None,
+                                 protocol="tcp", silence_logs=50) as cluster,
+    ):  # fmt: skip
+        assert same(small, tmp_path, cluster.scheduler_address.replace("tcp", "dask"))
+
+
+def test_a_worker_has_one_thread_and_the_driver_what_it_had(small, tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    from commsim.sweep.executors import open_pool
+
+    with open_pool("process", 1) as pool:
+        assert pool.executor.submit(os.getenv, "NUMBA_NUM_THREADS").result() == "1"
+    assert "NUMBA_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.mpi
+def test_two_ranks_of_mpi_give_the_table_of_one_process(small, tmp_path):
+    write_tree(tmp_path / "sweep.toml", small)
+    command = (
+        "-m",
+        "mpi4py.futures",
+        "-m",
+        "commsim",
+        "sweep",
+        str(tmp_path / "sweep.toml"),
+        "-o",
+        str(tmp_path / "mpi"),
+    )
+    done = under_mpiexec(2, *command)
+    assert done.returncode == 0, done.stderr
+    assert "24 points" in done.stdout
+    run_sweep(tmp_path / "sweep.toml", tmp_path / "serial", "serial")
+    assert fingerprint(tmp_path / "mpi") == fingerprint(tmp_path / "serial")
+    assert "commsim" in sys.modules

@@ -1,0 +1,66 @@
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.inputs import load_network
+from commsim.sweep.price import read_prices, total
+
+pytestmark = pytest.mark.nojit
+COST = {"nic": 3, "port": {"100Gbps": 5.0, "400Gbps": 7}, "cable": 2, "switch": {"4": 100, "8": 150}}
+
+
+def bill(spec, **cost):
+    return {
+        (x.item, x.what): (x.count, x.each)
+        for x in read_prices({"cost": {**COST, **cost}}, "f").bill(load_network(spec))
+    }
+
+
+def test_a_leaf_spine_is_priced_by_hand():
+    spec = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,uplink_bandwidth=400Gbps"
+    assert bill(spec) == {
+        ("nic", "100Gbps"): (12, 3.0),
+        ("port", "100Gbps"): (12, 5.0),
+        ("port", "400Gbps"): (12, 7.0),
+        ("cable", "100Gbps"): (12, 2.0),
+        ("cable", "400Gbps"): (6, 2.0),
+        ("switch", "6 ports"): (3, 150.0),
+        ("switch", "3 ports"): (2, 100.0),
+    }
+    lines = read_prices({"cost": COST}, "f").bill(load_network(spec))
+    assert total(lines) == 12 * 3 + 12 * 5 + 12 * 7 + 18 * 2 + 3 * 150 + 2 * 100
+
+
+def test_what_is_inside_of_a_machine_is_not_bought():
+    found = bill("dgx-a100@star:n_hosts=8,bandwidth=100Gbps")
+    assert {key: n for key, (n, _) in found.items()} == {
+        ("nic", "100Gbps"): 8, ("port", "100Gbps"): 8, ("cable", "100Gbps"): 8, ("switch", "8 ports"): 1,
+    }  # fmt: skip
+
+
+def test_hosts_without_switches_have_ports_and_cables():
+    assert bill("torus:dims=2x3,bandwidth=100Gbps") == {("nic", "100Gbps"): (18, 3.0), ("cable", "100Gbps"): (9, 2.0)}
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        ({"nic": None}, r"f: cost.nic is missing: what a port of a host of 200Gbps costs"),
+        ({"port": {"100Gbps": 5}}, r"f: cost.port has no price for 200Gbps, only for 100Gbps"),
+        ({"switch": {"2": 5}}, r"f: cost.switch has no price for a switch with 3 ports, the largest has 2"),
+        ({"port": {"100": 5}}, "needs a unit"),
+        ({"port": {}}, "has no price"),
+        ({"port": -1}, "a price of 0 or more"),
+        ({"port": "many"}, "a finite number"),
+        ({"switch": {"few": 1}}, "a number of ports"),
+        ({"prot": 1}, "did you mean port"),
+    ],
+)
+def test_a_price_that_is_needed_and_missing_is_named(cost, message):
+    cost = {key: value for key, value in {**COST, "port": 1, **cost}.items() if value is not None}
+    with pytest.raises(InputError, match=message):
+        read_prices({"cost": cost}, "f").bill(load_network("star:n_hosts=3,bandwidth=200Gbps"))
+
+
+def test_without_prices_there_is_no_answer():
+    with pytest.raises(InputError, match=r"\[cost\] is missing: the prices of nic, port, cable, switch"):
+        read_prices({}, "f")
