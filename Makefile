@@ -1,6 +1,7 @@
 # make setup   a virtual environment in .venv with everything, on a fresh machine
 # make run     real gradients: predicted on a 64-rank network, then really reduced by 4 processes
-# make test    lint, types, layers, and all tests
+# make test    lint, types, layers, the site, and all tests
+# make docs    the site, in docs/_build
 # MPI=system   use the MPI that is installed instead of the mpich wheel
 # TORCH_INDEX_URL=...   where pip finds the torch build you want; by default its own index
 PYTHON ?= python3
@@ -14,7 +15,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test lint test-nojit bench clean
+.PHONY: setup run test lint docs test-nojit bench clean
 
 setup: $(VENV)/.ready
 
@@ -28,7 +29,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
-test: setup lint
+test: setup lint docs
 	$(BIN)/python -m pytest -m 'not mpi' -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m mpi
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n 2 --dist loadfile
@@ -39,8 +40,11 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: setup
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+
 bench: setup
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-only
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build docs/_build docs/_generated *.egg-info

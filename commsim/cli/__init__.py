@@ -12,9 +12,11 @@ from typing import NoReturn
 VERBS = {
     "run": "predict how long collectives take on a network",
     "advise": "rank all ways to add up a tensor on a network: dense, sparse, servers, switches",
+    "bound": "how fast no schedule can be, and how far from that each algorithm is",
     "topo": "list, show, check and save topologies",
     "presets": "list and show machines and networks that exist",
     "schedule": "list, show, check and save schedules",
+    "convert": "networks, schedules and workloads from and to the files of other simulators and runtimes",
     "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
     "workload": "predict training iterations: buckets, priorities, sharding; and their demand on links",
     "profile": "measure the gradients of a torch module: sizes and ready times",
@@ -23,6 +25,14 @@ VERBS = {
     "validate": "run schedules for real under mpirun, beside the prediction",
     "place": "rank placements of jobs on a cluster, when each should start, how long iterations take; serve schedulers",
     "testbed": "build a network out of namespaces on this machine, and run collectives in it",
+    "sweep": "compute many points over any parameter, on all processors or a cluster, resumable",
+    "report": "one offline page with the figures of a result or a sweep",
+    "plot": "one figure of a result or a sweep for a paper, with the CSV behind it",
+    "trace": "the timeline of a run for Perfetto and chrome://tracing",
+    "compare": "predicted beside measured, size by size; why a bus bandwidth is above the line rate",
+    "fit": "latency, bandwidth and efficiency out of measurements, and how sure they are",
+    "explain": "which algorithm and protocol NCCL chooses on a network at which size, and why",
+    "calls": "the collective calls of a profile (PyTorch's flight recorder, Kineto): a job for place, a graph of tasks",
     "doctor": "say what this machine can do",
 }
 
@@ -56,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = importlib.import_module(f"commsim.cli.{verb}")
         parser = Parser(prog=f"commsim {verb}", description=VERBS[verb].capitalize() + ".")
         module.add_arguments(parser)
-        return int(module.main(parser.parse_args(argv[1:])))
+        completed = getattr(module, "completed", list)  # a verb of verbs may have one that need not be named
+        return int(module.main(parser.parse_args(completed(argv[1:]))))
     except (InputError, BackendError) as error:
         _report(f"commsim {verb}: error: {error}")
         return 2
@@ -72,8 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(message: str) -> None:
     """Print one line on standard error; of the ranks that a launcher started, only the first does."""
+    from commsim.core.printable import printable
+
     if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
-        print(message, file=sys.stderr)
+        print(printable(message), file=sys.stderr)
 
 
 def _without_verb(argv: list[str]) -> int:

@@ -12,6 +12,7 @@ from commsim.core.sparse.generate import PATTERNS
 from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time
 
 from .advise_crossovers import print_density_crossover, print_server_gains
+from .advise_sweep import add_sweep_arguments, advise_sweep
 from .table import print_table, write_results
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
     add = parser.add_argument
-    add("--topology", required=True, metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=16")
+    add("--topology", metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=16")
     add("--workers", type=int, metavar="N", help="ranks (all hosts; of gradients as many as there are)")
     add("--size", metavar="SIZE", help="of each worker's tensor, such as 100MiB; that of the gradients")
     add("--density", metavar="D[,D...]", help="share of its elements that are not zero, such as 0.01")
@@ -40,10 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overhead", metavar="TIME", help="o: per message, at the sender's port")
     add("--reduce-rate", metavar="RATE", help="1/gamma: how fast a rank reduces, such as 10GB/s")
     add("--json", metavar="FILE", help="also write the results as JSON")
+    add_sweep_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Rank, say why, and find the crossovers."""
+    if args.sweep is not None:
+        return advise_sweep(args)
+    if args.topology is None or args.output is not None or args.jobs is not None:
+        wanted = "--output and --jobs go with --sweep" if args.topology else "advise needs --topology, or --sweep"
+        raise InputError(wanted)
     from commsim.advice import advise
     from commsim.inputs import load_network
     from commsim.run import with_costs
@@ -61,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     print_table(COLUMNS, _rows(advice), title)
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
     if args.json:
-        config = {k: v for k, v in vars(args).items() if k != "json"}
+        config = {k: v for k, v in vars(args).items() if k not in ("json", "sweep", "output", "jobs")}
         more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
         write_results(args.json, config, [ranked.row() for ranked in advice.ranked], **more)
     return 0

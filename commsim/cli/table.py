@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from commsim.core.formats.files import write_json
+from commsim.core.printable import printable
 
 T = TypeVar("T")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows of text under right-aligned columns; the title is a comment, as in nccl-tests."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     if title:
-        print(f"# {title}", flush=True)
+        print(f"# {printable(title)}", flush=True)
     if sys.stdout.isatty():
         _print_rich(columns, rows)
         return
@@ -22,6 +24,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     print("  ".join(c.rjust(w) for c, w in zip(columns, widths, strict=True)))
     for row in rows:
         print("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)))
+
+
+def print_remarks(remarks: Iterable[str]) -> None:
+    """Print remarks as comments, one to a line."""
+    for remark in remarks:
+        print(f"# {printable(remark)}")
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -59,4 +67,4 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)

@@ -28,6 +28,12 @@ def is_own_file(text: str) -> bool:
     return match is not None and ("@" not in match[1] or Path(match[1]).exists())
 
 
+def names_own_file(text: str) -> bool:
+    """Whether loading `text` executes a file: its own, or that of the fabric in ``MACHINE@FABRIC``."""
+    parts = text.split("@")
+    return any(is_own_file("@".join(parts[i:])) for i in range(len(parts)))
+
+
 def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
     """Execute a file and return what it registered, and the raw arguments given with it.
 

@@ -103,6 +103,8 @@ def place(
     if strategy == "packed":
         chosen = endpoints[:n_seats]
     elif strategy == "random":
+        if seed < 0:
+            raise InputError(f"the seed of a random placement must be 0 or more, got {seed}")
         chosen = np.random.default_rng(seed).choice(endpoints, n_seats, replace=False)
     elif strategy == "spread":
         chosen = endpoints[_spread(network)[:n_seats]]

@@ -106,15 +106,17 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     Raises
     ------
     InputError
-        If it is neither that nor a size with a unit, or is not a whole number of bytes, or is zero.
+        If it is neither that nor a size with a unit, or is not a whole number of bytes from 1 to 2^63 - 1.
     """
     match = _NCCL_SIZE.fullmatch(text.strip())
-    if match is not None:
+    if match is not None and len(match[1]) < 20:
         value = float(int(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
     else:
         value = parse_size(text, name)
     if value < 1 or value != int(value):
         raise InputError(f"{name} must be a whole number of bytes, at least 1, got {text!r}")
+    if value >= 2**63:
+        raise InputError(f"{name} must be below 8 EiB, got {text!r}")
     return int(value)
 
 

@@ -63,7 +63,7 @@ def find_routes(
         - ``ecmp``: the one that a hash of (src, dst, channel, seed, node) says; ``ecmp_polarised`` leaves the node out
           of the hash, as switches do that are all configured alike.
         - ``shortest``: the one with the lowest link number; ``spray``: all of them, equally.
-        - ``dmodk``, in trees: the digit of the destination's index that belongs to the tier.
+        - ``dmodk``, in trees: the digit of the destination's index, counted along the tree, that belongs to the tier.
         - ``dimension_order``, in grids: of the paths that finish each dimension before the next one, the shortest.
         - ``minimal``, in dragonflies: of the paths that change the group at most once, the shortest; ``valiant``: first
           over a random link out of the group into a third one, then minimal; directly within one group.

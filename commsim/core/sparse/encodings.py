@@ -89,7 +89,7 @@ def bitmap(contents: Contents) -> NDArray[np.float64]:
 def hash_bitmap(contents: Contents) -> NDArray[np.float64]:
     """Values behind one bit per block of a hashed class, in whole words: ``v * elements + 4 * ceil(all_blocks / 32)``.
 
-    The bits of n classes together take as many words as the whole tensor's bitmap, |G| / 32.
+    The bits of n classes together take as many words as the whole tensor's bitmap, ``|G|`` / 32.
 
     References
     ----------

@@ -1,0 +1,41 @@
+"""How Sphinx builds the site: ``make docs``. Pages are MyST; the reference is made of docstrings and registries."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # kernels are then functions, with docstrings
+os.environ["COLUMNS"] = "100"  # what --help wraps at
+sys.path[:0] = [str(HERE / "_site"), str(HERE.parent)]
+
+import reference_pages  # noqa: E402
+
+import commsim  # noqa: E402 - found by the line above
+
+project = "commsim"
+author = "the commsim developers"
+copyright = f"2026, {author}"  # noqa: A001 - the name that Sphinx wants
+version = release = commsim.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "lexer_of_console"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"  # made while building: pages need no script and no network
+html_theme = "furo"
+html_title = f"commsim {release}"
+html_extra_path = ["validation.html"] if (HERE / "validation.html").exists() else []
+
+exclude_patterns = ["_build", "_site", "validation.md"]  # the last is included by a page of another name
+suppress_warnings = ["myst.header", "ref.python"]  # types in docstrings are words; a link where only one has the name
+autodoc_typehints = "none"  # docstrings say more, with shapes and units
+autodoc_member_order = "bysource"
+toc_object_entries = False  # thousands, in the navigation of every page
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_param = False
+python_use_unqualified_type_names = True
+
+reference_pages.write(HERE)

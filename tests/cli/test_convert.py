@@ -1,0 +1,100 @@
+"""``commsim convert``, ``schedule import|export`` and ``topo import|export``."""
+
+import json
+import re
+
+import pytest
+
+from commsim.formats.kinds import FORMATS
+from commsim.formats.readers import READERS
+from commsim.formats.writers import WRITERS
+
+
+@pytest.mark.nojit
+def test_every_format_can_do_what_it_says():
+    assert {(name, kind) for name, one in FORMATS.items() for kind in one.reads} == set(READERS)
+    assert {(name, kind) for name, one in FORMATS.items() for kind in one.writes} == set(WRITERS)
+
+
+@pytest.mark.nojit
+def test_the_list_names_every_format(commsim):
+    assert commsim("convert", "--list").code == 0
+    assert all(re.search(rf"^{name} ", commsim.out, re.MULTILINE) for name in FORMATS)
+
+
+def run(commsim, collective, size):
+    where = ("--collective", str(collective), "--topology", "star:n_hosts=4")
+    return commsim.results("run", *where, "-b", size, "-e", size)["results"][0]["time_s"]
+
+
+@pytest.mark.parametrize("suffix", ["xml", "goal", "bin", "et"])
+def test_a_schedule_that_goes_out_and_comes_in_takes_as_long(commsim, tmp_path, suffix):
+    wanted = run(commsim, "ring_all_reduce", "1M")
+    out, back = tmp_path / f"x.{suffix}", tmp_path / "x.npz"
+    size = [] if suffix == "xml" else ["--size", "1M"]
+    assert commsim("schedule", "export", "ring_all_reduce", "--ranks", 4, "-o", out, *size).code == 0
+    assert commsim("schedule", "import", out, "-o", back).code == 0
+    said = re.search(r"-b (\d+)", commsim.out)
+    assert run(commsim, back, said[1] if said else "1M") == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [("x.yml", None), ("x.graphml", None), ("x.json", "node-link"), ("x.txt", "ns3"), ("y.txt", "simai")],
+)
+def test_a_network_that_goes_out_and_comes_in_is_the_same(commsim, tmp_path, name, to):
+    from commsim.inputs import load_network
+
+    flags = ["--to", to] if to else []
+    assert commsim("topo", "export", "star:n_hosts=4,bandwidth=30Gbps", "-o", tmp_path / name, *flags).code == 0
+    flags = ["--from", to] if to else []
+    assert commsim("topo", "import", tmp_path / name, "-o", tmp_path / "back.npz", *flags).code == 0
+    back, star = load_network(str(tmp_path / "back.npz")), load_network("star:n_hosts=4,bandwidth=30Gbps")
+    assert (back.bandwidth == star.bandwidth).all()
+    assert (back.src == star.src).all()
+
+
+def test_a_goal_file_with_computation_becomes_a_workload_and_that_becomes_traces(commsim, tmp_path):
+    (tmp_path / "x.goal").write_text(
+        "num_ranks 2\nrank 0 {\na: calc 1200\nb: send 4096b to 1\nb requires a\n}\nrank 1 {\nc: recv 4096b from 0\n}\n"
+    )
+    assert commsim("convert", tmp_path / "x.goal", tmp_path / "x.npz").code == 2
+    assert "workload" in commsim.err
+    assert commsim("convert", tmp_path / "x.goal", tmp_path / "x.toml").code == 0
+    assert commsim("convert", tmp_path / "x.toml", tmp_path / "t.et").code == 0
+    assert sorted(p.name for p in tmp_path.glob("t*")) == ["t.0.et", "t.1.et"]
+    assert commsim("convert", tmp_path / "t.et", tmp_path / "again.json").code == 0
+    names = [task.get("operation", "") for task in json.loads((tmp_path / "again.json").read_text())["tasks"]]
+    assert sorted(names) == ["", "send"]
+
+
+def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
+    assert commsim("convert", "torus:dims=4x2", tmp_path / "n.yml").code == 0
+    path = tmp_path / "s.json"
+    given = ("--network", tmp_path / "n.yml")
+    assert commsim("convert", "torus_all_reduce:dims=4x2", path, "--ranks", 8, "--to", "astra-system", *given).code == 0
+    assert json.loads(path.read_text())["all-reduce-implementation"] == ["ring", "ring"]
+    assert commsim("convert", path, tmp_path / "s.npz", *given).code == 0
+    assert "torus_all_reduce:dims=4x2" in commsim.out
+    assert commsim("convert", path, tmp_path / "t.npz").code == 2
+    assert "--network" in commsim.err
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [
+        (["x"], "a file to write"), (["ring_all_reduce", "x.xml"], "number of ranks"),
+        (["ring_all_reduce", "x.yml", "--ranks", "4"], "is a schedule, and astra-network"),
+        (["star:n_hosts=4", "x.goal"], "is a network"), (["star:n_hosts=4", "x.what"], "suffix"),
+        (["star:n_hosts=4", "x.yml", "--to", "what"], "unknown format"), (["missing.xml", "x.npz"], "missing"),
+        (["ring_all_reduce", "x.goal", "--ranks", "4"], "say --size"),
+        (["a.topo", "b.npz", "--from", "htsim"], "unknown"),
+        (["ring_all_reduce", "x.xml", "--ranks", "4", "--min-bytes", "2M", "--max-bytes", "1M"], "min_bytes <"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_converted_is_refused_and_writes_nothing(commsim, tmp_path, monkeypatch, args, wanted):
+    monkeypatch.chdir(tmp_path)
+    assert commsim("convert", *args).code == 2
+    assert wanted in commsim.err
+    assert not list(tmp_path.iterdir())

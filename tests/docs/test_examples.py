@@ -1,0 +1,49 @@
+"""Every example of the README, the tutorial, the how-tos and the theory is run, and prints what the page says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import commsim
+
+ROOT = Path(commsim.__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", DOCS / "tutorial.md", *sorted(DOCS.glob("howto_*.md")), *sorted(DOCS.glob("theory/*.md"))]
+
+_spec = importlib.util.spec_from_file_location("examples_of_pages", DOCS / "_site" / "examples.py")
+examples = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(examples)
+
+
+def commands(page):
+    text = page.read_text(encoding="utf-8")
+    return [one for block in examples.BLOCK.findall(text) for one in examples.sessions(block)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_print_what_the_page_says(page):
+    with examples.beside(page.read_text(encoding="utf-8")):
+        for command, expected in commands(page):
+            code, printed = examples.run(command)
+            assert (code != 0) == expected.startswith("commsim "), printed
+            assert examples.matches(expected, printed), f"{page.name}: $ {command}\n{printed}"
+
+
+def test_there_are_examples_to_run():
+    assert all(commands(page) for page in PAGES if page.parent.name != "theory")
+
+
+def test_a_changed_number_is_noticed():
+    assert examples.matches("time  1.0\n...\nlast", "time  1.0\nbetween\nand more\nlast\n")
+    assert not examples.matches("time  1.0\n...", "time  1.1\nlast\n")
+    assert not examples.matches("first", "first\nsecond")
+
+
+def test_a_page_can_be_written_anew():
+    page = "```console\n$ commsim schedule check ring_all_reduce \\\n      --ranks 4\n```\n"
+    assert "\n      --ranks 4\nring_all_reduce on 4 ranks: correct" in examples.filled(page)
+    kept = page.replace("4\n```", "4\nring_all_reduce ... correct...\n```")
+    assert examples.filled(kept) == kept
