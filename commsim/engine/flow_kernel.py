@@ -88,7 +88,7 @@ def _allocate(t: Any, now: float, several_priorities: bool) -> None:
     if c[N_BEGINNING] + c[N_DIRTY] == 0:
         return
     share_again(t, now, several_priorities)
-    if len(t.broken) > 0:
+    if t.stands[0]:
         mark_broken(t)
     for k in range(c[N_CHANGED]):
         s = t.changed[k]

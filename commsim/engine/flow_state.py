@@ -134,7 +134,8 @@ class Tables(NamedTuple):
     variants: Any  # int64[n_slots + 1], rows of entries that only some of those use for whom a slot stands,
     variant: Any  # int64[n_variants + 1]
     variant_entry: Any  # int32[m]
-    broken: Any  # bool[n_slots] whether some of them could have more than the slot; empty where slots stand for one
+    broken: Any  # int64[n_variants], hash of when who uses these could have more than the slot that stands for him
+    stands: Any  # bool[1], whether slots stand for others at all
 
 
 def share_table(capacity: NDArray[np.float64], n_entries: NDArray[np.int64]) -> NDArray[Any]:
@@ -192,5 +193,6 @@ def tables(
         np.empty(3 * n_wires + 1, i), np.zeros(n_wires, np.bool_),
         np.empty(n_slots, i), np.empty(n_resources, i), np.empty(n_slots, i), np.empty(n_resources, i),
         np.empty(most, i), np.empty(n_slots, i), np.zeros(N_COUNTERS, np.int64),
-        *(none if variants is None else variants), np.zeros(0 if variants is None else n_slots, np.bool_),
+        *(none if variants is None else variants), np.zeros(max(len((variants or none)[1]) - 1, 0), np.int64),
+        np.array([variants is not None]),
     )  # fmt: skip

@@ -21,6 +21,8 @@ def slot_tables(
 ) -> tuple[Table, Table, NDArray[np.float64]]:
     """Lay out slots, their entries and the resources: links, then reduction units of nodes, then rate caps.
 
+    Links between the ends of a route that are never in the way have no entries.
+
     Parameters
     ----------
     network : Network
@@ -46,12 +48,13 @@ def slot_tables(
     cap = np.array([job.rate_cap for job in jobs])[job_of_wire]
     capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0)).astype(np.int32)
     everyone = np.arange(n_wires, dtype=np.int32)
+    kept = _may_be_full(network, routes, of_wire, is_port | is_last)
     # a sending slot's entries are its route, nearest first, and its cap; a receiving one's the last links, and the
     # reduction unit of its node
-    owner = np.concatenate((of_wire, capped, n_wires + of_wire[is_last], n_wires + everyone))
-    used = np.concatenate((routes.link, n_links + network.n_nodes + np.arange(len(capped)), routes.link[is_last],
+    owner = np.concatenate((of_wire[kept], capped, n_wires + of_wire[is_last], n_wires + everyone))
+    used = np.concatenate((routes.link[kept], n_links + network.n_nodes + np.arange(len(capped)), routes.link[is_last],
                            n_links + nodes[:, 1]))  # fmt: skip
-    share = np.concatenate((routes.share, np.ones(len(capped)), routes.share[is_last], np.ones(n_wires)))
+    share = np.concatenate((routes.share[kept], np.ones(len(capped)), routes.share[is_last], np.ones(n_wires)))
     order = np.argsort(owner, kind="stable")
     entry = np.zeros(len(owner), ENTRY_ROW)
     entry["slot"], entry["resource"], entry["share"] = owner[order], used[order], share[order]
@@ -68,6 +71,22 @@ def slot_tables(
     with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time
         capacity = np.concatenate((network.bandwidth, 1 / network.gamma, cap[capped]))
     return slot, entry, capacity
+
+
+def _may_be_full(
+    network: Network, routes: Routes, of_wire: NDArray[np.int32], is_end: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Say of each link of each route whether it could hold anybody back.
+
+    It cannot where all that ever use it, each as fast as the two ends of its route let it be, fit together; unless it
+    is such an end itself, where overheads take part as well.
+    """
+    fastest = np.full(len(routes.latency), np.inf)
+    np.minimum.at(fastest, of_wire[is_end], network.bandwidth[routes.link[is_end]] / routes.share[is_end])
+    most = np.bincount(routes.link, weights=fastest[of_wire] * routes.share, minlength=network.n_links)
+    in_the_way = most > network.bandwidth * (1 + 1e-12)
+    in_the_way[routes.link[is_end]] = True
+    return np.asarray(in_the_way[routes.link])
 
 
 def wire_table(

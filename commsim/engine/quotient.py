@@ -15,6 +15,7 @@ from .flow_state import ENTRY_ROW, IDLE, SLOT_ROW, Tables, share_table, tables
 from .pattern import Pattern
 
 Table = NDArray[Any]
+Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,31 +51,30 @@ class Quotient:
         Class of each.
     lead : int32[n_classes]
         First wire of each class.
-    slot_colour : uint64[n_slots]
-        Differs where slots of one class use other kinds of resources.
+    variant_of : int32[2 * n_wires]
+        Which of the variants each slot of all wires is, -1 where all of its class are alike.
     slot, entry, resource : structured arrays
         Tables of the classes.
     variants : (int64[n_slots + 1], int64[n + 1], int32[m])
         Rows of what members of a class's slot use, where they differ.
     base : int64[n_classes + 1]
         Transfers of a repetition before each class.
-    successors : (int64[n_transfers + 1], int32[m]), waiting : int32[n_transfers]
-        Of all repetitions.
+    edges : (int64[m], int64[m], bool[m])
+        Transfers of one repetition, rising, what they wait for, and whether until that is complete.
     """
 
     full: Full
     of_wire: NDArray[np.int32]
     lead: NDArray[np.int32]
-    slot_colour: NDArray[np.uint64]
+    variant_of: NDArray[np.int32]
     slot: Table
     entry: Table
     resource: Table
     variants: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
     base: NDArray[np.int64]
-    successors: tuple[NDArray[np.int64], NDArray[np.int32]]
-    waiting: NDArray[np.int32]
+    edges: Edges
 
-    def tables(self, n_bytes: NDArray[np.float64], ready: float) -> Tables:
+    def tables(self, n_bytes: NDArray[np.float64], ready: float, times: int) -> Tables:
         """Allocate a run.
 
         Parameters
@@ -83,11 +83,17 @@ class Quotient:
             With headers.
         ready : float, s
             When all ranks have entered the collective.
+        times : int
+            How many repetitions.
         """
-        from commsim.core.dependencies_kernel import counting_order
+        from commsim.core.dependencies_kernel import counting_order, successor_rows
 
-        pattern = self.full.pattern
-        times, mine = pattern.times, _transfers_of(pattern, self.lead)
+        pattern, n = self.full.pattern, int(self.base[-1])
+        mine = _transfers_of(pattern, self.lead)
+        after, before, complete = self.edges
+        waiting = np.tile(np.bincount(after, minlength=n), times).astype(np.int32)
+        first = np.concatenate((np.zeros(1, np.int64), np.cumsum(waiting, dtype=np.int64)))
+        pred = (np.tile(before, times) + np.repeat(np.arange(times) * n, len(before))).astype(np.int32)
         wire_of = np.tile(np.repeat(np.arange(len(self.lead), dtype=np.int32), np.diff(self.base)), times)
         op, on_wire = np.tile(pattern.transfers["op"][mine], times), np.tile(n_bytes[mine], times)
         wire = self.full.wire[self.lead]
@@ -95,10 +101,10 @@ class Quotient:
         wire["end"] = self.base[1:] * times
         wire["ready"] = ready
         return tables(
-            (wire_of, op, on_wire, self.waiting),
+            (wire_of, op, on_wire, waiting),
             (wire, self.slot, self.entry, self.resource),
             counting_order(wire_of, len(self.lead)),
-            self.successors,
+            successor_rows(first, pred, np.tile(complete, times)),
             self.variants,
         )
 
@@ -132,11 +138,9 @@ def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
     slot, entry, key = _slots(full, slot_class, kind, example)
     resource = share_table(full.capacity[example], np.bincount(entry["resource"], minlength=len(example)))
     base = np.concatenate((np.zeros(1, np.int64), np.cumsum(full.pattern.n_on_wire[lead])))
-    waiting, successors = _successors(full.pattern, of_wire, lead, base)
-    return Quotient(
-        full, of_wire, lead, slot_colour, slot, entry, resource,
-        _variants(full, slot_class, kind, slot_colour, key), base, successors, waiting,
-    )  # fmt: skip
+    edges = _edges(full.pattern, of_wire, lead, base)
+    variant_of, variants = _variants(full, slot_class, kind, slot_colour, key)
+    return Quotient(full, of_wire, lead, variant_of, slot, entry, resource, variants, base, edges)
 
 
 def _keys(
@@ -173,21 +177,25 @@ def _slots(
 def _variants(
     full: Full, slot_class: NDArray[np.int32], kind: NDArray[np.int32], slot_colour: NDArray[np.uint64],
     key: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:  # fmt: skip
-    """List what members use of each slot whose members differ: rows by slot of rows of entries."""
+) -> tuple[NDArray[np.int32], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:  # fmt: skip
+    """List what members use of each slot whose members differ: rows by slot of rows of entries; and who uses what."""
     from .symmetry_kernel import number_colours
 
-    _, example = number_colours(slot_colour)
+    number, example = number_colours(slot_colour)
     of_class = slot_class[example]
     n_slots = int(slot_class.max(initial=-1)) + 1
     differ = np.bincount(of_class, minlength=n_slots) > 1
-    example = example[differ[of_class]]
-    example = example[np.argsort(slot_class[example], kind="stable")]
+    listed = np.flatnonzero(differ[of_class])
+    listed = listed[np.argsort(of_class[listed], kind="stable")]
+    variant = np.full(len(example), -1, np.int32)
+    variant[listed] = np.arange(len(listed))
+    example = example[listed]
     first = np.searchsorted(slot_class[example], np.arange(n_slots + 1))
     length = (full.slot["end"] - full.slot["begin"])[example].astype(np.int64)
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
     entries = np.arange(ends[-1]) + np.repeat(full.slot["begin"][example] - ends[:-1], length)
-    return first, ends, np.searchsorted(key, _keys(full, entries, slot_class, kind)).astype(np.int32)
+    entry = np.searchsorted(key, _keys(full, entries, slot_class, kind)).astype(np.int32)
+    return variant[number], (first, ends, entry)
 
 
 def _transfers_of(pattern: Pattern, wires: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -198,12 +206,8 @@ def _transfers_of(pattern: Pattern, wires: NDArray[np.int32]) -> NDArray[np.int3
     return np.asarray(pattern.queue[np.arange(ends[-1]) + np.repeat(begin[wires] - ends + n[wires], n[wires])])
 
 
-def _successors(
-    pattern: Pattern, of_wire: NDArray[np.int32], lead: NDArray[np.int32], base: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], tuple[NDArray[np.int64], NDArray[np.int32]]]:
-    """Say what the transfers of the classes wait for, in all repetitions."""
-    from commsim.core.dependencies_kernel import successor_rows
-
+def _edges(pattern: Pattern, of_wire: NDArray[np.int32], lead: NDArray[np.int32], base: NDArray[np.int64]) -> Edges:
+    """Say what the transfers of the classes wait for, in one repetition."""
     mine = _transfers_of(pattern, lead)
     n = len(mine)
     assert pattern.waits is not None
@@ -213,9 +217,4 @@ def _successors(
     before = waited[rows]
     before = base[of_wire[pattern.wire[before]]] + pattern.place[before]
     edge = np.unique((np.repeat(np.arange(n), length) * n + before) * 2 + is_complete[rows])
-    after, before, complete = edge // 2 // n, edge // 2 % n, edge % 2 == 1
-    count = np.bincount(after, minlength=n)
-    repetition = np.repeat(np.arange(pattern.times), len(edge)) * n
-    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.tile(count, pattern.times))))
-    pred = (np.tile(before, pattern.times) + repetition).astype(np.int32)
-    return np.tile(count, pattern.times).astype(np.int32), successor_rows(first, pred, np.tile(complete, pattern.times))
+    return edge // 2 // n, edge // 2 % n, edge % 2 == 1

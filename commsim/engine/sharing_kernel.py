@@ -23,6 +23,7 @@ from .flow_state import (
     N_BEGINNING,
     N_CHANGED,
     N_DIRTY,
+    N_EVENTS,
     N_OPEN,
     N_OPENED,
     N_TOUCHED,
@@ -35,6 +36,7 @@ from .queue_kernel import heap_fix
 TIE = 1.0 + 1e-12  # levels this close are one level: they differ by rounding only
 SLACK = 1.0 - 1e-9  # a little more is looked at than need be, so that rounding cannot hide a slot
 NEW = -1.0  # level of a slot that has just entered
+MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 OPEN, WAITING = -1.0, -2.0  # levels of users that are being looked for, now or after others
 
 
@@ -181,7 +183,7 @@ def _note(t: Any, s: int) -> None:
 @uncounted
 def _list_for_others(t: Any, s: int) -> None:
     """Remember to look at those for whom slot `s` stands."""
-    if len(t.broken) > 0 and not t.slot[s]["listed"]:
+    if t.stands[0] and not t.slot[s]["listed"]:
         t.slot[s]["listed"] = True
         t.opened[t.counter[N_OPENED]] = s
         t.counter[N_OPENED] += 1
@@ -189,7 +191,7 @@ def _list_for_others(t: Any, s: int) -> None:
 
 @uncounted
 def mark_broken(t: Any) -> None:
-    """Mark the slots that stand for one who could have more: none of what that one uses in this phase holds it down.
+    """Mark the variants of slots that could have more: none of what they use in this phase holds them down.
 
     The others use, at one time, the same kinds of resources as the slot, or fewer; so theirs are not overloaded. With
     a full resource on which nobody has more, each has its max-min fair rate.
@@ -203,7 +205,8 @@ def mark_broken(t: Any) -> None:
             for j in range(t.variant[v], t.variant[v + 1]):
                 e = t.variant_entry[j]
                 held = held or (begin <= e < end and t.resource[t.entry[e]["resource"]]["full"] <= level)
-            t.broken[s] |= not held
+            if not held:
+                t.broken[v] = ((t.broken[v] ^ t.counter[N_EVENTS]) & MASK) * ODD & MASK | 1
     t.counter[N_OPENED] = 0
 
 
@@ -302,7 +305,7 @@ def _fill(t: Any, now: float, spreads: bool) -> None:
 @uncounted
 def _note_full(t: Any, r: int) -> None:
     """Note whether resource `r` is full as well, though others have frozen all that use it: ties matter to variants."""
-    if len(t.broken) > 0 and _free(t, r) <= t.resource[r]["capacity"] * (TIE - 1.0):
+    if t.stands[0] and _free(t, r) <= t.resource[r]["capacity"] * (TIE - 1.0):
         top = 0.0
         for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
             top = max(top, t.user[at]["level"])

@@ -37,8 +37,10 @@ from .trace_files import Columns, TraceFile, keep_trace
 
 MOST_SHARE = 0.5
 """Classes per wire, above which playing all wires is as cheap."""
-MOST_ROUNDS = 12
-"""How often classes are told apart after a check has failed."""
+MOST_ROUNDS = 40
+"""How often classes are played, and told apart where a check fails."""
+TRIAL = 8
+"""Classes are first told apart on this part of all repetitions."""
 LEAST_WIRES = 64
 
 
@@ -192,17 +194,21 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
     from .flow_kernel import simulate
 
     announce(simulate)
+    all_times = plan.classes[-1].full.pattern.times
+    times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
     for _ in range(MOST_ROUNDS):
         classes = plan.classes[-1]
-        t = classes.tables(n_bytes, ready)
+        t = classes.tables(n_bytes, ready, times)
         simulate(t, False)
         if not t.broken.any():
-            return classes, t
-        n = len(classes.of_wire)
+            if times == all_times:
+                return classes, t
+            times = all_times
+            continue
         colour = (classes.of_wire.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        for side in range(2):
-            broken = t.broken[side * len(classes.lead) :][: len(classes.lead)][classes.of_wire]
-            colour[broken] ^= classes.slot_colour[side * n :][:n][broken] >> np.uint64(side)
+        # those of a class that could have more at the same times may well be alike, and stay together
+        mark = np.append(t.broken, 0)[classes.variant_of].astype(np.uint64).reshape(2, -1)
+        colour = (colour ^ mark[0]) * np.uint64(0xBF58476D1CE4E5B9) ^ mark[1]
         if not _refine(plan, classes.full, colour):
             return None
     return None
