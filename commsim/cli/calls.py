@@ -11,6 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_time
 
 from .table import print_remarks, print_table, write_results
+from .written_files import check_written
 
 if TYPE_CHECKING:
     from commsim.formats.calls import Call
@@ -36,6 +37,7 @@ def main(args: argparse.Namespace) -> int:
     from commsim.formats.profile_rows import read_calls
     from commsim.formats.repeating_calls import last_iteration, periodic_job, task_tables
 
+    check_written([args.job, args.graph, args.json], args.files)
     period = _period(args.period)
     if args.graph and Path(args.graph).suffix not in (".toml", ".json"):
         raise InputError(f"{args.graph}: a graph of tasks is a file that ends with .toml or .json")

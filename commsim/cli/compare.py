@@ -10,20 +10,17 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
 
+from .compare_table import print_comparison
 from .predicting import add_prediction_arguments, load_costed_network, prepare_as_asked
-from .table import print_remarks, print_table, progress, write_results
+from .table import print_remarks, progress, write_results
+from .written_files import check_written
 
 if TYPE_CHECKING:
     from commsim.comparison.above_line_rate import Line
-    from commsim.comparison.pairs import Pair, Summary
+    from commsim.comparison.pairs import Pair
     from commsim.core.result import Result
     from commsim.formats.measured import Measured
     from commsim.run import Prepared
-
-COLUMNS = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
-           "predicted(GB/s)", ""]  # fmt: skip
-FULL_BAR = 0.5
-"""Relative error at which the bar beside a row is full."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,15 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Compare and print."""
-    from commsim.comparison.pairs import one_per_size, pair_up, summarise
+    from commsim.comparison.one_algorithm import several_algorithms
+    from commsim.comparison.pairs import one_per_size, pair_up
+    from commsim.comparison.summary import summarise
     from commsim.formats.measured import read_measured
 
     if len(args.files) > 2:
         raise InputError(f"one file that was measured, and at most one that was predicted, got {len(args.files)}")
     if (len(args.files) == 2) == (args.topology is not None):
         raise InputError("the prediction is a file, or --topology and --collective: give one of the two")
+    check_written([args.json, args.plot], [*args.files, args.topology])
     notes: list[str] = []
     rows = read_measured(args.files[-1], operation=args.operation or "", n_ranks=args.ranks, notes=notes)
+    notes += [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"
+              for operation, names in several_algorithms(rows).items()]  # fmt: skip
     measured = one_per_size(rows, True if args.in_place else None)
     predict, run = _prediction(args, measured, notes)
     pairs, alone = pair_up(measured, predict)
@@ -57,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
         raise InputError(f"{args.files[0]} has none of the {len(alone)} sizes of {args.files[-1]}")
     summary = summarise(pairs)
     print_remarks(notes)
-    _print(args, pairs, alone, summary)
+    print_comparison(f"{args.files[-1]} against {_predictor(args)}", pairs, alone, summary)
     reasons = _explanations(args, pairs, run)
     print_remarks(reasons)
     if args.plot:
@@ -76,15 +78,20 @@ def _prediction(
     args: argparse.Namespace, measured: Sequence[Measured], notes: list[str]
 ) -> tuple[Callable[[Measured], float | None], Prepared | None]:
     """Return what gives a prediction for a measurement, and the collective that was prepared for it, if one was."""
+    from commsim.comparison.one_algorithm import of_one_algorithm
     from commsim.comparison.pairs import one_per_size, predictions_of
     from commsim.formats.measured import read_measured
 
     if len(args.files) == 2:
-        for flag in ("collective", "overhead", "recv_overhead", "reduce_rate", "routing"):
+        for flag in ("overhead", "recv_overhead", "reduce_rate", "routing"):
             if getattr(args, flag) is not None:
                 raise InputError(f"--{flag.replace('_', '-')} goes with --topology, not with a file of predictions")
         rows = read_measured(args.files[0], operation=args.operation or "", n_ranks=args.ranks, notes=notes)
-        return predictions_of(one_per_size(rows), measured), None
+        chosen = of_one_algorithm(rows, args.collective)
+        predicted = one_per_size(chosen)
+        if len(predicted) < sum(row.in_place == predicted[0].in_place for row in chosen):
+            notes.append(f"{args.files[0]}: has several predictions of a size; their median is taken")
+        return predictions_of(predicted, measured), None
     if args.collective is None:
         raise InputError("--topology needs --collective, such as --collective ring_all_reduce")
     ready, found = _predict_all(args, measured)
@@ -108,45 +115,6 @@ def _predict_all(
         raise InputError(f"nothing to compare: {args.collective} is {operation}, {args.files[-1]} has {theirs}")
     options: dict[str, Any] = {"engine": args.engine, "seed": args.seed}
     return ready, {(operation, size): ready.predict(size, **options) for size in progress(sizes, args.collective)}
-
-
-def _print(args: argparse.Namespace, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> None:
-    print_table(COLUMNS, [_cells(pair) for pair in pairs], f"{args.files[-1]} against {_predictor(args)}")
-    print(
-        f"# error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
-        f"{summary.worst_size:.0f} B; predictions are {abs(summary.bias):.1%} too "
-        f"{'long' if summary.bias > 0 else 'short'} in the middle"
-    )
-    within = [pair.is_within for pair in pairs if pair.is_within is not None]
-    if within:
-        print(f"# {sum(within)} of {len(within)} predictions lie between low and high")
-    if alone:
-        print(f"# without a prediction: {', '.join(f'{row.operation} {row.size:.0f} B' for row in alone[:6])}"
-              + (f" and {len(alone) - 6} more" if len(alone) > 6 else ""))  # fmt: skip
-
-
-def _cells(pair: Pair) -> list[str]:
-    m = pair.measured
-    rate = m.busbw
-    predicted = "-" if rate is None or not pair.predicted else f"{rate * m.time / pair.predicted / 1e9:.3f}"
-    return [
-        m.operation,
-        f"{m.size:.0f}",
-        f"{m.time * 1e6:.2f}",
-        *("-" if value is None else f"{value * 1e6:.2f}" for value in (m.low, m.high)),
-        f"{pair.predicted * 1e6:.2f}",
-        "-" if pair.error is None else f"{pair.error:+.1%}",
-        "-" if rate is None else f"{rate / 1e9:.3f}",
-        predicted,
-        _bar(pair.error or 0.0),
-    ]
-
-
-def _bar(error: float) -> str:
-    """Draw the error as text: to the left of the middle when the prediction is too short."""
-    length = round(min(1.0, abs(error) / FULL_BAR) * 8)
-    left, right = ("<" * length, "") if error < 0 else ("", ">" * length)
-    return f"{left.rjust(8)}|{right.ljust(8)}"
 
 
 def _predictor(args: argparse.Namespace) -> str:

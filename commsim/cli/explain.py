@@ -10,6 +10,7 @@ from commsim.core.units import parse_bandwidth, parse_nccl_size, parse_time
 
 from .explain_operation import explain_operation
 from .table import print_remarks, write_results
+from .written_files import check_written
 
 if TYPE_CHECKING:
     from commsim.nccl.setting import Setting
@@ -64,6 +65,7 @@ def main(args: argparse.Namespace) -> int:
     """Print NCCL's model, or write rules from results."""
     if (args.rows is None) == (args.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
+    check_written([args.json, args.tuner_csv], [args.rows, args.graph, args.topology])
     if args.rows is not None:
         from .explain_results import rules_from_results
 

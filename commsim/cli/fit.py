@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, write_time
+from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth
 
+from .fit_network import as_json, print_loggp, print_network
 from .table import print_remarks, print_table, write_results
+from .written_files import check_written
 
 if TYPE_CHECKING:
     from commsim.comparison.hockney import Fit
-    from commsim.comparison.sampling import Estimate
     from commsim.formats.measured import Measured
 
 COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "1/b: S per s", "(95 %)", "busbw",
@@ -39,6 +40,7 @@ def main(args: argparse.Namespace) -> int:
     from commsim.comparison.hockney import fit_table
     from commsim.formats.measured import read_measured
 
+    check_written([args.json], [args.file])
     line = parse_bandwidth(args.line_rate, "--line-rate") if args.line_rate else None
     notes: list[str] = []
     rows = read_measured(args.file, operation=args.operation or "", n_ranks=args.ranks, notes=notes)
@@ -57,9 +59,9 @@ def main(args: argparse.Namespace) -> int:
     result = [_row(fit, line) for fit in fits]
     more: dict[str, Any] = {}
     if args.collective is not None:
-        more["network"] = _network(args.collective, fits)
+        more["network"] = print_network(args.collective, fits)
     if any(row.operation == "send_recv" for row in rows):
-        more["loggp"] = _loggp(rows, args.seed)
+        more["loggp"] = print_loggp(rows, args.seed)
     if args.json:
         config = {k: v for k, v in vars(args).items() if k != "json"}
         write_results(args.json, config, result, **more)
@@ -103,68 +105,10 @@ def _say(fit: Fit, line: float | None) -> None:
             print("#   that is above it: `commsim compare --line-rate ...` says what can be the reason")
 
 
-def _network(collective: str, fits: Sequence[Fit]) -> dict[str, Any]:
-    """Print the network that the fit of the algorithm asks for, as flags of ``commsim run``."""
-    from collectives import COLLECTIVES
-    from commsim.comparison.hockney import network_costs
-
-    operation = COLLECTIVES[collective].facts["operation"] if collective in COLLECTIVES else ""
-    chosen = [fit for fit in fits if fit.operation == operation]
-    if len(chosen) != 1:
-        raise InputError(f"--collective {collective}: {len(chosen)} of the fits are of it; choose one with --operation")
-    middle, fastest, slowest = network_costs(chosen[0], collective)
-    spec = f"star:n_hosts={chosen[0].n_ranks},bandwidth={middle.B:.6g}B/s,latency={_short(middle.L / 2)}"
-    print(f"# {collective} on {chosen[0].n_ranks} ranks: L + o = {format_time(middle.L)} a message "
-          f"({format_time(fastest.L)}..{format_time(slowest.L)}), B = {format_bandwidth(middle.B)} "
-          f"({slowest.B / 1e9:.4g}..{fastest.B / 1e9:.4g} GB/s, reducing included); L and o come as a sum")  # fmt: skip
-    print(f"commsim run --collective {collective} --topology '{spec}'")
-    return {"collective": collective, "alpha_s": middle.L, "bandwidth_Bps": middle.B, "topology": spec}
-
-
-def _loggp(rows: Sequence[Measured], seed: int) -> dict[str, Any]:
-    from commsim.comparison.loggp import fit_loggp
-
-    found = fit_loggp(rows, seed)
-    parts = [
-        f"{name} = {format_time(value.value)} ({format_time(value.low)}..{format_time(value.high)})"
-        for name, value in (("L + o", found.latency_and_overhead), ("max(g, o)", found.gap_or_overhead))
-        if value is not None
-    ]
-    print(
-        f"# LogGP: {', '.join(parts)}, G = {found.per_byte.value * 1e9:.4g} ns/B, "
-        f"which is {1 / found.per_byte.value / 1e9:.4g} GB/s"
-    )
-    for text in found.hidden:
-        print(f"# LogGP: not known: {text}")
-    if found.latency_and_overhead is not None:
-        overhead = min(found.gap_or_overhead.value if found.gap_or_overhead else 0.0, found.latency_and_overhead.value)
-        latency = (found.latency_and_overhead.value - overhead) / 2
-        flags = f" --overhead {_short(overhead)}" if overhead else ""
-        print(f"commsim run --topology 'star:n_hosts=2,bandwidth={1 / found.per_byte.value:.6g}B/s,"
-              f"latency={_short(latency)}'{flags}")  # fmt: skip
-        if overhead:
-            print("# the whole gap is taken to be o: commsim has no g of its own")
-    return {
-        "L_plus_o": _estimate(found.latency_and_overhead),
-        "max_g_o": _estimate(found.gap_or_overhead),
-        "G": _estimate(found.per_byte),
-        "not_known": list(found.hidden),
-    }
-
-
-def _estimate(estimate: Estimate | None) -> dict[str, float] | None:
-    return None if estimate is None else {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def _short(seconds: float) -> str:
-    """Write a time to be read back, with no more digits than a fit has."""
-    return write_time(float(f"{seconds:.6g}"))
-
-
 def _row(fit: Fit, line: float | None) -> dict[str, Any]:
     return {
         "operation": fit.operation, "algorithm": fit.algorithm, "n_ranks": fit.n_ranks, "n_rows": fit.n_rows,
-        "startup_s": _estimate(fit.startup), "per_byte_s": _estimate(fit.per_byte), "busbw_Bps": _estimate(fit.busbw),
+        "startup_s": as_json(fit.startup), "per_byte_s": as_json(fit.per_byte), "busbw_Bps": as_json(fit.busbw),
         "half_size_B": fit.half_size, "residuals": list(fit.residuals), "not_known": list(fit.hidden),
         "efficiency": fit.busbw.value / line if line is not None and fit.busbw is not None else None,
     }  # fmt: skip

@@ -18,7 +18,11 @@ def add_prediction_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags, with the meaning that ``commsim run`` gives them."""
     add = parser.add_argument
     add("--topology", metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=8")
-    add("--collective", metavar="NAME[:key=value,...]|FILE.py[:NAME]", help="algorithm that is predicted")
+    add(
+        "--collective",
+        metavar="NAME[:key=value,...]|FILE.py[:NAME]",
+        help="algorithm that is predicted; of a file with several, which",
+    )
     add("--ranks", type=int, metavar="N", help="ranks (as the file says; OSU's tables do not)")
     add("--placement", default="packed", help="packed, spread, random or a file (packed)")
     add("--routing", choices=ROUTINGS, help="instead of the network's own")

@@ -34,12 +34,14 @@ def check_page(path: str) -> None:
     Raises
     ------
     InputError
-        If its name does not end with .html, or its folder is not there.
+        If its name does not end with .html, its folder is not there, or it is a folder itself.
     """
     if Path(path).suffix != ".html":
         raise InputError(f"{path}: a report is a file that ends with .html")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: cannot write: no such folder")
+    if Path(path).is_dir():
+        raise InputError(f"{path}: cannot write: Is a directory")
 
 
 def report_run(args: argparse.Namespace, results: list[Any], path: str) -> None:

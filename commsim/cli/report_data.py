@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS
+
+from .table import print_remarks
 
 if TYPE_CHECKING:
     from commsim.report.columns import Table
@@ -27,6 +30,8 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="real measurements: nccl-tests, OSU, ...; repeat",
     )
+    add("--operation", choices=OPERATIONS, metavar="NAME", help="of measurements that do not say it; else only these")
+    add("--ranks", type=int, metavar="N", help="of measurements that do not say it, as OSU's do not")
     add("--baseline", default="", metavar="NAME", help="algorithm to compare with (those whose name begins with ring)")
     add("--by", default="", metavar="COLUMN", help="column whose values get a colour each (collective)")
 
@@ -48,7 +53,7 @@ def read_data(args: argparse.Namespace, *, detail: bool) -> Study:
         rows = _rows(study.rows)
         runs, left_out = play_again(arguments_of(config, args.input), rows, trusted=False)
         study = with_runs(study, runs, left_out)
-    return with_measured(study, args.measured)
+    return _with_measured(study, args)
 
 
 def with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
@@ -62,21 +67,22 @@ def with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) ->
     return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out))
 
 
-def with_measured(study: Study, paths: Sequence[str]) -> Study:
-    """Add measurements.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read.
-    """
-    if not paths:
+def _with_measured(study: Study, args: argparse.Namespace) -> Study:
+    """Add measurements, and say what of them was left out."""
+    if not args.measured:
+        for flag in ("operation", "ranks"):
+            if getattr(args, flag) is not None:
+                raise InputError(f"--{flag} is about measurements; it goes with --measured")
         return study
     from commsim.formats.measured import read_measured
 
-    rows = [row for path in paths for row in read_measured(path)]
-    if not rows:
-        raise InputError(f"{', '.join(paths)}: no measurement in it")
+    notes: list[str] = []
+    rows = [
+        row
+        for path in args.measured
+        for row in read_measured(path, operation=args.operation or "", n_ranks=args.ranks, notes=notes)
+    ]
+    print_remarks(notes)
     return dataclasses.replace(study, measured=_measured_table(rows, study))
 
 

@@ -96,4 +96,6 @@ def _is_native(path: str) -> bool:
         raise InputError(f"{path}: a timeline is a file that ends with .json, .json.gz, .pftrace or .perfetto-trace")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: cannot write: no such folder")
+    if Path(path).is_dir():
+        raise InputError(f"{path}: cannot write: Is a directory")
     return name.endswith(NATIVE_SUFFIXES)

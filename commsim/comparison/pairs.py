@@ -1,4 +1,4 @@
-"""Predicted beside measured, size by size, and how far apart they are."""
+"""Predicted beside measured, size by size."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
@@ -51,30 +49,6 @@ class Pair:
             "high_s": m.high, "predicted_s": self.predicted, "error": self.error, "within_spread": self.is_within,
             "algorithm": m.algorithm, "protocol": m.protocol, "busbw_Bps": m.busbw, "line": m.line,
         }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Absolute relative errors of all pairs.
-
-    Parameters
-    ----------
-    n : int
-        Pairs that have an error.
-    median, p90, worst : float
-        Of these.
-    worst_size : float, bytes
-        Where the worst is.
-    bias : float
-        Median of the errors with their signs: more than 0 when predictions are too slow.
-    """
-
-    n: int
-    median: float
-    p90: float
-    worst: float
-    worst_size: float
-    bias: float
 
 
 def one_per_size(rows: Sequence[Measured], in_place: bool | None = None) -> tuple[Measured, ...]:
@@ -160,24 +134,6 @@ def predictions_of(rows: Sequence[Measured], measured: Sequence[Measured]) -> Ca
         return min(near, key=lambda other: abs(other.size - row.size)).time if near else None
 
     return look_up
-
-
-def summarise(pairs: Sequence[Pair]) -> Summary:
-    """Summarise the errors.
-
-    Raises
-    ------
-    InputError
-        If no pair has one.
-    """
-    errors = [(pair.error, pair.measured.size) for pair in pairs if pair.error is not None]
-    if not errors:
-        raise InputError("nothing to compare: no measurement has a time that is not 0")
-    sizes = np.array([abs(error) for error, _ in errors])
-    worst = int(sizes.argmax())
-    bias = float(np.median([error for error, _ in errors]))
-    median, p90 = (float(q) for q in np.percentile(sizes, (50, 90)))
-    return Summary(len(errors), median, p90, float(sizes[worst]), errors[worst][1], bias)
 
 
 def _median(rows: Sequence[Measured]) -> Measured:

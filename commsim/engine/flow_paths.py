@@ -149,9 +149,9 @@ class FlowPaths:
 
 def _ways() -> dict[str, tuple[Callable[..., Any], Simulate]]:
     """Ways beside the full engine; imported here, because they have kernels."""
-    from .rounds import plan_rounds, simulate_rounds
-    from .symmetry import plan_symmetric, simulate_symmetric
-    from .together import plan_together, simulate_together
+    from .rounds.rounds import plan_rounds, simulate_rounds
+    from .symmetry.symmetry import plan_symmetric, simulate_symmetric
+    from .together.together import plan_together, simulate_together
 
     return {
         "rounds": (plan_rounds, simulate_rounds),

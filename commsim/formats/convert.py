@@ -16,8 +16,10 @@ from commsim.core.schedule import Schedule
 from commsim.inputs import load_network, load_schedule
 
 from .kinds import FORMATS, NETWORK, SCHEDULE, SYSTEM, WORKLOAD, format_of_source, format_of_target, kind_of_own_file
+from .programs.matching import MAX_OPS
 
 Notes = tuple[str, ...]
+MAX_MESSAGES = MAX_OPS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,9 @@ def convert(source: str, target: str, given: Given, from_: str | None = None, to
             raise InputError(f"{source} ({from_}) becomes a {' or a '.join(held) or 'nothing'}, and {to} holds a "
                              f"{' or a '.join(kinds) or 'nothing'}")  # fmt: skip
         value, notes = _read(from_, kind, source, given)
+    if kind == SCHEDULE and to not in ("commsim", "astra-system") and value.schedule.n_transfers > MAX_MESSAGES:
+        n = value.schedule.n_transfers
+        raise InputError(f"{value.schedule.name} has {n} messages; {to} is written with up to {MAX_MESSAGES}")
     return notes + _write(to, kind, value, target, given)
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_bytes, read_json
+from commsim.core.formats.bounded import read_head, read_json
 from commsim.core.formats.files import read_tree
-from commsim.core.formats.xml_tree import read_xml
+from commsim.core.formats.xml_tree import outermost_tag
 
 NETWORK, SCHEDULE, WORKLOAD, SYSTEM = "network", "schedule", "workload", "system"
 
@@ -80,7 +80,7 @@ def format_of_source(source: str) -> str:
     if path.suffix == ".et" or not path.exists():
         return "chakra"
     if path.suffix in (".xml", ".graphml"):
-        tag = read_xml(path).tag.rpartition("}")[2].rpartition(":")[2]
+        tag = outermost_tag(path)
         if tag in _XML:
             return _XML[tag]
         raise InputError(f"{source}: <{tag[:40]}> is the outermost element of no format that is known")
@@ -91,7 +91,7 @@ def format_of_source(source: str) -> str:
         return "commsim"
     if path.suffix in (".yml", ".yaml"):
         return "astra-network"
-    head = read_bytes(path)[:4096]
+    head = read_head(path, 4096)
     if head.startswith((4223).to_bytes(8, "little")):
         return "goal-binary"
     if b"num_ranks" in head:
@@ -106,9 +106,9 @@ def kind_of_own_file(path: str) -> str:
     if Path(path).suffix == ".npz":
         from commsim.core.formats.files import parse_json, read_arrays
 
-        header = read_arrays(path).get("header")
+        header = read_arrays(path, 2**28, "header").get("header")
         try:
-            kind = parse_json(bytes(header.tobytes()).decode())["kind"] if header is not None else ""
+            kind = parse_json(header.tobytes().decode())["kind"] if header is not None else ""
         except (ValueError, KeyError, TypeError, RecursionError):
             kind = ""
         if kind not in (NETWORK, SCHEDULE):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
 from commsim.core.operations import operation
+
+_PRINTED = re.compile(r"\d{1,16}(?:\.\d{1,16})?", re.ASCII)
 
 MAX_RANKS = 4096
 """Above this the printed digits cannot tell two numbers of ranks apart."""
@@ -36,9 +39,8 @@ def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:
 
 def _interval(text: str) -> tuple[Fraction, Fraction]:
     """Between what a printed number was before it was rounded."""
-    try:
-        value = Fraction(text) if len(text) < 32 else Fraction(0)
-    except ValueError:
+    if not _PRINTED.fullmatch(text):
         return Fraction(0), Fraction(0)
+    value = Fraction(text)
     half = Fraction(1, 2 * 10 ** len(text.partition(".")[2]))
     return max(Fraction(0), value - half), value + half

@@ -92,9 +92,7 @@ def _chakra(value: Sized, target: str, given: Given) -> Notes:
 def _chakra_workload(value: Graph, target: str, _: Given) -> Notes:
     traces, groups = traces_of_graph(value)
     prefix = prefix_of(target)
-    write_traces(traces, prefix)
-    if groups:
-        write_json(f"{prefix}{GROUPS}", groups)
+    write_traces(traces, prefix, groups)
     return (f"process groups are in {prefix}{GROUPS}",) if groups else ()
 
 

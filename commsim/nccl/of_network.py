@@ -6,16 +6,13 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
 from commsim.core.locality import units
-from commsim.core.machine import NVLINK_METRIC
-from commsim.core.network import SWITCH, Network
-from commsim.core.node_kind import CPU, GPU, NIC
+from commsim.core.network import Network
 from commsim.core.placement import Placement
 
 from .constants import CHANNEL_GBS
+from .machine_links import has_nvls, links_inside, links_outside
 from .search import doubled, nvls_channels, packed_channels
 from .setting import Channels, Setting
 
@@ -90,8 +87,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
             f"ranks are spread evenly; here nodes have {counts.min()} to {counts.max()}, and NCCL rounds down"
         )
     node = int(nodes[0])
-    inside, path = _inside(network, unit, node, int(counts[0]))
-    outside, n_nics, near = _outside(network, unit, node)
+    inside, path = links_inside(network, unit, node, int(counts[0]))
+    outside, n_nics, near = links_outside(network, unit, node)
     if given.nic is not None:
         outside = given.nic
     elif len(machines) > 1:
@@ -99,8 +96,8 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     channels = _channels(gpu, inside, path, outside, n_nics, len(machines) > 1, given, near, assumed)
     if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
         assumed.append("the network plugin adds no latency (--net-latency)")
-    has_nvls = _has_nvls(network, unit, node) and gpu in ("hopper", "blackwell") and counts.min() > 1
-    if given.nvls is not None or (has_nvls and "nvls" not in channels):
+    adds = has_nvls(network, unit, node) and gpu in ("hopper", "blackwell") and counts.min() > 1
+    if given.nvls is not None or (adds and "nvls" not in channels):
         n, rate = given.nvls or nvls_channels(gpu, int(counts[0]), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
@@ -151,41 +148,3 @@ def _by_name(network: Network, known: tuple[tuple[str, str], ...], usual: str, t
             return value
     assumed.append(text)
     return usual
-
-
-def _inside(network: Network, unit: NDArray[np.int64], node: int, per_node: int) -> tuple[float, str]:
-    """Rate of a GPU's links to the other GPUs of its machine, and the kind of path."""
-    out = network.src == node
-    within = out & (unit[network.dst] == unit[node])
-    if per_node == 1:
-        return float("inf"), "NVL"
-    nvlinks = within & (network.metric == NVLINK_METRIC)
-    if nvlinks.any():
-        return float(network.bandwidth[nvlinks].sum()), "NVL"
-    if not within.any():
-        raise InputError(f"{network.name}: ranks share a machine whose inside is not known; say --channels N:RATE")
-    return float(network.bandwidth[within].max()), "PHB"
-
-
-def _outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str]:
-    """Rate and number of the NICs of a machine, and how a GPU reaches one."""
-    mine = unit == unit[node]
-    leaving = mine[network.src] & ~mine[network.dst]
-    if not leaving.any():
-        return 0.0, 0, "PIX"
-    ports = np.unique(network.src[leaving])
-    rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
-    if network.kind[node] != GPU:
-        return rate, len(ports), "PIX"
-    nics = mine & (network.kind == NIC)
-    plugs = mine[network.src] & nics[network.dst]  # the PCIe links of the NICs, which may be slower than their ports
-    beside = network.dst[(network.src == node) & mine[network.dst]]
-    shared = network.dst[np.isin(network.src, beside[network.kind[beside] == SWITCH])]
-    near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[mine] == CPU).any() else "PXB")
-    return min(rate, float(network.bandwidth[plugs].min(initial=rate))), int(nics.sum()), near
-
-
-def _has_nvls(network: Network, unit: NDArray[np.int64], node: int) -> bool:
-    """Whether a switch inside the machine can reduce."""
-    inside = (unit == unit[node]) & (network.machine >= 0)
-    return bool((inside & network.aggregates & (network.kind == SWITCH)).any())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -10,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from commsim.core.errors import BackendError
 
 from .executors import Pool
-from .worker import Chunk, compute_chunk, one_line, row_line
+from .worker import Chunk, compute_chunk, import_all, one_line, row_line
 
 CHUNKS_PER_WORKER = 2
 STRIKES = 3
@@ -61,7 +60,9 @@ class Drive:
     def _require_workers(self) -> None:
         for _ in range(STRIKES):
             try:
-                self._pool.executor.submit(os.getpid).result()
+                starting = [self._pool.executor.submit(import_all) for _ in range(self._pool.n_workers)]
+                for future in starting:
+                    future.result()
                 return
             except BrokenExecutor:
                 self._pool.renew()

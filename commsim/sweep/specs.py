@@ -34,9 +34,9 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
         raise InputError(f"{table}.name is missing: the name of a {table}, such as "
                          f"{'fat_tree' if table == 'topology' else 'ring_all_reduce'}")  # fmt: skip
     written = ",".join(
-        f"{key.partition('.')[2]}={write_value(value, kinds[key])}"
-        for key, value in parameters.items()
-        if key.startswith(f"{table}.") and key.partition(".")[2] not in NOT_IN_SPEC[table]
+        f"{key.partition('.')[2]}={write_value(parameters[key], kind)}"
+        for key, kind in kinds.items()  # in the order of the file, so that the same point has the same text everywhere
+        if key in parameters and key.startswith(f"{table}.") and key.partition(".")[2] not in NOT_IN_SPEC[table]
     )
     fabric = name.rpartition("@")[2]  # arguments of MACHINE@FABRIC:key=value belong to the fabric
     return name if not written else f"{name}{',' if ':' in fabric else ':'}{written}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -79,6 +80,13 @@ def compute_chunk(chunk: Chunk) -> tuple[float, list[bytes]]:
         head = {"point": digest, "order": order, "seed": seed, **parameters}
         lines.append(row_line(head | _row(bench, seed, parameters)))
     return time.perf_counter() - began, lines
+
+
+def import_all() -> None:
+    """Import what points need, so that all workers do so at once; it compiles nothing."""
+    one_thread()
+    for name in ("numba", "commsim.run", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
+        importlib.import_module(name)
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:

@@ -60,6 +60,17 @@ def test_flags_of_run_predict_at_the_sizes_that_were_measured(commsim, predicted
     assert "predicted" in picture.read_text()
 
 
+def test_of_a_file_with_several_algorithms_one_is_chosen(commsim, predicted, tmp_path):
+    both = tmp_path / "both.json"
+    names = ("--collective", "ring_all_reduce", "--collective", "double_tree_all_reduce")
+    assert commsim("run", "--topology", STAR, "-b", "1M", "-e", "16M", "-f", "4", *names, "--json", both).code == 0
+    assert "choose, as in --collective double_tree_all_reduce" in commsim.refuses("compare", both, predicted)
+    tree = commsim.results("compare", both, predicted, "--collective", "ring_all_reduce")
+    assert [row["error"] for row in tree["results"]] == [0.0, 0.0, 0.0]
+    assert commsim("compare", predicted, both).code == 0
+    assert "# measured times of all_reduce are medians over several algorithms: double_tree" in commsim.out
+
+
 def test_a_busbw_above_the_line_is_explained(commsim, tmp_path):
     above = table(tmp_path / "log.txt", {1 << 26: (1 << 26) * 1.5 / 100e9 * 1e6})  # 100 GB/s on links of 12.5
     assert commsim("compare", above, "--topology", STAR, "--collective", "ring_all_reduce").code == 0

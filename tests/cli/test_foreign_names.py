@@ -84,6 +84,23 @@ def test_a_size_that_is_none_makes_no_report(commsim, tmp_path, value, shown):
 
 
 @pytest.mark.parametrize(
+    "argv",
+    [
+        ("fit", "r.json", "--json", "r.json"), ("compare", "r.json", "r.json", "--json", "./r.json"),
+        ("compare", "r.json", "r.json", "--plot", "link.svg"), ("calls", "r.json", "--job", "r.json"),
+        ("explain", "--from", "r.json", "--tuner-csv", "r.json"),
+        ("explain", "--topology", "dgx-h100", "--graph", "r.json", "--tuner-csv", "r.json"),
+    ],
+)  # fmt: skip
+def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
+    monkeypatch.chdir(tmp_path)
+    before = results(tmp_path / "r.json", "ring_all_reduce").read_bytes()
+    (tmp_path / "link.svg").symlink_to("r.json")
+    assert f"{argv[-1]}: is read, and would be written over" in commsim.refuses(*argv)
+    assert (tmp_path / "r.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
     ("argv", "why"),
     [
         (("fit", "r.json", "--seed", "-1"), "the seed of a fit must be 0 or more, got -1"),

@@ -49,6 +49,18 @@ def test_measurements_are_drawn_over_predictions(commsim, tmp_path):
     assert "accuracy" in names(page)
 
 
+def test_what_measurements_do_not_say_is_said_by_flags(commsim, tmp_path):
+    result, osu = tmp_path / "r.json", tmp_path / "osu.txt"
+    osu.write_text("# OSU MPI Allgather Latency Test v7.4\n# Size   Avg Latency(us)\n16384   30.0\n1   nan\n")
+    assert commsim(*RUN, "--collective", "ring_all_gather", "--json", result).code == 0
+    show = ("report", result, "-o", tmp_path / "p.html")
+    assert "as in --ranks 8" in commsim.refuses(*show, "--measured", osu)
+    assert "it goes with --measured" in commsim.refuses(*show, "--ranks", "4")
+    assert commsim(*show, "--measured", osu, "--ranks", "4").code == 0, commsim.err
+    assert "accuracy" in names(tmp_path / "p.html")
+    assert "1 rows failed or are broken and left out, the first in line 4" in commsim.out
+
+
 def test_an_operation_is_shown_in_detail_as_its_fastest_algorithm(commsim, tmp_path):
     page = tmp_path / "page.html"
     assert commsim(*RUN, "--operation", "all_reduce", "--algorithm", "best", "--report", page).code == 0, commsim.err
@@ -130,10 +142,17 @@ def test_odd_rows_make_an_odd_page_but_no_traceback(commsim, tmp_path):
         (("report", "r.json", "-o", "p.txt"), "ends with .html"),
         (("report", "r.json", "-o", "not/there.html"), "no such folder"),
         (("plot", "busbw", "r.json", "-o", "p.gif"), "ends with .pdf"),
+        (("plot", "busbw", "r.json", "-o", "FOLDER.svg"), "FOLDER.svg: cannot write: Is a directory"),
+        (("plot", "busbw", "r.json", "-o", "numbers.svg"), "numbers.csv: cannot write: Is a directory"),
+        (("report", "r.json", "-o", "FOLDER.html"), "FOLDER.html: cannot write: Is a directory"),
+        (("trace", "--topology", NETWORK, "-o", "FOLDER.json"), "FOLDER.json: cannot write: Is a directory"),
         (("plot", "busbw", "nothing.json", "-o", "p.svg", "--width", "0"), "--width must be"),
     ],
 )
-def test_wrong_flags_are_refused(commsim, argv, why):
+def test_wrong_flags_are_refused(commsim, tmp_path, monkeypatch, argv, why):
+    monkeypatch.chdir(tmp_path)
+    for name in ("FOLDER.svg", "FOLDER.html", "FOLDER.json", "numbers.csv"):
+        (tmp_path / name).mkdir()
     assert why in commsim.refuses(*argv)
 
 

@@ -141,6 +141,14 @@ def test_the_number_of_ranks_found_from_rates_is_the_right_one_or_none(name, n_r
         assert ranks_of_rates(name, [(f"{algbw:.2f}", f"{busbw:.2f}")]) == n_ranks
 
 
+@pytest.mark.parametrize("odd", ["1e308", "1/0", "N/A", "-3", "9" * 40, "1_0", "nan"])
+def test_rates_that_are_no_printed_numbers_say_nothing(tmp_path, odd):
+    assert ranks_of_rates("all_reduce", [(odd, "41.41"), ("23.66", odd)]) is None
+    row = f"{BEFORE}    44.31   {odd}   41.41      0    44.05   23.80   41.66      0"  # the first half is left out
+    rows = read(tmp_path, f"all_reduce_perf\n{HEADER}\n{row}\n")
+    assert [row.in_place for row in rows] == [True]
+
+
 class _Network:
     bandwidth = 1.0
 

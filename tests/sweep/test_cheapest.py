@@ -88,5 +88,18 @@ def test_a_goal_is_read_strictly(goal, message):
         read_goal({} if goal is None else {"goal": goal}, "f")
 
 
+def test_topologies_of_different_cases_are_compared(tree, tmp_path):
+    tree["topology"] = {"bandwidth": "200Gbps"}
+    tree["case"] = [{"topology": {"n_hosts": 8, "name": "star"}}, {"topology": {"name": "torus", "dims": "2x4"}},
+                    {"topology": {"name": "fat_tree", "bandwidth": "400Gbps", "k": 4}}]  # fmt: skip
+    found = offers(tree, tmp_path)
+    assert {offer.topology for offer in found} == {
+        "star:bandwidth=200Gbps,n_hosts=8", "torus:bandwidth=200Gbps,dims=2x4", "fat_tree:bandwidth=400Gbps,k=4",
+    }  # fmt: skip
+    for offer in found:
+        assert offer.value == max(min(predict(name, offer.topology, size, n_ranks=8, engine="alpha-beta").time
+                                      for name in ALGORITHMS) for size in SIZES)  # fmt: skip
+
+
 def test_the_bill_adds_up(tree, tmp_path):
     assert all(offer.cost == total(offer.bill) for offer in offers(tree, tmp_path))

@@ -148,3 +148,21 @@ def test_options_that_need_another_engine_are_errors(small, tmp_path, engine):
     small["engine"] = engine
     done = run_sweep(small, tmp_path / "r", "serial")
     assert done.n_failed == 24
+
+
+def test_a_row_does_not_depend_on_what_was_computed_before_it():
+    from commsim.sweep.compute import Bench
+    from commsim.sweep.config import read_config
+    from commsim.sweep.points import points
+
+    network = {"name": "leaf_spine", "n_leaves": 8, "n_spines": 2, "hosts_per_leaf": 8, "oversubscription": 4}
+    tree = {"topology": network,
+            "collective": {"name": ["double_tree_all_reduce:n_chunks=8", "halving_doubling_all_reduce"], "ranks": 64,
+                           "size": {"from": "64B", "to": "1GiB", "scale": "log", "steps": 9}}}  # fmt: skip
+    config = read_config(tree)
+    every = list(points(config))
+    up, down = Bench(config.kinds), Bench(config.kinds)
+    there = {p.digest: up.row(p.seed, p.parameters) for p in every}
+    back = {p.digest: down.row(p.seed, p.parameters) for p in reversed(every)}
+    alone = {p.digest: Bench(config.kinds).row(p.seed, p.parameters) for p in every}
+    assert there == back == alone

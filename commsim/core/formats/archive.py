@@ -64,15 +64,15 @@ def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays
     write_arrays(path, {"header": np.frombuffer(text.encode(), np.uint8), **arrays})
 
 
-def read_archive(path: str | Path, kind: str) -> Archive:
-    """Read what :func:`write_archive` wrote.
+def read_archive(path: str | Path, kind: str, limit: int | None = None) -> Archive:
+    """Read what :func:`write_archive` wrote; `limit` is as in :func:`~commsim.core.formats.files.read_arrays`.
 
     Raises
     ------
     InputError
         If the file is no readable npz file, or holds something else.
     """
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, limit)
     header = arrays.pop("header", None)
     if header is None or header.dtype != np.uint8 or header.ndim != 1:
         raise InputError(f"{path}: not a commsim file: header must be JSON text as an array of uint8")

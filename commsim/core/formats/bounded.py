@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from .files import MAX_TEXT_BYTES, parse_json
+from .regular_file import read_regular, shown
 
 GZIP = b"\x1f\x8b"
 _PIECE = 2**20
@@ -30,19 +31,25 @@ def read_bytes(path: str | Path, limit: int = MAX_TEXT_BYTES) -> bytes:
     InputError
         If the file is missing, is not a regular file, holds more than `limit`, or is a damaged gzip.
     """
-    path = Path(path)
+    data = read_regular(path, limit)
+    return _unpacked(data, Path(path), limit) if data.startswith(GZIP) else data
+
+
+def read_head(path: str | Path, n: int) -> bytes:
+    """Read the first `n` bytes of a file, unpacked as in :func:`read_bytes`, or fewer where it is damaged.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, or is not a regular file.
+    """
+    data = read_regular(path, n, whole=False)
+    if not data.startswith(GZIP):
+        return data
     try:
-        if path.exists() and not path.is_file():
-            raise InputError(f"{path}: not a regular file")
-        with path.open("rb") as file:
-            data = file.read(min(path.stat().st_size, limit) + 1)  # what is asked for is allocated first
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except ValueError:  # a NUL byte in the name
-        raise InputError(f"{str(path)!r} is not the name of a file") from None
-    if len(data) > limit:
-        raise InputError(f"{path}: larger than {_shown(limit)}")
-    return _unpacked(data, path, limit) if data.startswith(GZIP) else data
+        return zlib.decompressobj(wbits=31).decompress(data, n)
+    except zlib.error:
+        return b""
 
 
 def read_text(path: str | Path, limit: int = MAX_TEXT_BYTES) -> str:
@@ -97,13 +104,9 @@ def _unpacked(data: bytes, path: Path, limit: int) -> bytes:
                 pieces.append(piece)
                 size += len(piece)
                 if size > limit:
-                    raise InputError(f"{path}: unpacks to more than {_shown(limit)}")
+                    raise InputError(f"{path}: unpacks to more than {shown(limit)}")
                 if not piece and not data and not stream.eof:
                     raise InputError(f"{path}: a gzip file that ends early")
         except zlib.error as error:
             raise InputError(f"{path}: not a readable gzip file ({error})") from None
     return b"".join(pieces)
-
-
-def _shown(limit: int) -> str:
-    return f"{limit >> 20} MiB" if limit >= 2**20 else f"{limit} bytes"

@@ -104,6 +104,14 @@ class Fields:
                 self.member(key, i, f"must be {what}, got {_shown(member)}")
         return value
 
+    def wholes(self, key: str) -> list[int]:
+        """Return a field that is a list of whole numbers of 32 bits; an empty one when it is missing."""
+        values = self.items(key, int, "a whole number") if key in self else self._get(key, [])
+        for i, value in enumerate(values):
+            if not -(2**31) <= value < 2**31:
+                self.member(key, i, f"must be a whole number of 32 bits, got {_shown(value)}")
+        return list(values)
+
     def numbers(self, key: str) -> list[float]:
         """Return a field that is a list of finite numbers."""
         values = self._get(key, None)

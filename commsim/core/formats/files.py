@@ -16,8 +16,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import InputError
+from .regular_file import check_regular, read_regular
 
-MAX_TEXT_BYTES = 256 * 2**20
+MAX_TEXT_BYTES = 128 * 2**20
+MAX_TOML_BYTES = 32 * 2**20
 MAX_VALUES = 6_000_000
 """Of one JSON text; they then take less than 500 MB."""
 MAX_ARRAY_BYTES = 16 * 2**30
@@ -47,12 +49,9 @@ def read_any(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > MAX_TEXT_BYTES:
-            raise InputError(f"{path}: larger than {MAX_TEXT_BYTES >> 20} MiB")
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+        if path.suffix == ".toml":
+            return tomllib.loads(_decoded(read_regular(path, MAX_TOML_BYTES)))
+        return parse_json(_decoded(read_regular(path, MAX_TEXT_BYTES)))
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -61,6 +60,10 @@ def read_any(path: str | Path) -> Any:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: {_first_line(error)}") from None
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode().replace("\r\n", "\n")
 
 
 def parse_json(text: str) -> Any:
@@ -104,21 +107,36 @@ def write_tree(path: str | Path, tree: Mapping[str, Any]) -> None:
         tomli_w.dump(tree, out)
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Read every array of an ``.npz`` file; object arrays are refused, since they would be pickles.
+def read_arrays(path: str | Path, limit: int | None = None, only: str = "") -> dict[str, np.ndarray[Any, Any]]:
+    """Read the arrays of an ``.npz`` file; object arrays are refused, since they would be pickles.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    limit : int, bytes, optional
+        Most that it may unpack to; ``MAX_ARRAY_BYTES`` unless given.
+    only : str, optional
+        The one array to read; all unless given.
 
     Raises
     ------
     InputError
-        If the file is missing, is not an npz, is damaged, or holds objects.
+        If the file is missing, is not an npz, is damaged, unpacks to too much, or holds objects.
     """
+    check_regular(path)
+    limit = min(limit or MAX_ARRAY_BYTES, MAX_ARRAY_BYTES)
     try:
         with zipfile.ZipFile(path) as archive:
-            n_bytes = sum(member.file_size for member in archive.infolist())
-        if n_bytes > MAX_ARRAY_BYTES:
-            raise InputError(f"{path}: would unpack to more than {MAX_ARRAY_BYTES >> 30} GiB")
+            wanted = [member for member in archive.infolist() if only in ("", member.filename.removesuffix(".npy"))]
+            n_bytes = sum(member.file_size for member in wanted)
+        if n_bytes > limit:
+            raise InputError(f"{path}: would unpack to more than {limit >> 20} MiB")
         with warnings.catch_warnings(action="error"), np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            found = {name: arrays[name] for name in arrays.files if only in ("", name)}
+        if not all(isinstance(array, np.ndarray) for array in found.values()):
+            raise InputError(f"{path}: holds something that is no array")
+        return found
     except InputError:
         raise
     except OSError as error:
@@ -137,6 +155,7 @@ def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its place when the block ends well, and vanishes otherwise."""
     path = Path(path)
+    check_writable(path)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -151,6 +170,23 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path}: cannot write: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse what cannot become a file whoever writes it: no name, a folder, a device or a pipe.
+
+    Raises
+    ------
+    InputError
+        Saying which of them it is.
+    """
+    if not path.name or "\0" in str(path):
+        raise InputError(f"{str(path)!r} is not the name of a file")
+    with contextlib.suppress(OSError):  # such as a name that is too long: writing says so
+        if path.is_dir():
+            raise InputError(f"{path}: cannot write: Is a directory")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: cannot write: not a regular file")
 
 
 def _mode(path: Path) -> int:

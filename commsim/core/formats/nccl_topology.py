@@ -19,6 +19,8 @@ from .xml_tree import Element, read_xml
 
 _KNOWN = {"cpu", "pci", "gpu", "nvlink", "c2c", "nic", "net", "pcilink", "gin", "rma"}
 _UNKNOWN_SM = 80
+_GPU_CLASS = "0x0302"
+MAX_CPUS, MAX_DEVICES = 64, 1024
 
 
 @dataclass(slots=True)
@@ -60,14 +62,19 @@ def read_nccl_topology(path: str | Path, nvlink: Bandwidth | None = None) -> Net
     cpus = top.all("cpu")
     if not cpus:
         top.fail("has no <cpu>")
+    if len(cpus) > MAX_CPUS:
+        top.fail(f"has {len(cpus)} <cpu>; a machine has up to {MAX_CPUS}")
     for cpu in cpus:
         if cpu.text("host_hash", "") != cpus[0].text("host_hash", ""):
             cpu.fail("is of another host than the first one; a file holds one machine")
     parts = Parts()
     trees = [[device for child in cpu.all("pci", "nic") for device in _devices(child)] for cpu in cpus]
-    nodes = _add_leaves(parts, [leaf for tree in trees for leaf in _leaves(tree)])
+    leaves = [leaf for tree in trees for leaf in _leaves(tree)]
+    if len(leaves) > MAX_DEVICES:
+        top.fail(f"has {len(leaves)} GPUs and NICs; a machine has up to {MAX_DEVICES}")
+    nodes = _add_leaves(parts, leaves)
     if not any(leaf.kind == GPU for leaf in nodes.values()):
-        top.fail("has no GPU: neither a <gpu> nor a PCI device of class 0x03")
+        top.fail(f"has no GPU: neither a <gpu> nor a PCI device of class {_GPU_CLASS}")
     sockets = [parts.add(f"cpu{i}", CPU) for i in range(len(cpus))]
     for a, b in itertools.combinations(range(len(cpus)), 2):
         parts.crossing(sockets[a], sockets[b], min(socket_rate(cpus[a]), socket_rate(cpus[b])))
@@ -98,13 +105,13 @@ def _devices(element: Element) -> list[_Device]:
         return [_Device(net, NIC, net_rate(net)) for net in element.all("net")]
     element.text("busid")
     rate, code = pcie_rate(element), element.text("class", "").lower()
-    if element.all("gpu") or code.startswith("0x03"):
+    if element.all("gpu") or code.startswith(_GPU_CLASS):
         return [_Device(element, GPU, rate)]
     if element.all("nic") or code.startswith("0x02"):
         ports = [net for nic in element.all("nic") for net in nic.all("net")]
         below = [_Device(net, NIC, min(rate, net_rate(net))) for net in ports] or [_Device(element, NIC, rate)]
         return below if len(below) == 1 else [_Device(element, SWITCH, rate, below)]
-    if code.startswith("0x0680"):  # an NVSwitch; NVLinks say who is on it
+    if code.startswith(("0x0680", "0x03")):  # an NVSwitch, on which NVLinks say who is; a screen's VGA controller
         return []
     below = [device for child in element.all("pci") for device in _devices(child)]
     if len(below) > 1:

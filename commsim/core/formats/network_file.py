@@ -25,6 +25,8 @@ from .fields import Fields
 from .files import read_tree, write_tree
 from .node_link import is_node_link, read_node_link
 
+MAX_BYTES = 2**31
+MAX_ROWS = 2**18
 _LINK_ARRAYS = ("bandwidth", "latency", "buffer", "loss", "metric")
 _ARRAYS = {
     "kind": np.uint8, "src": np.int32, "dst": np.int32, **dict.fromkeys(_LINK_ARRAYS[:4], np.float64),
@@ -66,6 +68,8 @@ def write_network(network: Network, path: str | Path) -> None:
         return
     cables = network.is_cabled
     links = range(network.n_links // 2 if cables else network.n_links)
+    if len(links) > MAX_ROWS:
+        raise InputError(f"{path}: {len(links)} links are too many for a file of text; write it as .npz")
     write_tree(path, {
         "schema": 1,
         "name": network.name,
@@ -76,7 +80,7 @@ def write_network(network: Network, path: str | Path) -> None:
 
 
 def _read_arrays(path: str | Path) -> Network:
-    archive = read_archive(path, "network")
+    archive = read_archive(path, "network", MAX_BYTES)
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
@@ -127,7 +131,7 @@ def _read_node(fields: Fields) -> dict[str, Any]:
         "forwards": fields.truth("forwards", kind in FORWARDING),
         "aggregates": fields.truth("aggregates", kind in AGGREGATING),
         "machine": fields.whole("machine", minimum=-1, default=-1),
-        "coordinates": fields.items("coordinates", int, "a whole number") if "coordinates" in fields else [],
+        "coordinates": fields.wholes("coordinates"),
         "overhead": fields.quantity("overhead", parse_time, 0.0),
         "recv_overhead": fields.quantity("recv_overhead", parse_time, 0.0),
         "gamma": 1 / rate if rate else gamma,

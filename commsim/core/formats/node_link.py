@@ -95,7 +95,7 @@ def _read_node(fields: Fields) -> dict[str, Any]:
         "forwards": fields.truth("forwards", kind in FORWARDING),
         "aggregates": fields.truth("aggregates", kind in AGGREGATING),
         "machine": fields.whole("machine", minimum=-1, default=-1),
-        "coordinates": fields.items("coordinates", int, "a whole number") if "coordinates" in fields else [],
+        "coordinates": fields.wholes("coordinates"),
         "gamma": fields.quantity("gamma", parse_cost, 0.0),
         **{key: fields.quantity(key, parse_time, 0.0) for key in _TIMES},
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 Keys = tuple[str | int, ...]
+MAX_BYTES = 2**23
 
 _TOKEN = re.compile(
     r'(?P<scalar>"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|[^\s"\'#\][{},:=]+)'
@@ -22,12 +23,15 @@ def line_of(path: str | Path, keys: Keys) -> int:
     Returns
     -------
     int
-        The line of the field, or of the innermost table around it that is found; 0 when there is none.
+        The line of the field, or of the innermost table around it that is found; 0 when there is none, or the file is
+        large.
     """
     path = Path(path)
     if path.suffix not in (".toml", ".json"):
         return 0
     try:
+        if path.stat().st_size > MAX_BYTES:  # a few million tokens a second
+            return 0
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return 0

@@ -14,6 +14,7 @@ from .fields import Fields
 
 _COUNTS = ("n_ranks", "n_helpers", "n_chunks", "n_scratch", "root")
 MAX_REPETITIONS = 2**24
+MAX_BYTES = 2**31
 
 
 def read_schedule(path: str | Path) -> Schedule:
@@ -26,7 +27,7 @@ def read_schedule(path: str | Path) -> Schedule:
     """
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: a schedule is a .npz file")
-    archive = read_archive(path, "schedule")
+    archive = read_archive(path, "schedule", MAX_BYTES)
     header = archive.header
     name, operation = header.text("name"), header.text("operation")
     counts = {key: header.whole(key) for key in _COUNTS}

@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
+import numpy as np
+
 from ..errors import InputError
+from .bounded import read_bytes
 
 MAX_XML_BYTES = 16 * 2**20
 MAX_DEPTH = 64
+MAX_ELEMENTS = 2**19
+MAX_TAG_BYTES = 2**16
+"""From one ``<`` to the next: a single tag can have a million attributes, which are read before anybody sees them."""
 
 
 @dataclass(slots=True)
@@ -28,7 +34,9 @@ class Element:
     attributes : dict of str to str
         As written.
     children : list of Element
-        Elements inside it, in order. Text is ignored.
+        Elements inside it, in order.
+    content : str
+        Text inside it, before its first child.
     """
 
     path: str | Path
@@ -36,6 +44,7 @@ class Element:
     tag: str
     attributes: dict[str, str]
     children: list[Element] = field(default_factory=list)
+    content: str = ""
 
     def fail(self, message: str) -> NoReturn:
         """Raise an error that names the file, the line and the element."""
@@ -64,7 +73,7 @@ class Element:
 
 
 def read_xml(path: str | Path) -> Element:
-    """Read an XML file.
+    """Read an XML file, unpacking it if it is a gzip.
 
     Returns
     -------
@@ -74,35 +83,62 @@ def read_xml(path: str | Path) -> Element:
     Raises
     ------
     InputError
-        If the file is missing, too large or too deep, not well formed, or declares a document type or an entity.
+        If the file is missing, too large, too deep, not well formed, or declares a document type or an entity.
     """
-    try:
-        if Path(path).stat().st_size > MAX_XML_BYTES:
-            raise InputError(f"{path}: larger than {MAX_XML_BYTES >> 20} MiB")
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    return _parse(path)
+
+
+def outermost_tag(path: str | Path) -> str:
+    """Return the name of the outermost element, without its namespace, having read no other element.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_xml`, as far as can be seen by then.
+    """
+    return _parse(path, whole=False).tag.rpartition("}")[2].rpartition(":")[2]
+
+
+def _parse(path: str | Path, whole: bool = True) -> Element:
+    """Read all elements, or the first few, the outermost one among them."""
+    data = read_bytes(path, MAX_XML_BYTES)
+    _check_tags(data, path)
     parser = expat.ParserCreate()
     parser.buffer_text = True
     top = Element(path, 0, "", {})
     around = [top]
+    n_elements = 0
 
     def refuse(*_: object) -> None:
         raise InputError(f"{path}, line {parser.CurrentLineNumber}: a document type or an entity is refused")
 
     def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal n_elements
         element = Element(path, parser.CurrentLineNumber, tag, attributes)
+        n_elements += 1
         if len(around) > MAX_DEPTH:
             element.fail(f"is nested more than {MAX_DEPTH} deep")
+        if n_elements > MAX_ELEMENTS:
+            element.fail(f"is one of more than {MAX_ELEMENTS} elements")
         around[-1].children.append(element)
         around.append(element)
+
+    def text(data: str) -> None:
+        if not around[-1].children:
+            around[-1].content += data
+            if len(around[-1].content) > MAX_TAG_BYTES:
+                around[-1].fail(f"has more than {MAX_TAG_BYTES} characters inside it")
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = start
+    parser.CharacterDataHandler = text
     parser.EndElementHandler = lambda _: around.pop()
     try:
-        parser.Parse(data, True)
+        for at in range(0, max(1, len(data)), MAX_TAG_BYTES):
+            parser.Parse(data[at : at + MAX_TAG_BYTES], at + MAX_TAG_BYTES >= len(data))
+            if top.children and not whole:
+                break
     except InputError:  # a ValueError too
         raise
     except expat.ExpatError as error:
@@ -110,3 +146,12 @@ def read_xml(path: str | Path) -> Element:
     except (ValueError, LookupError) as error:  # an encoding that Python does not have
         raise InputError(f"{path}, line {parser.CurrentLineNumber}: {error}") from None
     return top.children[0]
+
+
+def _check_tags(data: bytes, path: str | Path) -> None:
+    begins = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("<"))
+    if begins.size > 2 * MAX_ELEMENTS + MAX_DEPTH:
+        raise InputError(f"{path}: {begins.size} tags are more than {2 * MAX_ELEMENTS}")
+    longest = np.diff(begins, append=len(data)).max(initial=0)
+    if longest > MAX_TAG_BYTES:
+        raise InputError(f"{path}: a tag, with the text behind it, has {longest} bytes, more than {MAX_TAG_BYTES}")

@@ -7,12 +7,19 @@ from typing import Any
 
 from ..errors import InputError
 
-MAX_EVENTS = 2**20
+MAX_EVENTS = 2**19
 MAX_DEPTH = 32
 
 
-def read_yaml(text: str, path: str) -> Any:
+def read_yaml(text: str, path: str, most: int = MAX_EVENTS) -> Any:
     """Read one document of mappings, lists and text; nothing is turned into numbers, dates or objects.
+
+    Parameters
+    ----------
+    text, path : str
+        What stands in the file, and its name for messages.
+    most : int
+        Values, and ends of lists and mappings, that it may hold.
 
     Raises
     ------
@@ -24,7 +31,7 @@ def read_yaml(text: str, path: str) -> Any:
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        _check_events(yaml.parse(text, Loader=loader), path)
+        _check_events(yaml.parse(text, Loader=loader), path, most)
         node = yaml.compose(text, Loader=loader)
         return None if node is None else _plain(node, path)
     except yaml.YAMLError as error:
@@ -49,7 +56,7 @@ def write_yaml(documents: Iterable[Any], comments: tuple[str, ...] = ()) -> str:
     return "".join(f"# {comment}\n" for comment in comments) + str(text)
 
 
-def _check_events(events: Iterable[Any], path: str) -> None:
+def _check_events(events: Iterable[Any], path: str, most: int) -> None:
     depth = 0
     for n, event in enumerate(events):
         kind = type(event).__name__
@@ -60,8 +67,8 @@ def _check_events(events: Iterable[Any], path: str) -> None:
             raise InputError(f"{where}: anchors and aliases are refused; write it out")
         if depth > MAX_DEPTH:
             raise InputError(f"{where}: nested more than {MAX_DEPTH} deep")
-        if n > MAX_EVENTS:
-            raise InputError(f"{path}: more than {MAX_EVENTS} values")
+        if n > most:
+            raise InputError(f"{path}: more than {most} values")
 
 
 def _plain(node: Any, path: str) -> Any:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
-from topologies import require_buildable
 from topologies.fully_connected import fully_connected
 from topologies.ring import ring
 from topologies.star import star
 
 RING, MESH, STAR = "Ring", "FullyConnected", "Switch"
 BLOCKS = (RING, MESH, STAR)
+MAX_LINKS = 2**21
 _ALONE = {RING: ring, MESH: fully_connected, STAR: star}
 
 
@@ -61,12 +61,14 @@ def network_of(dimensions: tuple[Dimension, ...], name: str) -> Network:
     """
     if not dimensions:
         raise InputError(f"{name}: needs at least one dimension")
+    sizes = [d.n_hosts for d in dimensions]
+    n_hosts = math.prod(sizes)
+    n_links = sum(n_hosts * (d.n_hosts - 1 if d.block == MESH else 2) for d in dimensions)
+    if n_links > MAX_LINKS:
+        raise InputError(f"{name} would have {n_hosts} hosts and {n_links} links; files are read up to {MAX_LINKS}")
     if len(dimensions) == 1:
         (d,) = dimensions
         return _ALONE[d.block](d.n_hosts, bandwidth=d.bandwidth, latency=d.latency)
-    sizes = [d.n_hosts for d in dimensions]
-    n_hosts = math.prod(sizes)
-    require_buildable(name, 2 * n_hosts, sum(n_hosts * (d.n_hosts if d.block == MESH else 2) for d in dimensions))
     parts = [_cables(dimensions, k) for k in range(len(sizes))]
     n_switches = [n_hosts // d.n_hosts if d.block == STAR else 0 for d in dimensions]
     first = n_hosts + np.cumsum([0, *n_switches])

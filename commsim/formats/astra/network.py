@@ -20,6 +20,7 @@ from .recognise import dimensions_of
 
 GB = 2.0**30
 MAX_DIMENSIONS = 16
+MAX_BYTES, MAX_VALUES = 2**20, 2**10
 _FIELDS = ("topology", "npus_count", "bandwidth", "latency")
 
 
@@ -42,7 +43,7 @@ def read_dimensions(path: str | Path) -> tuple[Dimension, ...]:
     InputError
         As in :func:`read_astra_network`.
     """
-    tree = read_yaml(read_text(path, 2**24), str(path))
+    tree = read_yaml(read_text(path, MAX_BYTES), str(path), MAX_VALUES)
     if not isinstance(tree, dict) or set(tree) != set(_FIELDS):
         got = ", ".join(map(str, tree)) if isinstance(tree, dict) else type(tree).__name__
         raise InputError(f"{path}: a network of ASTRA-sim has exactly {', '.join(_FIELDS)}; got {got[:200]}")
@@ -61,8 +62,8 @@ def read_dimensions(path: str | Path) -> tuple[Dimension, ...]:
         n = _number(path, "npus_count", k, count)
         if n != int(n) or not 2 <= n < 2**31:
             raise InputError(f"{path}: npus_count[{k}] must be a whole number of at least 2, got {count}")
-        if rate <= 0:
-            raise InputError(f"{path}: bandwidth[{k}] must be positive, got {bandwidth}")
+        if not 0 < rate < float("inf"):
+            raise InputError(f"{path}: bandwidth[{k}] must be positive and finite, got {bandwidth}")
         dimensions.append(Dimension(block, int(n), rate, _seconds(latency)))
     return tuple(dimensions)
 
@@ -96,7 +97,7 @@ def write_astra_network(network: Network, path: str | Path) -> tuple[str, ...]:
 
 def _number(path: str | Path, field: str, k: int, text: Any) -> float:
     try:
-        value = float(text) if isinstance(text, str) and len(text) < 400 else -1.0
+        value = float(text) if isinstance(text, str) and len(text) < 400 and "_" not in text else -1.0
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):

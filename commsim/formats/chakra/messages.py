@@ -10,7 +10,7 @@ from typing import Any
 from commsim.core.errors import InputError
 
 from .values import decode_value, encode_value
-from .wire import BYTES, VARINT, fields, read_varint, varint
+from .wire import BYTES, VARINT, fields, read_varints, varint
 from .wire import field as encode_field
 
 INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLLECTIVE = range(8)
@@ -132,11 +132,13 @@ def decode_node(data: memoryview) -> Node:
         elif number == 2:
             name = _text(value)
         elif number in ids:
-            ids[number] += _ids(value)
+            ids[number] += read_varints(value)
         elif number in texts:
             texts[number] = _texts(value, texts[number])
         elif number == 10:
             key, found = _attribute(value)
+            if key in attributes:
+                raise InputError(f"node {numbers[1]} has the attribute {key!r:.60} twice")
             attributes[key] = found
     return Node(
         numbers[1], name, numbers[3], tuple(ids[4]), tuple(ids[5]), numbers[6], numbers[7], tuple(texts[8]),
@@ -152,14 +154,6 @@ def _attribute(data: memoryview) -> tuple[str, tuple[str, Any]]:
         else:
             found = decode_value(number, wire, value) or found
     return name, found
-
-
-def _ids(data: memoryview) -> list[int]:
-    at, found = 0, []
-    while at < len(data):
-        one, at = read_varint(data, at)
-        found.append(one)
-    return found
 
 
 def _texts(data: memoryview, before: list[str]) -> list[str]:

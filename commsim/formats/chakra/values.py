@@ -8,7 +8,21 @@ from typing import Any, NamedTuple
 
 from commsim.core.errors import InputError
 
-from .wire import BYTES, FIXED32, FIXED64, VARINT, Value, field, fields, floating, read_varint, signed, unzigzag, varint
+from .wire import (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    MAX_PACKED,
+    VARINT,
+    Value,
+    field,
+    fields,
+    floating,
+    read_varints,
+    signed,
+    unzigzag,
+    varint,
+)
 from .wire import zigzag as fold
 
 
@@ -99,14 +113,9 @@ def decode_value(number: int, wire: int, value: Value) -> tuple[str, Any] | None
 
 
 def _unpacked(kind: Kind, data: memoryview) -> list[Any]:
-    found, at = [], 0
-    while at < len(data):
-        if kind.wire == VARINT:
-            value, at = read_varint(data, at)
-        else:
-            size = _SIZES[kind.wire]
-            if len(data) - at < size:
-                raise InputError("a list ends within a number")
-            value, at = int.from_bytes(data[at : at + size], "little"), at + size
-        found.append(kind.decode(value))
-    return found
+    if kind.wire == VARINT:
+        return list(map(kind.decode, read_varints(data)))
+    size = _SIZES[kind.wire]
+    if len(data) % size or len(data) > size * MAX_PACKED:
+        raise InputError(f"a list ends within a number, or has more than {MAX_PACKED}")
+    return [kind.decode(int.from_bytes(data[at : at + size], "little")) for at in range(0, len(data), size)]

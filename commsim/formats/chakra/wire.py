@@ -10,10 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+import numpy as np
+
 from commsim.core.errors import InputError
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_VARINT = 10
+MAX_FIELDS = 2**16
+MAX_PACKED = 2**20
 _MASK = 2**64 - 1
 
 Value = int | memoryview
@@ -53,6 +57,26 @@ def read_varint(data: memoryview, at: int) -> tuple[int, int]:
     raise InputError("a number exceeds 64 bits")
 
 
+def read_varints(data: memoryview) -> list[int]:
+    """Decode whole numbers that stand one after the other.
+
+    Raises
+    ------
+    InputError
+        If one is damaged, or there are more than ``MAX_PACKED``.
+    """
+    n = np.count_nonzero(np.frombuffer(data, np.uint8) < 128)
+    if n > MAX_PACKED:
+        raise InputError(f"a list has {n} numbers, more than {MAX_PACKED}")
+    if n == len(data):
+        return list(data)
+    at, found = 0, []
+    while at < len(data):
+        value, at = read_varint(data, at)
+        found.append(value)
+    return found
+
+
 def field(number: int, kind: int, value: int | bytes) -> bytes:
     """Encode one field; `value` is a whole number for a varint and bytes for all else."""
     head = varint(number << 3 | kind)
@@ -69,9 +93,12 @@ def fields(data: memoryview) -> Iterator[Field]:
     InputError
         If one ends early, or has a type that is none.
     """
-    at = 0
+    at = n = 0
     while at < len(data):
         head, at = read_varint(data, at)
+        n += 1
+        if n > MAX_FIELDS:
+            raise InputError(f"a message has more than {MAX_FIELDS} fields")
         number, kind = head >> 3, head & 7
         if not 0 < number < 2**29:
             raise InputError(f"a field has the number {number}")

@@ -17,12 +17,14 @@ from commsim.core.errors import InputError
 from commsim.core.formats.bounded import read_bytes
 from commsim.core.formats.files import replacing
 
-from ..programs.matching import MAX_OPS
+from ..programs.matching import MAX_OPS, MAX_RANKS
 from ..programs.op import ANY, CALC, RECV, SEND, Op, Programs
 
 MAGIC = 4223
 _HEADER = struct.Struct("<QIBB")
 _BASE = 8
+MAX_BYTES = 2**27
+_EMPTY = bytes(8)  # no operations, no roots
 _NODE = np.dtype([
     ("n_waits", "<u4"), ("kind", "u1"), ("peer", "<u4"), ("size", "<u8"), ("tag", "<u4"), ("cpu", "u1"), ("nic", "u1"),
     ("n_finish", "<u4"), ("finish", "<u4"), ("n_start", "<u4"), ("start", "<u4"),
@@ -77,38 +79,41 @@ def read_goal_binary(path: str | Path) -> Programs:
     InputError
         If it is not GOAL, or a number in it points outside of the file or contradicts another.
     """
-    data = read_bytes(path)
+    data = read_bytes(path, MAX_BYTES)
     if len(data) < _HEADER.size or not is_goal_binary(data):
         raise InputError(f"{path}: not binary GOAL: it must begin with the number {MAGIC}")
     n_ranks = _HEADER.unpack_from(data)[1]
-    if not 0 < 16 * n_ranks <= len(data) - _HEADER.size:
-        raise InputError(f"{path}: {n_ranks} ranks do not fit into {len(data)} bytes")
+    if not 0 < 16 * n_ranks <= len(data) - _HEADER.size or n_ranks > MAX_RANKS:
+        raise InputError(f"{path}: {n_ranks} ranks do not fit into {len(data)} bytes, or are more than {MAX_RANKS}")
     table = np.frombuffer(data, "<u8", 2 * n_ranks, _HEADER.size).reshape(-1, 2)
     first = _HEADER.size - _BASE + 16 * n_ranks
     body = len(data) - _BASE
     bad = np.flatnonzero((table[:, 0] < first) | (table[:, 0] > table[:, 1]) | (table[:, 1] > body))
     if bad.size:
         raise InputError(f"{path}: the part of rank {bad[0]} is outside of the file")
-    if float((table[:, 1] - table[:, 0]).astype(float).sum()) > body:
+    in_order = table[np.argsort(table[:, 0], kind="stable")]
+    if (in_order[1:, 0] < in_order[:-1, 1]).any():
         raise InputError(f"{path}: the parts of ranks overlap")
     ranks, n_ops = [], 0
     for rank, (begin, end) in enumerate(table.tolist()):
         ranks.append(_read_part(memoryview(data)[_BASE + begin : _BASE + end], f"{path}: rank {rank}"))
         n_ops += len(ranks[-1])
-        if n_ops > 2 * MAX_OPS:
-            raise InputError(f"{path}: more than {2 * MAX_OPS} operations")
+        if n_ops > MAX_OPS:
+            raise InputError(f"{path}: more than {MAX_OPS} operations")
     return Programs(tuple(ranks))
 
 
 def _read_part(part: memoryview, where: str) -> tuple[Op, ...]:
+    if part == _EMPTY:
+        return ()
     if len(part) < 8:
         raise InputError(f"{where}: its part must hold at least 8 bytes, got {len(part)}")
     n, n_roots = struct.unpack_from("<II", part)
     lists_at = 8 + 4 * n_roots + _NODE.itemsize * n
     if lists_at > len(part) or (len(part) - lists_at) % 4:
         raise InputError(f"{where}: {n} operations and {n_roots} roots do not fit into {len(part)} bytes")
-    if n > 2 * MAX_OPS:
-        raise InputError(f"{where}: more than {2 * MAX_OPS} operations")
+    if n > MAX_OPS:
+        raise InputError(f"{where}: more than {MAX_OPS} operations")
     roots = np.frombuffer(part, "<u4", n_roots, 8)
     nodes = np.frombuffer(part, _NODE, n, 8 + 4 * n_roots)
     lists = np.frombuffer(part, "<u4", offset=lists_at)

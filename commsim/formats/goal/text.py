@@ -16,10 +16,11 @@ from commsim.core.errors import InputError
 from commsim.core.formats.bounded import read_text
 from commsim.core.formats.files import replacing
 
-from ..programs.matching import MAX_OPS
+from ..programs.matching import MAX_OPS, MAX_RANKS
 from ..programs.op import ANY, CALC, RECV, SEND, Op, Programs
 
-MAX_RANKS = 2**20
+MAX_BYTES = 2**27
+MAX_LINES = 2**22
 _LABEL = r"[a-zA-Z][a-zA-Z0-9_]*"
 _OPERATION = re.compile(
     rf"(?:({_LABEL})\s*:\s*)?(?:(send|recv)\s+(\d+)\s*b\s*(to|from)\s*(\d+|-1)(?:\s*tag\s*(\d+|-1))?"
@@ -61,7 +62,11 @@ def read_goal_text(path: str | Path) -> Programs:
     InputError
         Naming the line that is no statement, or uses a label before it is there.
     """
-    return _Reader(path).read(read_text(path).splitlines())
+    text = read_text(path, MAX_BYTES)
+    n_ops = sum(text.count(f"{word} ") for word in ("send", "recv", "calc"))
+    if n_ops > MAX_OPS or text.count("\n") > MAX_LINES:  # said before a second is spent on each 100,000 of them
+        raise InputError(f"{path}: more than {MAX_OPS} operations or {MAX_LINES} lines")
+    return _Reader(path).read(text.split("\n"))  # not at the other characters that end a line for Python
 
 
 class _Rank:
@@ -83,7 +88,7 @@ class _Reader:
         self._path, self._line = path, 0
 
     def read(self, lines: list[str]) -> Programs:
-        n_ranks = n_statements = 0
+        n_ranks = n_ops = 0
         ranks: list[tuple[Op, ...]] = []
         inside: _Rank | None = None
         in_comment = False
@@ -94,10 +99,10 @@ class _Reader:
                 line, in_comment = line.strip(), not end
             if not line or line.startswith("//"):
                 continue
-            n_statements += 1
-            if n_statements > 4 * MAX_OPS:
-                self._fail(f"more than {4 * MAX_OPS} statements")
             if inside is not None and line == "}":
+                n_ops += len(inside.drafts)
+                if n_ops > MAX_OPS:
+                    self._fail(f"more than {MAX_OPS} operations")
                 ranks.append(inside.ops())
                 inside = None
             elif inside is not None:
@@ -132,6 +137,8 @@ class _Reader:
             if found[1] and rank.labels.setdefault(found[1], len(rank.drafts)) != len(rank.drafts):
                 self._fail(f"the label {_shown(found[1])} is taken")
             rank.drafts.append((self._op(found), [], []))
+            if len(rank.drafts) > MAX_OPS:
+                self._fail(f"more than {MAX_OPS} operations")
             return
         order = _ORDER.fullmatch(line)
         if not order:

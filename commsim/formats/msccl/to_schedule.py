@@ -11,11 +11,12 @@ from commsim.core.errors import InputError, ScheduleError
 from commsim.core.schedule import TRANSFER, Block, Schedule
 
 from .addresses import Addresses
-from .algorithm import Algorithm
+from .algorithm import RECEIVING, SENDING, Algorithm
 from .levels import ANY, LATER, levels
 from .transfers import Transfers
 
-MAX_ADDRESSES = 2**24
+MAX_ADDRESSES = MAX_TOUCHES = 2**21
+MANY_GPUS, MAX_TRIES = 64, 8
 
 
 def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
@@ -33,6 +34,8 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
     n = len(algorithm.gpus)
     if n * (2 * algorithm.n_chunks + addresses.n_scratch) > MAX_ADDRESSES:
         raise InputError(f"{algorithm.name}: more than {MAX_ADDRESSES} chunks on all GPUs")
+    if sum(s.count for gpu in algorithm.gpus for block in gpu.blocks for s in block.steps) > MAX_TOUCHES:
+        raise InputError(f"{algorithm.name}: its steps move more than {MAX_TOUCHES} chunks")
     found = Transfers(algorithm, addresses)
     _refuse_races(found, Transfers(algorithm, Addresses(algorithm), backwards=True), algorithm.name)
     wires = [(a, b, ANY) for wire in found.wires for a, b in itertools.pairwise(wire)]
@@ -73,9 +76,8 @@ def _refuse_races(forwards: Transfers, backwards: Transfers, name: str) -> None:
 def _proved(algorithm: Algorithm, addresses: Addresses, blocks: tuple[Block, ...]) -> Schedule:
     """Build the schedule and check it; the root, which a file does not say, is the first rank that makes it right."""
     n = len(algorithm.gpus)
-    rooted = addresses.operation in ("broadcast", "reduce")
     problem: ScheduleError | None = None
-    for root in range(n if rooted else 1):
+    for root in _roots(algorithm, addresses.operation)[: n if n <= MANY_GPUS else MAX_TRIES]:
         schedule = Schedule(
             algorithm.name, addresses.operation, n, 0, algorithm.n_chunks, addresses.n_scratch, blocks, root
         )
@@ -87,5 +89,17 @@ def _proved(algorithm: Algorithm, addresses: Addresses, blocks: tuple[Block, ...
             problem = problem or error
             continue
         return schedule
-    assert problem is not None  # there is at least one rank
+    assert problem is not None  # at least one root was tried
     raise problem
+
+
+def _roots(algorithm: Algorithm, operation: str) -> list[int]:
+    """Ranks that can be the root: all others receive in a broadcast, and send in a reduction."""
+    if operation not in ("broadcast", "reduce"):
+        return [0]
+    moving = RECEIVING if operation == "broadcast" else SENDING
+    idle = [
+        rank for rank, gpu in enumerate(algorithm.gpus)
+        if not any(step.kind in moving for block in gpu.blocks for step in block.steps)
+    ]  # fmt: skip
+    return idle[:1] or list(range(len(algorithm.gpus)))

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_text
 from commsim.core.formats.files import replacing
 from commsim.core.network import Network
 from commsim.core.node_kind import HOST, SWITCH
@@ -41,18 +40,17 @@ def read_ns3(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    text = read_text(path)
-    head, _, rest = text.partition("\n")
-    words = head.split()
-    counts = [whole(words, k, f"{path}, line 1", limit) for k, limit in enumerate((MAX_NODES, MAX_NODES, MAX_CABLES))]
-    n_nodes, n_switches, n_cables = counts
-    lines = read_words(text, path)[1:] if n_switches else [(2, []), *read_words(text, path)[1:]]
+    lines = read_words(path)
+    limits = (MAX_NODES, MAX_NODES, MAX_CABLES)
+    where = f"{path}, line {lines[0][0]}"
+    n_nodes, n_switches, n_cables = (whole(lines[0][1], k, where, limit) for k, limit in enumerate(limits))
+    lines = lines[1:] if n_switches else [(2, []), *lines[1:]]
     switches = [whole(lines[0][1], k, f"{path}, line {lines[0][0]}", n_nodes) for k in range(len(lines[0][1]))]
     if len(set(switches)) != n_switches or len(lines) - 1 != n_cables:
         got = f"{len(set(switches))} and {len(lines) - 1}"
         raise InputError(f"{path}: line 1 says {n_switches} switches and {n_cables} cables, got {got}")
-    if n_nodes > len(rest):
-        raise InputError(f"{path}: line 1 says {n_nodes} nodes, more than its cables can join")
+    if n_nodes > 2 * n_cables:
+        raise InputError(f"{path}: line 1 says {n_nodes} nodes, more than {n_cables} cables can join")
     kind = np.full(n_nodes, HOST)
     kind[switches] = SWITCH
     src, dst, bandwidth, latency, loss = read_cables(lines[1:], n_nodes, path)

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_text
 from commsim.core.formats.files import replacing
 from commsim.core.network import Network
 from commsim.core.node_kind import GPU, SWITCH
@@ -57,21 +56,22 @@ def read_simai(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    text = read_text(path)
-    lines = read_words(text, path)
+    lines = read_words(path)
     where = f"{path}, line {lines[0][0]}"
     limits = (MAX_NODES, MAX_NODES, MAX_NODES, MAX_NODES, MAX_CABLES)
     n_nodes, per_server, n_inside, n_outside, n_cables = (whole(lines[0][1], k, where, n) for k, n in enumerate(limits))
     n_gpus = n_nodes - n_inside - n_outside
-    if len(lines[0][1]) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server or n_nodes > len(text):
+    if len(lines[0][1]) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
         raise InputError(
             f"{where}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of GPUs"
         )
     words = lines[1][1] if n_inside + n_outside else []
     rest = lines[2:] if words else lines[1:]
     ids = [whole(words, k, f"{path}, line {lines[1][0]}", n_nodes) for k in range(len(words))]
-    if sorted(ids) != list(range(n_gpus, n_nodes)) or len(rest) != n_cables:
+    if len(ids) != n_nodes - n_gpus or sorted(ids) != list(range(n_gpus, n_nodes)) or len(rest) != n_cables:
         raise InputError(f"{path}: after {n_gpus} GPUs come {n_inside + n_outside} switches, and {n_cables} cables")
+    if n_nodes > 2 * n_cables:
+        raise InputError(f"{where}: {n_nodes} nodes are more than {n_cables} cables can join")
     src, dst, bandwidth, latency, loss = read_cables(rest, n_nodes, path)
     machine = np.full(n_nodes, -1)
     machine[:n_gpus] = np.arange(n_gpus) // per_server if per_server > 1 else -1

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 
 from .op import ANY, CALC, RECV, SEND, Programs
 
-MAX_OPS = 2**21
+MAX_OPS = MAX_RANKS = 2**20
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.comparison.pairs import SAME_SIZE
 from commsim.report.columns import Table, number_column
 from commsim.report.study import Study
 
@@ -53,7 +54,8 @@ def pairs(rows: Table, measured: Table) -> tuple[Numbers, Numbers]:
     ranks = measured["n_ranks"].values if "n_ranks" in measured else np.full(measured.n_rows, np.nan)
     algorithm = measured["collective"].text() if "collective" in measured else [""] * measured.n_rows
     for i, operation in enumerate(measured["operation"].text()):
-        same = (sizes == measured["size_B"].values[i]) & (rows["time_s"].values > 0)
+        size = measured["size_B"].values[i]
+        same = (np.abs(sizes - size) <= SAME_SIZE * np.maximum(sizes, size)) & (rows["time_s"].values > 0)
         if len(words):
             same &= words == operation
         if "n_ranks" in rows and np.isfinite(ranks[i]):

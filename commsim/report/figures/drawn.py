@@ -92,7 +92,8 @@ def medians(group: Numbers, values: Reals, n: int) -> Reals:
     ordered = values[np.lexsort((values, group))]
     count = np.bincount(group, minlength=n)
     end = np.cumsum(count)
-    return np.asarray((ordered[end - 1 - count // 2] + ordered[end - count + count // 2]) / 2)
+    low, high = ordered[end - 1 - count // 2], ordered[end - count + count // 2]
+    return np.asarray(low / 2 + high / 2)  # the sum of halves does not overflow
 
 
 def _winners(figure: Figure) -> Table:

@@ -26,13 +26,17 @@ def check_plot(path: str | Path) -> None:
     Raises
     ------
     InputError
-        If its name has another ending, its folder is missing, or matplotlib is.
+        If its name has another ending, its folder is missing, it or the CSV beside it is a folder, or matplotlib is
+        missing.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: a plot is a file that ends with {', '.join(SUFFIXES)}")
     if not path.parent.is_dir():
         raise InputError(f"{path}: cannot write: no such folder")
+    for file in (path, path.with_suffix(".csv")):
+        if file.is_dir():
+            raise InputError(f"{file}: cannot write: Is a directory")
     try:
         import matplotlib  # noqa: F401
     except ImportError:

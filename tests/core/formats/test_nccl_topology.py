@@ -191,28 +191,28 @@ def test_numbers_of_devices_are_those_of_the_file(tmp_path):
         ("<system>\n</system>", "line 1: <system> has no <cpu>"),
         ("<system>\n<cpu/></system>", "line 1: <system> has no GPU"),
         ("<system>\n<cpu><gpuu/></cpu></system>", "line 2: <gpuu> is not known inside <cpu>; known: c2c, cpu, gin"),
-        ('<system><cpu>\n<pci class="0x03"/></cpu></system>', "line 2: <pci> needs the attribute busid"),
+        ('<system><cpu>\n<pci class="0x0302"/></cpu></system>', "line 2: <pci> needs the attribute busid"),
         (
-            '<system><cpu>\n<pci busid="0" class="0x03" link_width="x"/></cpu></system>',
+            '<system><cpu>\n<pci busid="0" class="0x0302" link_width="x"/></cpu></system>',
             "line 2: <pci> link_width must be",
         ),
         ('<system><cpu host_hash="1"/>\n<cpu host_hash="2"/></system>', "line 2: <cpu> is of another host"),
         (
-            f"<system><cpu>{pci('0:1', '0x03')}{pci('0:1', '0x03')}</cpu></system>",
+            f"<system><cpu>{pci('0:1', '0x0302')}{pci('0:1', '0x0302')}</cpu></system>",
             "line 2: <pci> has the busid of another",
         ),
         (
-            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="0:7" count="1" tclass="0x0302"/></gpu>'
+            '<system><cpu><pci busid="0:1" class="0x0302"><gpu>\n<nvlink target="0:7" count="1" tclass="0x0302"/></gpu>'
             "</pci></cpu></system>",
             "line 2: <nvlink> leads to 0:7, which is no GPU of this file",
         ),
         (
-            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="0:1" count="1"/>'
+            '<system><cpu><pci busid="0:1" class="0x0302"><gpu>\n<nvlink target="0:1" count="1"/>'
             "</gpu></pci></cpu></system>",
             "line 2: <nvlink> joins a GPU to itself",
         ),
         (
-            '<system><cpu><pci busid="0:1" class="0x03"><gpu>\n<nvlink target="1" count="0"/>'
+            '<system><cpu><pci busid="0:1" class="0x0302"><gpu>\n<nvlink target="1" count="0"/>'
             "</gpu></pci></cpu></system>",
             "line 2: <nvlink> count must be a whole number of at least 1, got '0'",
         ),

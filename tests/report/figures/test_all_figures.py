@@ -25,6 +25,16 @@ def study_of(collectives=("ring_all_reduce", "double_tree_all_reduce"), ranks=(2
     return make_study("study", table_of_rows(rows), {})
 
 
+def test_a_size_that_was_rounded_to_whole_elements_is_the_same_size():
+    study = study_of(("ring_all_reduce",), (4,), (100_000, 200_000))
+    measured = table_of_rows([
+        {"operation": "all_reduce", "n_ranks": 4, "size_B": 99_968, "time_s": 1e-5},  # rounded down
+        {"operation": "all_reduce", "n_ranks": 4, "size_B": 199_000, "time_s": 1e-5},
+    ])  # fmt: skip
+    predicted, of = pairs(study.rows, measured)
+    assert (study.rows["size_B"].values[predicted].tolist(), of.tolist()) == ([100_000], [0])
+
+
 def test_every_figure_of_rows_but_accuracy_is_there():
     figures, left_out = make_figures(study_of())
     assert {figure.name for figure in figures} == set(OF_ROWS) - {"accuracy"}

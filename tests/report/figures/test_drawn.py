@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.report.columns import Table, number_column, word_column
-from commsim.report.figures.drawn import drawn, summarised
+from commsim.report.figures.drawn import drawn, medians, summarised
 from commsim.report.figures.figure import Figure
 
 pytestmark = pytest.mark.nojit
@@ -75,3 +75,8 @@ def test_curves_have_the_spread_of_the_columns_that_say_it():
     table = Table.of([number_column(n, v) for n, v in {"x": [1, 1], "y": [2, 4], "lo": [1, 3], "hi": [5, 9]}.items()])
     out = drawn(Figure("f", "curves", "", "", table, {"x": "x", "y": "y", "low": "lo", "high": "hi"}))
     assert [out[n].values.tolist() for n in ("y", "least_y", "greatest_y")] == [[3], [1], [9]]
+
+
+def test_the_median_of_the_largest_numbers_is_finite():
+    large = np.array([1.7e308, 1.6e308, 3.0])
+    np.testing.assert_allclose(medians(np.array([0, 0, 1]), large, 2), [1.65e308, 3.0])

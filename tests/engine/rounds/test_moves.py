@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from collectives.halving_doubling import halving_doubling_all_reduce, recursive_doubling_all_gather
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
-from commsim.engine import moves
 from commsim.engine.flow_plan import Job
-from commsim.engine.move_state import MOVE
+from commsim.engine.rounds import moves
+from commsim.engine.rounds.move_state import MOVE
 from topologies.star import star
 
 

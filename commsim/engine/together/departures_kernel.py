@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, uncounted
 
-from .queue_kernel import heap_fix
+from ..queue_kernel import heap_fix
 
 TIE = 1.0 + 1e-12
 MOST_STEPS = 1000

@@ -27,13 +27,13 @@ from commsim.core.result import Result
 from commsim.core.routes.fold import Fold, fold
 from commsim.core.routes.routing import Routes, find_routes
 
-from .flow import chunk_bytes, not_negative
-from .flow_plan import Job
-from .flow_state import N_DONE, N_EVENTS, Tables
-from .flow_tables import slot_tables, wire_table
+from ..flow import chunk_bytes, not_negative
+from ..flow_plan import Job
+from ..flow_state import N_DONE, N_EVENTS, Tables
+from ..flow_tables import slot_tables, wire_table
+from ..trace_files import Columns, TraceFile, keep_trace
 from .pattern import find_pattern
 from .quotient import Full, Quotient, quotient
-from .trace_files import Columns, TraceFile, keep_trace
 
 MOST_SHARE = 0.5
 """Classes per wire, above which playing all wires is as cheap."""
@@ -191,7 +191,7 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
     """Play the classes, told apart as far as they must be."""
     from commsim.core.jit import announce
 
-    from .flow_kernel import simulate
+    from ..flow_kernel import simulate
 
     announce(simulate)
     all_times = plan.classes[-1].full.pattern.times

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.symmetry_kernel import number_colours, refine_wires
+from commsim.engine.symmetry.symmetry_kernel import number_colours, refine_wires
 
 
 @settings(deadline=None)

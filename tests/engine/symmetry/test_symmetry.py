@@ -15,11 +15,11 @@ from commsim.core.cost import Wire
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
-from commsim.engine import symmetry
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.pattern import find_pattern
-from commsim.engine.symmetry import plan_symmetric, simulate_symmetric
+from commsim.engine.symmetry import symmetry
+from commsim.engine.symmetry.pattern import find_pattern
+from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commsim.core.jit import kernel, uncounted
 from commsim.core.schedule import REDUCE
 
-from .queue_kernel import heap_fix
+from ..queue_kernel import heap_fix
 
 TIE = 1.0 + 1e-12  # levels this close are one level, as in the sharing kernel
 

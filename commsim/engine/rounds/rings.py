@@ -1,10 +1,11 @@
 """Rounds of rings: a recurrence over a vector of wires, in memory that does not grow with the number of rounds.
 
-Within a turn (:mod:`commsim.engine.turns`) a round starts at the later of having sent and having received. Between
-turns, the first message of a wire waits for those last messages of earlier turns that touch the same chunks. That all
-other waits between turns are kept is not proved but looked at in the times that come out: they then satisfy every
-condition, and no earlier times can. Wires whose costs and neighbours are alike all round the cycle have equal times,
-so only one of them is played; and once all wires advance by the same number of ticks per round, they will for ever.
+Within a turn (:mod:`commsim.engine.rounds.turns`) a round starts at the later of having sent and having received.
+Between turns, the first message of a wire waits for those last messages of earlier turns that touch the same chunks.
+That all other waits between turns are kept is not proved but looked at in the times that come out: they then satisfy
+every condition, and no earlier times can. Wires whose costs and neighbours are alike all round the cycle have equal
+times, so only one of them is played; and once all wires advance by the same number of ticks per round, they will for
+ever.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 
-from .flow_plan import Job
+from ..flow_plan import Job
 from .lanes import SLACK, Companies, Lanes, companies, lanes_of, scale_for, shared_resources
 from .turn_times import Load, play_turn
 from .turn_waits import Waits, find_waits

@@ -19,7 +19,7 @@ from commsim.core.dependencies import wires
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
-from .flow_plan import Job
+from ..flow_plan import Job
 from .lanes import Companies, Lanes, companies, lanes_of, scale_for, shared_resources
 from .move_state import CLUSTER, LANE, MOVE
 

@@ -1,7 +1,7 @@
 """The flow engine's cheap way for messages that are each alone on their links: a recurrence, no event queue.
 
-Rings are played as vectors of wires, in memory for one round (:mod:`commsim.engine.rings`); anything else, and rings
-that cannot be, transfer by transfer (:mod:`commsim.engine.moves`).
+Rings are played as vectors of wires, in memory for one round (:mod:`commsim.engine.rounds.rings`); anything else, and
+rings that cannot be, transfer by transfer (:mod:`commsim.engine.rounds.moves`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 
-from .flow import chunk_bytes, not_negative
-from .flow_plan import Job
+from ..flow import chunk_bytes, not_negative
+from ..flow_plan import Job
 from .lanes import Lanes
 from .moves import Moves, plan_moves, play_moves
 from .rings import Rings, plan_rings, play_rings

@@ -15,8 +15,8 @@ from commsim.core.dependencies import dependencies, wires
 from commsim.core.dependencies_kernel import WRITE_AFTER_READ
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE, SCRATCH, Schedule
-from commsim.engine.turn_waits import find_waits
-from commsim.engine.turns import Turn, find_turns
+from commsim.engine.rounds.turn_waits import find_waits
+from commsim.engine.rounds.turns import Turn, find_turns
 
 RINGS = ["ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "multi_ring_all_reduce",
          "hierarchical_all_reduce", "torus_all_reduce"]  # fmt: skip

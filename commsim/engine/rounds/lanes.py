@@ -12,7 +12,7 @@ from commsim.core.routes.fold import Fold, fold
 from commsim.core.routes.forest_routes import LEAST
 from commsim.core.routes.routing import Routes, find_routes
 
-from .flow_plan import Job
+from ..flow_plan import Job
 
 FULL = 1.0 + 1e-11
 """Part of a resource that may be asked for at once; what is above 1 is rounding."""

@@ -18,10 +18,10 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
 
+from ..flow import chunk_bytes, not_negative
+from ..flow_plan import Job
+from ..trace_files import Columns, TraceFile, keep_trace
 from .bundles import Bundles, bundle_flows
-from .flow import chunk_bytes, not_negative
-from .flow_plan import Job
-from .trace_files import Columns, TraceFile, keep_trace
 
 Times = NDArray[np.float64]
 MOST_ADDRESSES = 2**27

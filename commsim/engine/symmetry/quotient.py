@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .flow_state import ENTRY_ROW, IDLE, SLOT_ROW, Tables, share_table, tables
+from ..flow_state import ENTRY_ROW, IDLE, SLOT_ROW, Tables, share_table, tables
 from .pattern import Pattern
 
 Table = NDArray[Any]

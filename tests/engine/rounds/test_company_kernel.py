@@ -8,7 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from slow_sharing import Flow, max_min_rates
 
-from commsim.engine.company_kernel import find_companies
+from commsim.engine.rounds.company_kernel import find_companies
 
 
 def companies(

@@ -25,7 +25,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.rounds import plan_rounds, simulate_rounds
+from commsim.engine.rounds.rounds import plan_rounds, simulate_rounds
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star

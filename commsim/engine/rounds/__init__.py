@@ -1,0 +1,1 @@
+"""The flow engine where every message is alone on its links: recurrences, no event queue."""

@@ -1,0 +1,1 @@
+"""The flow engine where many wires behave alike: one of each kind is played."""
