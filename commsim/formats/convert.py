@@ -130,7 +130,7 @@ def convert(source: str, target: str, given: Given, from_: str | None = None, to
         if not kind:
             raise InputError(f"{source} ({from_}) becomes a {' or a '.join(held) or 'nothing'}, and {to} holds a "
                              f"{' or a '.join(kinds) or 'nothing'}")  # fmt: skip
-        value, notes = _read(from_, kind, source, given)
+        value, notes = _read_naming(from_, kind, source, given)
     if kind == SCHEDULE and to not in ("commsim", "astra-system") and value.schedule.n_transfers > MAX_MESSAGES:
         n = value.schedule.n_transfers
         raise InputError(f"{value.schedule.name} has {n} messages; {to} is written with up to {MAX_MESSAGES}")
@@ -162,6 +162,16 @@ def _read(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
 
     read: Callable[[str, Given], tuple[Any, Notes]] = readers.READERS[name, kind]
     return read(source, given)
+
+
+def _read_naming(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
+    """Read, and begin whatever is wrong with the name of the file."""
+    try:
+        return _read(name, kind, source, given)
+    except InputError as error:
+        if str(error).startswith((str(Path(source).with_suffix("")), given.network or source)):
+            raise
+        raise InputError(f"{source}: {error}") from None
 
 
 def _write(name: str, kind: str, value: Any, target: str, given: Given) -> Notes:

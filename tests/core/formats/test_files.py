@@ -150,6 +150,20 @@ def test_a_member_that_is_no_array_is_refused(tmp_path):
         read_arrays(tmp_path / "x.npz")
 
 
+def test_a_member_without_the_form_of_an_array_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("header.npy", bytes(100))
+    with pytest.raises(InputError, match="holds something that is no array"):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_one_array_can_be_read_without_the_others(tmp_path):
+    write_arrays(tmp_path / "x.npz", {"header": np.ones(2), "large": np.zeros(10_000)})
+    assert list(read_arrays(tmp_path / "x.npz", 500, only="header")) == ["header"]
+    with pytest.raises(InputError, match="would unpack to more"):
+        read_arrays(tmp_path / "x.npz", 500)
+
+
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     write_arrays(tmp_path / "x.npz", {"a": np.zeros(10_000)})
     monkeypatch.setattr(files, "MAX_ARRAY_BYTES", 50_000)

@@ -95,6 +95,23 @@ def test_a_partial_file_says_by_class_what_a_leaf_is(tmp_path):
     assert path(network, "gpu0", "gpu1") == ["pcie0", "gpu1"]
 
 
+def test_the_controller_of_a_screen_is_no_gpu_unless_the_file_says_so(tmp_path):
+    vga = pci("0:3:0.0", "0x030000")
+    network = read(tmp_path, cpu(pci("0:1:0.0", "0x030200") + vga + pci("0:2:0.0", "0x020000")))
+    assert [int((network.kind == kind).sum()) for kind in (GPU, NIC, CPU)] == [1, 1, 1]
+    with pytest.raises(InputError, match="neither a <gpu> nor a PCI device of class 0x0302"):
+        read(tmp_path, cpu(vga))
+    said = read(tmp_path, cpu(pci("0:3:0.0", "0x030000", gpu(0))))  # a card of a workstation that NCCL found
+    assert (said.kind == GPU).sum() == 1
+
+
+def test_a_file_of_more_devices_than_a_machine_has_is_refused(tmp_path):
+    with pytest.raises(InputError, match="a machine has up to 64"):
+        read(tmp_path, *[cpu(pci("0:1:0.0", "0x030200"))] * 65)
+    with pytest.raises(InputError, match="has 1025 GPUs and NICs; a machine has up to 1024"):
+        read(tmp_path, cpu("".join(pci(f"0:{i}:0.0", "0x030200") for i in range(1025))))
+
+
 def test_nvlinks_that_a_partial_file_does_not_know_can_be_given_and_known_ones_cannot(tmp_path):
     network = read(tmp_path, PARTIAL, nvlink=240e9)
     assert rate(network, "gpu1", "nvswitch0") == pytest.approx(240)

@@ -1,11 +1,13 @@
 import contextlib
+import gzip
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.formats.xml_tree import read_xml
+from commsim.core.formats.xml_tree import outermost_tag, read_xml
 
 pytestmark = pytest.mark.nojit
 
@@ -46,6 +48,51 @@ def test_many_entities_inside_each_other_take_no_memory(tmp_path):
     (tmp_path / "x.xml").write_text(f"<!DOCTYPE a [{bomb}]><a>&a19;</a>")
     with pytest.raises(InputError, match="refused"):
         read_xml(tmp_path / "x.xml")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"<a " + b" ".join(b'x%d="1"' % i for i in range(200_000)) + b"/>", "a tag, with the text behind it, has"),
+        (b"<a>" + b"<b/>" * 3_000_000 + b"</a>", "3000002 tags are more than"),
+        (b"<a>" + b"<b/>" * 600_000 + b"</a>", "is one of more than 524288 elements"),
+        (b"<a>" + b"x" * 100_000 + b"</a>", "a tag, with the text behind it, has"),
+        (b"<a>" + b"x<!---->" * 100_000 + b"</a>", "has more than 65536 characters inside it"),
+        (gzip.compress(bytes(2**25)), "unpacks to more than 16 MiB"),
+    ],
+)
+def test_a_file_that_is_large_in_any_way_is_refused_early(tmp_path, data, message):
+    path = tmp_path / "x.xml"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        read_xml(path)
+
+
+def test_a_million_attributes_take_no_more_memory_than_the_file(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_bytes(b"<a " + b" ".join(b'x%d="1"' % i for i in range(10**6)) + b"/>")
+    tracemalloc.start()
+    with pytest.raises(InputError, match="bytes, more than 65536"):
+        read_xml(path)
+    assert tracemalloc.get_traced_memory()[1] < 4 * path.stat().st_size
+    tracemalloc.stop()
+
+
+def test_the_outermost_element_is_found_without_reading_the_others(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text("<?xml version='1.0'?><!-- y --><g:a><b/>" + " " * 200_000)  # has no end
+    with pytest.raises(InputError):
+        outermost_tag(path)  # so much text behind one tag
+    path.write_text("<?xml version='1.0'?><!-- y --><g:a>" + "<b/>" * 100_000)
+    assert outermost_tag(path) == "a"
+    with pytest.raises(InputError, match="no element found"):
+        read_xml(path)
+
+
+def test_text_inside_an_element_is_kept_up_to_its_first_child(tmp_path):
+    (tmp_path / "x.xml").write_text("<a>one &amp; <!-- x -->two<b>three</b>four</a>")
+    top = read_xml(tmp_path / "x.xml")
+    assert (top.content, top.children[0].content) == ("one & two", "three")
 
 
 def test_a_missing_and_an_endless_file_are_refused(tmp_path, monkeypatch):
