@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from commsim.run import Prepared
 
 
-EFFORT = ("events", "classes")
-"""Counters of the flow engine that are not results: a size that was asked before may have made the next one finer."""
-
-
 class Bench:
     """Computes points one after the other, and keeps the last network and the last preparation.
 
@@ -69,9 +65,7 @@ class Bench:
             options["engine"] = choose(prepared, size, parameters["engine.tolerance"]).engine
         result = prepared.predict(size, **options, seed=seed)
         row = result.row()
-        effort = EFFORT if result.engine == "flow" else ()
-        counters = {name: float(value) for name, value in row.pop("counters").items() if name not in effort}
-        return row | {f"counters.{name}": value for name, value in counters.items()}
+        return row | {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
 
     def forget(self) -> None:
         """Forget what was prepared."""

@@ -1,4 +1,4 @@
-"""Files that are made to cost more than they say: each is refused before it does, in one line, and nothing is written."""
+"""Files that are made to cost more than they say: refused before they do, in one line, and nothing is written."""
 
 import gzip
 import struct
@@ -50,7 +50,7 @@ def message(body: bytes) -> bytes:
         (b"\0" + message(b"\x52\0" * 10_000_000), "node 0 has the attribute '' twice"),
         (b"\0" + message(field(5, BYTES, b"\x01" * 30_000_000)), "a list has 30000000 numbers, more than 1048576"),
         (b"\0" + message(packed("int64_list")), "a list has 2000000 numbers"),
-        (b"\0" + message(packed("double_list")), "has more than 1048576|ends within"),
+        (b"\0" + message(packed("bool_list")), "a list has 2000000 numbers"),
         (b"\0" + message(b"\xf8\x07\0" * 100_000), "a message has more than 65536 fields"),
     ],
 )  # fmt: skip
@@ -88,7 +88,6 @@ def test_ranks_of_binary_goal_may_stand_in_any_order_and_do_nothing(tmp_path: Pa
     [
         (b"num_ranks 1000000000\n", "line 1: expected num_ranks and a number 1..1048576"),
         (b"num_ranks 1\nrank 0 {\n" + b"calc 0\n" * 2_000_000 + b"}", "more than 1048576 operations"),
-        (b"num_ranks 1\nrank 0 {\n" + b"calc\t0\n" * 1_050_000 + b"}", "line 1048579: more than 1048576 operations"),
         (b"num_ranks 1\n" + b"\n" * 5_000_000, "4194304 lines"),
         (b"num_ranks 1\n" + b"\x0b" * 10_000_000, "line 2: num_ranks says 1 ranks, got 0"),
         (gzip.compress(b"num_ranks 1\n" + bytes(2**28)), "unpacks to more than 128 MiB"),
@@ -97,6 +96,18 @@ def test_ranks_of_binary_goal_may_stand_in_any_order_and_do_nothing(tmp_path: Pa
 def test_goal_as_text(tmp_path: Path, data: bytes, wanted: str) -> None:
     (tmp_path / "x.goal").write_bytes(data)
     refuse(tmp_path / "x.goal", wanted)
+
+
+def test_operations_of_goal_are_counted_however_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commsim.formats.goal.text.MAX_OPS", 5)
+    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\n" + "calc\t0\n" * 6 + "}")
+    refuse(tmp_path / "x.goal", "line 8: more than 5 operations")
+    (tmp_path / "x.goal").write_text(
+        "num_ranks 3\n" + "".join(f"rank {i} {{\ncalc\t0\ncalc\t0\n}}\n" for i in range(3))
+    )
+    refuse(tmp_path / "x.goal", "line 13: more than 5 operations")
 
 
 def test_a_line_of_goal_ends_where_an_editor_says_it_does(tmp_path: Path) -> None:
@@ -131,7 +142,7 @@ def test_a_network_of_ns3_has_no_more_nodes_than_its_cables_join(tmp_path: Path)
     ("topology", "counts", "wanted"),
     [
         ("Ring, Ring", "1000000, 1000000", "1000000000000 hosts"), ("FullyConnected", "5000", "24995000 links"),
-        ("Ring", "4, ", "npus_count"), ("Ring", "4_0", "npus_count"), ("Ring", "nan", "npus_count"),
+        ("Ring", "4, 4", "npus_count must be a list"), ("Ring", "4_0", "npus_count"), ("Ring", "nan", "npus_count"),
         ("Ring, " * 400_000, "4", "larger than 1 MiB"), ("a, " * 2000, "4", "more than 1024 values"),
     ],
 )  # fmt: skip
@@ -216,9 +227,9 @@ def test_the_root_of_many_gpus_is_who_only_sends_and_is_not_searched_among_all(t
 
 def test_schedules_that_would_fill_a_disk_are_not_written(tmp_path: Path) -> None:
     for suffix in ("goal", "bin", "et", "xml", "cm"):
-        with pytest.raises(InputError, match="ring_all_reduce has 799960000 messages; .* up to 524288"):
+        with pytest.raises(InputError, match=r"ring_all_reduce has 799960000 messages; .* up to 524288"):
             convert("ring_all_reduce", str(tmp_path / f"x.{suffix}"), Given(n_ranks=20_000, size=1e9))
-    with pytest.raises(InputError, match="too many for a file of text; write it as .npz"):
+    with pytest.raises(InputError, match=r"too many for a file of text; write it as \.npz"):
         convert("star:n_hosts=300000", str(tmp_path / "x.toml"), Given())
     assert not list(tmp_path.iterdir())
 
@@ -257,8 +268,8 @@ def test_a_prefix_that_is_no_name_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_file_can_be_converted_into_itself(tmp_path: Path) -> None:
-    path = tmp_path / "x.goal"
-    convert("ring_all_reduce", str(path), Given(n_ranks=3, size=3000))
-    before = read_goal_text(path)
+    path = tmp_path / "x.yml"
+    convert("torus:dims=4x2", str(path), Given())
+    before = path.read_text()
     convert(str(path), str(path), Given())
-    assert read_goal_text(path).n_ops == before.n_ops
+    assert path.read_text() == before

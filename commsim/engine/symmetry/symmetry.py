@@ -74,7 +74,10 @@ class SymmetricPlan:
     wires : Wires or None
         None before, and where there is nothing to win.
     classes : list of Quotient
-        The last one is the finest that a run has asked for.
+        The first is what every run starts from, so that a result does not depend on what was asked before.
+    finer : dict
+        From a number of classes, and which of their parts could have more, to the number of finer ones; None where
+        these would be too many.
     """
 
     network: Network
@@ -84,6 +87,7 @@ class SymmetricPlan:
     wires: Wires | None = None
     tried: bool = False
     classes: list[Quotient] = field(default_factory=list)
+    finer: dict[tuple[int, bytes], int | None] = field(default_factory=dict)
 
 
 def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> SymmetricPlan | None:
@@ -121,7 +125,7 @@ def _lay_out(plan: SymmetricPlan) -> None:
     colour = _features(full)
     if _is_worth_while(colour):
         pattern.find_waits(plan.job.schedule)
-        plan.wires = Wires(full, routes, folded) if _refine(plan, full, colour) else None
+        plan.wires = None if _refine(plan, full, colour) is None else Wires(full, routes, folded)
 
 
 def _routes(
@@ -169,8 +173,14 @@ def _features(full: Full) -> NDArray[np.uint64]:
     return around * np.uint64(0x9E3779B97F4A7C15) + colour
 
 
-def _refine(plan: SymmetricPlan, full: Full, colour: NDArray[np.uint64]) -> bool:
-    """Tell wires apart until their classes say what they wait for; add the quotient, if it is worth while."""
+def _refine(plan: SymmetricPlan, full: Full, colour: NDArray[np.uint64]) -> int | None:
+    """Tell wires apart until their classes say what they wait for; add the quotient, if it is worth while.
+
+    Returns
+    -------
+    int or None
+        Its number among the plan's.
+    """
     from commsim.core.jit import announce
 
     from .symmetry_kernel import number_colours, refine_wires
@@ -182,9 +192,9 @@ def _refine(plan: SymmetricPlan, full: Full, colour: NDArray[np.uint64]) -> bool
         colour = refine_wires(colour, (pattern.wire, pattern.place), pattern.waits)
         n_before, n_classes = n_classes, len(number_colours(colour)[1])
         if n_classes > MOST_SHARE * len(colour):
-            return False
+            return None
     plan.classes.append(quotient(full, colour))
-    return True
+    return len(plan.classes) - 1
 
 
 def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, Tables] | None:
@@ -194,10 +204,10 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
     from ..flow_kernel import simulate
 
     announce(simulate)
-    all_times = plan.classes[-1].full.pattern.times
+    all_times, now = plan.classes[0].full.pattern.times, 0
     times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
     for _ in range(MOST_ROUNDS):
-        classes = plan.classes[-1]
+        classes = plan.classes[now]
         t = classes.tables(n_bytes, ready, times)
         simulate(t, False)
         if not t.broken.any():
@@ -205,13 +215,29 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
                 return classes, t
             times = all_times
             continue
+        finer = _told_apart(plan, now, t.broken)
+        if finer is None:
+            return None
+        now = finer
+    return None
+
+
+def _told_apart(plan: SymmetricPlan, now: int, broken: NDArray[np.int64]) -> int | None:
+    """Find the classes that tell apart what could have more from what could not."""
+    from .symmetry_kernel import number_colours
+
+    alike = number_colours(np.append(broken, 0).astype(np.uint64))[
+        0
+    ]  # times differ from size to size, who is alike less
+    key = (now, alike.tobytes())
+    if key not in plan.finer:
+        classes = plan.classes[now]
         colour = (classes.of_wire.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         # those of a class that could have more at the same times may well be alike, and stay together
-        mark = np.append(t.broken, 0)[classes.variant_of].astype(np.uint64).reshape(2, -1)
+        mark = alike[classes.variant_of].astype(np.uint64).reshape(2, -1)
         colour = (colour ^ mark[0]) * np.uint64(0xBF58476D1CE4E5B9) ^ mark[1]
-        if not _refine(plan, classes.full, colour):
-            return None
-    return None
+        plan.finer[key] = _refine(plan, classes.full, colour)
+    return plan.finer[key]
 
 
 def simulate_symmetric(

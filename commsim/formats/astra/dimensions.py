@@ -65,7 +65,7 @@ def network_of(dimensions: tuple[Dimension, ...], name: str) -> Network:
     n_hosts = math.prod(sizes)
     n_links = sum(n_hosts * (d.n_hosts - 1 if d.block == MESH else 2) for d in dimensions)
     if n_links > MAX_LINKS:
-        raise InputError(f"{name} would have {n_hosts} hosts and {n_links} links; files are read up to {MAX_LINKS}")
+        raise InputError(f"{name} would have {n_hosts} hosts and {n_links} links; at most {MAX_LINKS} are read")
     if len(dimensions) == 1:
         (d,) = dimensions
         return _ALONE[d.block](d.n_hosts, bandwidth=d.bandwidth, latency=d.latency)
