@@ -19,7 +19,7 @@ Seconds = tuple[float, float, float]
 def measure(name: str, n: int) -> dict[str, Any]:
     """Measure one work: once small, so that the kernels are loaded, and then at its size."""
     begin = time.process_time()
-    from .scale_works import FULL_RANKS, SERIES, SIZE
+    from .scale_works import SERIES, SIZE
 
     series = SERIES[name]
     work(name, series.few)
@@ -42,7 +42,7 @@ def measure(name: str, n: int) -> dict[str, Any]:
         "transfers": result.counters["transfers"],
         "transfers_per_s": result.counters["transfers"] / cpu,
     }
-    if n <= FULL_RANKS and result.method != "full":
+    if n <= series.full_ranks and result.method != "full":
         begin = time.process_time()
         full = ready.predict(SIZE, method="full", start_jitter=series.jitter)
         row |= {"full_s": time.process_time() - begin, "full_difference": full.time / result.time - 1}

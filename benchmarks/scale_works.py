@@ -17,7 +17,7 @@ from commsim.inputs import load_network
 SIZE = 2.0**30
 """Bytes of every collective."""
 FULL_RANKS = 1024
-"""Up to this many ranks the answer is compared with the full engine's."""
+"""Up to this many ranks the answer is compared with the full engine's, unless that takes minutes."""
 LEAST_RATE = 2e6
 """Transfers per second of processor time that irregular works have to reach."""
 
@@ -70,6 +70,8 @@ class Series:
         Ranks start at random times up to this.
     unequal : bool
         Whether blocks are of 1, 2, 3 or 4 chunks.
+    full_ranks : int
+        Up to this many the answer is compared with the full engine's.
     """
 
     collective: str
@@ -81,6 +83,7 @@ class Series:
     random_rates: bool = False
     jitter: float = 0.0
     unequal: bool = False
+    full_ranks: int = FULL_RANKS
 
     def build_network(self, n: int) -> Network:
         """Return the network for `n` ranks."""
@@ -115,7 +118,14 @@ def _series() -> dict[str, Series]:
         found[f"all-to-all, fat tree, {routing}"] = Series(direct, fat_tree, routing, (256, 1024), 16, most)
     for routing in ("dmodk", "ecmp"):
         found[f"unequal all-to-all, fat tree, {routing}"] = Series(
-            "direct_all_to_all_v", fat_tree, routing, (64, 128, 256), 16, {256: (15.0, None)}, unequal=True
+            "direct_all_to_all_v",
+            fat_tree,
+            routing,
+            (64, 128, 256),
+            16,
+            {256: (15.0, None)},
+            unequal=True,
+            full_ranks=128,
         )
     fast = {1024: (RING_TRANSFERS / LEAST_RATE, None)}
     found["ring, fat tree, random rates, ecmp"] = Series(

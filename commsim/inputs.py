@@ -56,7 +56,9 @@ def load_network(text: str) -> Network:
     if name in PRESETS:
         return PRESETS[name].build(raw)
     if name not in TOPOLOGIES and (Path(text).exists() or "/" in name):
-        raise InputError(f"{text}: a network file ends with {', '.join(SUFFIXES)}")
+        raise InputError(
+            f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
+        )
     build = TOPOLOGIES[name].build
     return build(**read_arguments(build, raw))
 

@@ -50,6 +50,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"# -b, -e, -f: no effect, a {args.operation} carries no bytes")
         sizes = [0]
     network = load_network(args.topology)
+    _check(args, network)
     ready = _prepared(args, network)
     if not ready:
         p = len(network.endpoints) if args.ranks is None else args.ranks
@@ -101,16 +102,30 @@ def times_bound(time: float, bound: float) -> float:
     return time / bound if bound else 1.0
 
 
+def _check(args: argparse.Namespace, network: Network) -> None:
+    """Refuse what no algorithm could do, before each of them is tried."""
+    from commsim.run import ENGINES
+
+    if args.engine not in ENGINES:
+        raise InputError(f"--engine must be one of {', '.join(ENGINES)}, got {args.engine!r}")
+    n_hosts = len(network.endpoints)
+    if args.ranks is not None and not 1 <= args.ranks <= n_hosts:
+        raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {args.ranks}")
+
+
 def _prepared(args: argparse.Namespace, network: Network) -> dict[str, Prepared]:
     own = args.collective or []
     if args.algorithm == "none" and not own:
         return {}
+    from collectives import COLLECTIVES
     from commsim.ranking import algorithms_for, prepare_all, require_operation
 
+    ours = set(COLLECTIVES)  # before one's own file adds itself, which is then there under the file's name
     named = [*([] if args.algorithm in ("all", "none") else [args.algorithm]), *own]
     for spec in named:
         require_operation(spec, args.operation)
-    specs = dict.fromkeys([*(algorithms_for(args.operation) if args.algorithm == "all" else []), *named])
+    every = [one for one in algorithms_for(args.operation) if one in ours] if args.algorithm == "all" else []
+    specs = dict.fromkeys([*every, *named])
     placing = {"placement": args.placement, "seed": args.seed}
     ready, left_out = prepare_all(list(specs), network, n_ranks=args.ranks, named=named, **placing)
     for spec, reason in left_out.items():

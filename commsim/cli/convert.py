@@ -46,7 +46,8 @@ def main(args: argparse.Namespace) -> int:
 
 def run(args: argparse.Namespace, source: str, target: str) -> int:
     """Convert, and say what was lost."""
-    from commsim.formats.convert import Given, convert
+    from commsim.formats.convert import convert
+    from commsim.formats.given import Given
     from commsim.formats.kinds import FORMATS
 
     from_, to = getattr(args, "from_", None), getattr(args, "to", None)

@@ -3,91 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.schedule import Schedule
 from commsim.inputs import load_network, load_schedule
 
-from .kinds import FORMATS, NETWORK, SCHEDULE, SYSTEM, WORKLOAD, format_of_source, format_of_target, kind_of_own_file
+from .given import Given, Notes, Sized
+from .kinds import FORMATS, NETWORK, SCHEDULE, WORKLOAD, format_of_source, format_of_target, kind_of_own_file
 from .programs.matching import MAX_OPS
 
-Notes = tuple[str, ...]
 MAX_MESSAGES = MAX_OPS // 2
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a format needs and a value of ours does not say.
-
-    Parameters
-    ----------
-    n_ranks : int, optional
-        Of a collective that is named.
-    size : float, bytes, optional
-        Of the operation, for formats whose messages have sizes.
-    gamma : float, s/byte
-        What reducing costs.
-    network : str, optional
-        On which a system layer's collectives run, or flows.
-    operation : str
-        Which of a system layer's collectives.
-    min_bytes, max_bytes : int
-        For which sizes MSCCL's runtime takes an algorithm.
-    gpu_type : str
-        Name of the GPUs for SimAI.
-    """
-
-    n_ranks: int | None = None
-    size: float | None = None
-    gamma: float = 0.0
-    network: str | None = None
-    operation: str = "all_reduce"
-    min_bytes: int = 0
-    max_bytes: int = 2**40
-    gpu_type: str = "H100"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sized:
-    """A schedule, and what is known of its messages.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What is sent.
-    n_bytes : float64[n_transfers], bytes, optional
-        Of each message, where the file says.
-    size : float, bytes
-        That gives the messages their sizes, where there is one.
-    gamma : float64[n_participants], s/byte
-        Where the file says.
-    """
-
-    schedule: Schedule
-    n_bytes: NDArray[np.float64] | None = None
-    size: float = 0.0
-    gamma: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
-
-    def messages(self, given: Given) -> NDArray[np.float64]:
-        """Bytes of every message.
-
-        Raises
-        ------
-        InputError
-            If neither the file nor the user says.
-        """
-        if self.n_bytes is not None:
-            return self.n_bytes
-        if given.size is None:
-            raise InputError(f"{self.schedule.name} has no sizes of its own, and this format needs them: say --size")
-        return np.asarray(self.schedule.expand()["count"] * (given.size / self.schedule.n_chunks))
 
 
 def convert(source: str, target: str, given: Given, from_: str | None = None, to: str | None = None) -> Notes:
@@ -201,6 +128,3 @@ def any_network(text: str) -> Network:
     if Path(text).suffix in (".yml", ".yaml", ".graphml"):
         return _read(format_of_source(text), NETWORK, text, Given())[0]  # type: ignore[no-any-return]
     return load_network(text)
-
-
-__all__ = ["SYSTEM", "Given", "Sized", "any_network", "convert", "sizes_of"]

@@ -10,7 +10,8 @@ from commsim.core.formats.bounded import read_head, read_json
 from commsim.core.formats.files import read_tree
 from commsim.core.formats.xml_tree import outermost_tag
 
-NETWORK, SCHEDULE, WORKLOAD, SYSTEM = "network", "schedule", "workload", "system"
+NETWORK, SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "network", "schedule", "workload", "system", "program"
+"""A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,11 @@ FORMATS = {
     "astra-network": Format("ASTRA-sim's network, YAML", (".yml", ".yaml"), (NETWORK,), (NETWORK,)),
     "astra-system": Format("ASTRA-sim's system layer, JSON", (), (SYSTEM, SCHEDULE), (SYSTEM, SCHEDULE)),
     "msccl": Format("MSCCL's algorithms, XML", (".xml",), (SCHEDULE,), (SCHEDULE,)),
-    "goal": Format("GOAL of LogGOPSim and ATLAHS, text", (".goal",), (SCHEDULE, WORKLOAD), (SCHEDULE,)),
-    "goal-binary": Format("GOAL, binary", (".bin",), (SCHEDULE, WORKLOAD), (SCHEDULE,)),
-    "chakra": Format("Chakra traces, PREFIX.RANK.et", (".et",), (SCHEDULE, WORKLOAD), (SCHEDULE, WORKLOAD)),
+    "goal": Format("GOAL of LogGOPSim and ATLAHS, text", (".goal",), (PROGRAM, SCHEDULE, WORKLOAD),
+                   (PROGRAM, SCHEDULE)),
+    "goal-binary": Format("GOAL, binary", (".bin",), (PROGRAM, SCHEDULE, WORKLOAD), (PROGRAM, SCHEDULE)),
+    "chakra": Format("Chakra traces, PREFIX.RANK.et", (".et",), (PROGRAM, SCHEDULE, WORKLOAD),
+                     (PROGRAM, SCHEDULE, WORKLOAD)),
     "node-link": Format("networkx's node-link JSON", (), (NETWORK,), (NETWORK,)),
     "graphml": Format("GraphML", (".graphml",), (NETWORK,), (NETWORK,)),
     "nccl-topology": Format("NCCL's topology of a machine, XML", (), (NETWORK,)),
@@ -77,8 +80,11 @@ def format_of_source(source: str) -> str:
         If it cannot be told.
     """
     path = Path(source)
-    if path.suffix == ".et" or not path.exists():
+    if path.suffix == ".et" or Path(f"{source}.0.et").exists():
         return "chakra"
+    if not path.exists():
+        raise InputError(f"{source}: no such file, and no collective or topology of ours; `commsim schedule list` and "
+                         "`commsim topo list` have them")  # fmt: skip
     if path.suffix in (".xml", ".graphml"):
         tag = outermost_tag(path)
         if tag in _XML:
@@ -104,7 +110,8 @@ def format_of_source(source: str) -> str:
 def kind_of_own_file(path: str) -> str:
     """Say what a file of ours holds."""
     if Path(path).suffix == ".npz":
-        from commsim.core.formats.files import parse_json, read_arrays
+        from commsim.core.formats.array_file import read_arrays
+        from commsim.core.formats.files import parse_json
 
         header = read_arrays(path, 2**28, "header").get("header")
         try:

@@ -18,11 +18,12 @@ from .astra.system import collective_of, read_system
 from .chakra.operations import GROUPS
 from .chakra.programs import programs_of_traces
 from .chakra.to_graph import graph_of_traces, read_groups
-from .chakra.trace import prefix_of, read_traces
-from .convert import Given, Notes, Sized, sizes_of
+from .chakra.traces import prefix_of, read_traces
+from .convert import sizes_of
+from .given import Given, Notes, Sized
 from .goal.binary import read_goal_binary
 from .goal.text import read_goal_text
-from .kinds import NETWORK, SCHEDULE, SYSTEM, WORKLOAD
+from .kinds import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD
 from .msccl.read import read_msccl
 from .msccl.to_schedule import schedule_of_algorithm
 from .networks.graphml import read_graphml
@@ -74,6 +75,21 @@ def _workload_of_chakra(source: str, _: Given) -> tuple[Any, Notes]:
     return graph_of_traces(read_traces(source), read_groups(groups) if groups.exists() else None), notes
 
 
+def _programs(read: Callable[[str], Programs]) -> Reader:
+    """Read what ranks do, checking that their sends and receives match, and that it ends."""
+
+    def call(source: str, _: Given) -> tuple[Any, Notes]:
+        programs = read(source)
+        graph_of(programs)
+        return programs, ()
+
+    return call
+
+
+def _programs_of_chakra(source: str) -> Programs:
+    return programs_of_traces(read_traces(source))
+
+
 READERS: dict[tuple[str, str], Reader] = {
     ("commsim", NETWORK): _plain(read_network),
     ("commsim", SCHEDULE): lambda source, _: (Sized(read_schedule(source)), ()),
@@ -82,11 +98,14 @@ READERS: dict[tuple[str, str], Reader] = {
     ("astra-system", SYSTEM): _plain(read_system),
     ("astra-system", SCHEDULE): _system,
     ("msccl", SCHEDULE): _msccl,
+    ("goal", PROGRAM): _programs(read_goal_text),
+    ("goal-binary", PROGRAM): _programs(read_goal_binary),
+    ("chakra", PROGRAM): _programs(_programs_of_chakra),
     ("goal", SCHEDULE): lambda source, _: _sized(read_goal_text(source), source),
     ("goal", WORKLOAD): lambda source, _: (graph_of(read_goal_text(source)), ()),
     ("goal-binary", SCHEDULE): lambda source, _: _sized(read_goal_binary(source), source),
     ("goal-binary", WORKLOAD): lambda source, _: (graph_of(read_goal_binary(source)), ()),
-    ("chakra", SCHEDULE): lambda source, _: _sized(programs_of_traces(read_traces(source)), source),
+    ("chakra", SCHEDULE): lambda source, _: _sized(_programs_of_chakra(source), source),
     ("chakra", WORKLOAD): _workload_of_chakra,
     ("node-link", NETWORK): _node_link,
     ("graphml", NETWORK): _plain(read_graphml),

@@ -20,12 +20,13 @@ from .astra.system import system_of, write_system
 from .chakra.from_graph import traces_of_graph
 from .chakra.operations import GROUPS
 from .chakra.programs import traces_of
-from .chakra.trace import prefix_of, write_traces
-from .convert import Given, Notes, Sized, any_network, sizes_of
+from .chakra.traces import prefix_of, write_traces
+from .convert import any_network, sizes_of
+from .given import Given, Notes, Sized
 from .goal.binary import write_goal_binary
 from .goal.text import write_goal_text
 from .graph_text import write_graph
-from .kinds import NETWORK, SCHEDULE, SYSTEM, WORKLOAD
+from .kinds import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD
 from .msccl.from_schedule import algorithm_of
 from .msccl.write import write_msccl
 from .networks.graphml import write_graphml
@@ -83,6 +84,14 @@ def _goal(write: Callable[[Programs, str], None]) -> Writer:
     return call
 
 
+def _program(write: Callable[[Programs, str], object]) -> Writer:
+    def call(value: Programs, target: str, _: Given) -> Notes:
+        write(value, target)
+        return ()
+
+    return call
+
+
 def _chakra(value: Sized, target: str, given: Given) -> Notes:
     programs, notes = _programs(value, given)
     write_traces(traces_of(programs, value.schedule.name), prefix_of(target))
@@ -126,6 +135,9 @@ WRITERS: dict[tuple[str, str], Writer] = {
     ("astra-system", SYSTEM): _plain(write_system),
     ("astra-system", SCHEDULE): _system,
     ("msccl", SCHEDULE): _msccl,
+    ("goal", PROGRAM): _program(write_goal_text),
+    ("goal-binary", PROGRAM): _program(write_goal_binary),
+    ("chakra", PROGRAM): _program(lambda value, target: write_traces(traces_of(value), prefix_of(target))),
     ("goal", SCHEDULE): _goal(write_goal_text),
     ("goal-binary", SCHEDULE): _goal(write_goal_binary),
     ("chakra", SCHEDULE): _chakra,

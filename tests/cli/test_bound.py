@@ -37,6 +37,22 @@ def test_run_says_how_far_a_collective_is_from_it(commsim):
     )
 
 
+def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from collectives import collective\nfrom collectives.ring import ring_all_gather\n"
+        "@collective('all_gather')\ndef mine(n_ranks: int):\n    'A ring.'\n    return ring_all_gather(n_ranks)\n"
+    )
+    given = ("--topology", "star:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M")
+    rows = commsim.results("bound", *given, "--collective", path)["results"]
+    names = [row["algorithm"] for row in rows]
+    assert str(path) in names
+    assert "mine" not in names
+    from collectives import COLLECTIVES
+
+    COLLECTIVES._entries = {name: COLLECTIVES[name] for name in COLLECTIVES if name != "mine"}
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -44,7 +60,7 @@ def test_run_says_how_far_a_collective_is_from_it(commsim):
         (["bound", "--operation", "all_reduce", "--algorithm", "ring_all_gather"], "implements all_gather"),
         (["bound", "--operation", "all_reduce", "--ranks", "9"], "ranks must be 1..4"),
         (["bound", "--operation", "broadcast", "--algorithm", "none", "--root", "9"], "root must be a rank 0..3"),
-        (["bound", "--operation", "all_reduce", "--engine", "magic"], "unknown engine"),
+        (["bound", "--operation", "all_reduce", "--engine", "magic"], "--engine must be one of"),
         (["run", "--operation", "all_reduce", "--bound"], "commsim bound ranks the algorithms"),
         (["run", "--collective", "topk_a:density=0.1", "--bound"], "bounds are of dense data"),
     ],

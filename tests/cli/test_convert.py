@@ -68,6 +68,28 @@ def test_a_goal_file_with_computation_becomes_a_workload_and_that_becomes_traces
     assert sorted(names) == ["", "send"]
 
 
+def test_from_goal_to_goal_nothing_is_changed_and_to_chakra_times_and_sizes_are_kept(commsim, tmp_path):
+    first = tmp_path / "a.goal"
+    first.write_text(
+        "num_ranks 2\nrank 0 {\nl0: calc 1500\nl1: send 4096b to 1 tag 7 cpu 1 nic 1\nl1 requires l0\n}\n"
+        "rank 1 {\nl0: recv 4096b from 0 tag 7\nl1: calc 10\nl1 irequires l0\n}\n"
+    )
+    assert commsim("convert", first, tmp_path / "a.bin").code == 0
+    assert commsim("convert", tmp_path / "a.bin", tmp_path / "b.goal").code == 0
+    assert (tmp_path / "b.goal").read_text() == first.read_text()
+    assert commsim("convert", first, tmp_path / "t.et").code == 0
+    assert commsim("convert", tmp_path / "t.et", tmp_path / "c.goal").code == 0
+    assert re.findall(r"\d+b|calc \d+", (tmp_path / "c.goal").read_text()) == ["calc 1500", "4096b", "4096b", "calc 10"]
+    first.write_text(first.read_text().replace("recv 4096b", "recv 4095b"))
+    assert "which takes 4095" in commsim.refuses("convert", first, tmp_path / "d.bin")
+    first.write_text(first.read_text().replace("recv 4095b", "recv 4096b").replace("l1 req", "l0 requires l1\nl1 req"))
+    assert "a deadlock" in commsim.refuses("convert", first, tmp_path / "d.bin")
+
+
+def test_what_is_no_file_and_no_name_is_said_to_be_neither(commsim, tmp_path):
+    assert "no such file, and no collective or topology" in commsim.refuses("convert", "ring_all_redduce", "x.xml")
+
+
 def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
     assert commsim("convert", "torus:dims=4x2", tmp_path / "n.yml").code == 0
     path = tmp_path / "s.json"

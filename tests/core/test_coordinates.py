@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import write_arrays
+from commsim.core.formats.array_file import write_arrays
 from commsim.core.formats.store import SUFFIXES, read_network, save
 from commsim.core.network import Network
 from topologies.bcube import bcube

@@ -29,7 +29,8 @@ from commsim.formats.chakra.messages import (
 )
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
 from commsim.formats.chakra.to_graph import graph_of_traces, read_groups
-from commsim.formats.chakra.trace import Trace, read_trace, read_traces, write_trace, write_traces
+from commsim.formats.chakra.trace import Trace, read_trace, write_trace
+from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.chakra.wire import read_varint, varint
 from commsim.formats.programs.from_schedule import programs_of
 from commsim.formats.programs.to_schedule import schedule_of

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.formats.chakra.trace import read_traces, write_traces
+from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.chakra.values import NUMBERS
 from commsim.formats.chakra.wire import BYTES, field, varint
-from commsim.formats.convert import Given, convert
+from commsim.formats.convert import convert
+from commsim.formats.given import Given
 from commsim.formats.goal.binary import MAGIC, read_goal_binary
 from commsim.formats.goal.text import read_goal_text
 from commsim.formats.msccl.read import read_msccl

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from .array_file import read_arrays, write_arrays
 from .fields import Fields
-from .files import parse_json, read_arrays, write_arrays
+from .files import parse_json
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +66,7 @@ def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays
 
 
 def read_archive(path: str | Path, kind: str, limit: int | None = None) -> Archive:
-    """Read what :func:`write_archive` wrote; `limit` is as in :func:`~commsim.core.formats.files.read_arrays`.
+    """Read what :func:`write_archive` wrote; `limit` is as in :func:`~commsim.core.formats.array_file.read_arrays`.
 
     Raises
     ------

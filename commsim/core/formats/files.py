@@ -1,4 +1,4 @@
-"""Read and write files: JSON and TOML for people, npz for arrays, always whole or not at all, never a pickle."""
+"""Read and write files: JSON and TOML for people; and write any file whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import json
 import os
 import tempfile
 import tomllib
-import warnings
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from ..errors import InputError
-from .regular_file import check_regular, read_regular
+from .regular_file import read_regular
 
 MAX_TEXT_BYTES = 128 * 2**20
 MAX_TOML_BYTES = 32 * 2**20
 MAX_VALUES = 6_000_000
 """Of one JSON text; they then take less than 500 MB."""
-MAX_ARRAY_BYTES = 16 * 2**30
 
 
 def read_tree(path: str | Path) -> dict[str, Any]:
@@ -59,7 +54,7 @@ def read_any(path: str | Path) -> Any:
     except ValueError as error:  # both decoders raise subclasses
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: {_first_line(error)}") from None
+        raise InputError(f"{path}: {first_line(error)}") from None
 
 
 def _decoded(data: bytes) -> str:
@@ -105,50 +100,6 @@ def write_tree(path: str | Path, tree: Mapping[str, Any]) -> None:
 
     with replacing(path) as out:
         tomli_w.dump(tree, out)
-
-
-def read_arrays(path: str | Path, limit: int | None = None, only: str = "") -> dict[str, np.ndarray[Any, Any]]:
-    """Read the arrays of an ``.npz`` file; object arrays are refused, since they would be pickles.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    limit : int, bytes, optional
-        Most that it may unpack to; ``MAX_ARRAY_BYTES`` unless given.
-    only : str, optional
-        The one array to read; all unless given.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, is not an npz, is damaged, unpacks to too much, or holds objects.
-    """
-    check_regular(path)
-    limit = min(limit or MAX_ARRAY_BYTES, MAX_ARRAY_BYTES)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            wanted = [member for member in archive.infolist() if only in ("", member.filename.removesuffix(".npy"))]
-            n_bytes = sum(member.file_size for member in wanted)
-        if n_bytes > limit:
-            raise InputError(f"{path}: would unpack to more than {limit >> 20} MiB")
-        with warnings.catch_warnings(action="error"), np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files if only in ("", name)}
-        if not all(isinstance(array, np.ndarray) for array in found.values()):
-            raise InputError(f"{path}: holds something that is no array")
-        return found
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'not a readable npz file'}") from None
-    except Exception as error:  # a damaged file fails in zipfile, zlib, struct, tokenize, numpy and other places
-        raise InputError(f"{path}: not a readable npz file ({_first_line(error)})") from None
-
-
-def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write `arrays` as a compressed ``.npz``; the file appears whole or not at all."""
-    with replacing(path) as out:
-        np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
@@ -198,7 +149,8 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return what an error of another library says, in one line."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

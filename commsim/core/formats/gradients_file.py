@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..sparse.bitmap import refuse_non_finite
-from .files import read_arrays
+from .array_file import read_arrays
 
 Array = NDArray[Any]
 _NUMBER = re.compile(r"\d{1,9}$", re.ASCII)

@@ -1,1 +1,1 @@
-"""Numbers that describe a network: distances, oversubscription, bisection, bounds on collectives."""
+"""Numbers that describe a network: distances, oversubscription, bisection."""

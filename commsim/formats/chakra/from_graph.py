@@ -11,7 +11,8 @@ from commsim.workload.task import Graph, Task
 from .messages import COLLECTIVE, COMP, RECV, SEND, Metadata, Node
 from .operations import OPERATIONS, RESOURCE
 from .programs import DURATION, MAX_WAITS
-from .trace import MAX_RANKS, VERSION, Trace
+from .trace import VERSION, Trace
+from .traces import MAX_RANKS
 
 Groups = dict[str, list[int]]
 

@@ -139,7 +139,8 @@ def _fill_class(tables: Tables, reached: Reached, found: tuple[int, int], priori
                 link[k]["weight"] += use[u]["share"] * job[j]["weight"]
                 link[k]["n_open"] += 1
     for n in range(n_links):
-        link[links[n]]["level"] = link[links[n]]["free"] / link[links[n]]["weight"]
+        weight = link[links[n]]["weight"]
+        link[links[n]]["level"] = link[links[n]]["free"] / weight if weight else np.inf
     n_open = n_mine
     while n_open:
         level = np.inf

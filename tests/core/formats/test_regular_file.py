@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.formats.array_file import read_arrays
 from commsim.core.formats.bounded import read_bytes, read_head
-from commsim.core.formats.files import read_any, read_arrays, replacing
+from commsim.core.formats.files import read_any, replacing
 from commsim.core.formats.regular_file import read_regular
 from commsim.core.formats.xml_tree import outermost_tag, read_xml
 

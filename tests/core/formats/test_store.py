@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from collectives.ring import ring_all_reduce
 from commsim.core.errors import InputError
-from commsim.core.formats.files import write_arrays
+from commsim.core.formats.array_file import write_arrays
 from commsim.core.formats.store import SUFFIXES, read_network, read_placement, read_result, read_schedule, save
 from commsim.core.network import KINDS, Network
 from commsim.core.placement import Placement
