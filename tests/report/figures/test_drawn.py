@@ -57,7 +57,8 @@ def test_a_choice_is_the_algorithm_with_the_least_median(rows):
         ranked = sorted(best[x])
         assert (value, word) == ranked[0]
         if len(ranked) > 1 and value > 0:
-            assert lead == pytest.approx(ranked[1][0] / value)
+            with np.errstate(over="ignore"):
+                assert lead == pytest.approx(ranked[1][0] / value)
 
 
 @given(ROWS)
