@@ -70,9 +70,7 @@ def fold(network: Network) -> Fold:
     )
     order = np.argsort(first)  # bundles in the order of their first links, so that cables stay cables
     place = np.argsort(order)
-    member = np.flatnonzero(
-        np.diff(np.maximum.accumulate(node), prepend=-1)
-    )  # classes are in the order of first members
+    member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes stand in their order
     first, n_members = first[order], n_members[order]
     folded = dataclasses.replace(
         network,

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Wire
-from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 
 from ..flow import chunk_bytes, not_negative
 from ..flow_plan import Job
+from ..physics import SLACK, check_links
 from .lanes import Lanes
 from .moves import Moves, plan_moves, play_moves
 from .rings import Rings, plan_rings, play_rings
@@ -104,6 +104,8 @@ def simulate_rounds(
     last, lanes, per_wire, kept = found
     ranks = entered[: schedule.n_ranks]
     end = max(last, float(ranks.max()))
+    per_link = lanes.link_bytes(per_wire)
+    check_links(plan.network, per_link, end, SLACK * end)
     return Result(
         schedule.name,
         schedule.operation,
@@ -112,7 +114,7 @@ def simulate_rounds(
         size,
         end - float(ranks.min()),
         end - float(ranks.max()),
-        _checked(plan.network, lanes.link_bytes(per_wire), end),
+        per_link,
         lanes.bytes_on_wire(per_wire),
         counters={"events": 0.0, "transfers": float(schedule.n_transfers)},
         trace=kept,
@@ -146,12 +148,3 @@ def _by_moves(
         return None
     per_wire = np.bincount(moves.move["wire"], weights=n_bytes, minlength=len(moves.lanes.ends)).astype(np.float64)
     return times.last, moves.lanes, per_wire, Trace(times.start, times.sent, times.done) if trace else None
-
-
-def _checked(network: Network, carried: NDArray[np.float64], end: float) -> NDArray[np.float64]:
-    """Return what links carried, unless one carried more than it can."""
-    busy = carried / network.bandwidth
-    if busy.max(initial=0.0) > end * (1 + 1e-9):
-        worst = int(busy.argmax())
-        raise PhysicsError(f"link {network.link_name(worst)} carried {busy[worst]} s of bytes in {end} s")
-    return carried

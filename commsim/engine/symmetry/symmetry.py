@@ -31,6 +31,7 @@ from ..flow import chunk_bytes, not_negative
 from ..flow_plan import Job
 from ..flow_state import N_DONE, N_EVENTS, Tables
 from ..flow_tables import slot_tables, wire_table
+from ..physics import SLACK, check_links
 from ..trace_files import Columns, TraceFile, keep_trace
 from .pattern import find_pattern
 from .quotient import Full, Quotient, quotient
@@ -226,9 +227,8 @@ def _told_apart(plan: SymmetricPlan, now: int, broken: NDArray[np.int64]) -> int
     """Find the classes that tell apart what could have more from what could not."""
     from .symmetry_kernel import number_colours
 
-    alike = number_colours(np.append(broken, 0).astype(np.uint64))[
-        0
-    ]  # times differ from size to size, who is alike less
+    # times differ from size to size; who is alike differs less
+    alike = number_colours(np.append(broken, 0).astype(np.uint64))[0]
     key = (now, alike.tobytes())
     if key not in plan.finer:
         classes = plan.classes[now]
@@ -287,9 +287,7 @@ def simulate_symmetric(
         raise PhysicsError(f"deadlock: {len(t.done) - t.counter[N_DONE]} transfers never completed")
     end = float(t.done.max())
     per_link, on_wire = _link_bytes(plan.network, plan.wires, n_bytes)
-    busy = float((per_link / plan.network.bandwidth).max(initial=0.0))
-    if busy > (end - starts[0]) * (1 + 1e-9):
-        raise PhysicsError(f"some link carried {busy} s of bytes in {end - starts[0]} s")
+    check_links(plan.network, per_link, end - starts[0], SLACK * (end - starts[0]))
     counters = {
         "events": float(t.counter[N_EVENTS]),
         "transfers": float(schedule.n_transfers),

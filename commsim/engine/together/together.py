@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Wire
-from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
 
 from ..flow import chunk_bytes, not_negative
 from ..flow_plan import Job
+from ..physics import SLACK, check_links
 from ..trace_files import Columns, TraceFile, keep_trace
 from .bundles import Bundles, bundle_flows
 
@@ -260,10 +260,7 @@ def _result(
     end = max(float(done.max(initial=0.0)), float(starts[plan.src].max()), float(starts[plan.dst].max()))
     end = max(end, float(entered.max()))
     per_link = bundles.link_bytes(n_bytes)
-    busy = per_link / plan.network.bandwidth
-    if len(plan.crosses) and busy.max() > (end - ready) * (1 + 1e-9):
-        worst = int(busy.argmax())
-        raise PhysicsError(f"link {plan.network.link_name(worst)} carried {busy[worst]} s of bytes in {end - ready} s")
+    check_links(plan.network, per_link, end - ready, SLACK * (end - ready))
     counters = {"events": 2.0 * schedule.n_transfers, "transfers": float(schedule.n_transfers)}
     return Result(
         schedule.name,
