@@ -23,7 +23,7 @@ from ..units import (
 from .archive import read_archive, write_archive
 from .fields import Fields
 from .files import read_tree, write_tree
-from .node_link import is_node_link, read_node_link
+from .node_link import is_node_link, node_facts, read_node_link
 
 MAX_BYTES = 2**31
 MAX_ROWS = 2**18
@@ -160,22 +160,8 @@ def _read_link(fields: Fields, index: dict[str, int]) -> tuple[Any, ...]:
 
 
 def _node(network: Network, i: int) -> dict[str, Any]:
-    kind = int(network.kind[i])
-    node: dict[str, Any] = {"name": network.nodes[i], "kind": KINDS[kind]}
-    for key, usual in (("forwards", kind in FORWARDING), ("aggregates", kind in AGGREGATING)):
-        if bool(getattr(network, key)[i]) != usual:
-            node[key] = not usual
-    if network.machine[i] >= 0:
-        node["machine"] = int(network.machine[i])
-    if network.coordinates.shape[1]:
-        node["coordinates"] = network.coordinates[i].tolist()
-    for key in ("overhead", "recv_overhead"):
-        if getattr(network, key)[i]:
-            node[key] = write_time(float(getattr(network, key)[i]))
-    gamma = float(network.gamma[i])
-    if gamma:
-        node |= _reduction(gamma)
-    return node
+    node, gamma = node_facts(network, i, "name"), float(network.gamma[i])
+    return node | _reduction(gamma) if gamma else node
 
 
 def _reduction(gamma: float) -> dict[str, str]:

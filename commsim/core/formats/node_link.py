@@ -141,9 +141,10 @@ def _identity(fields: Fields, key: str) -> str:
     return str(value)
 
 
-def _node(network: Network, i: int) -> dict[str, Any]:
+def node_facts(network: Network, i: int, name: str) -> dict[str, Any]:
+    """Return what is not usual of a node, with its name under the key `name`; all but what reducing costs there."""
     kind = int(network.kind[i])
-    node: dict[str, Any] = {"id": network.nodes[i], "kind": KINDS[kind]}
+    node: dict[str, Any] = {name: network.nodes[i], "kind": KINDS[kind]}
     for key, usual in (("forwards", kind in FORWARDING), ("aggregates", kind in AGGREGATING)):
         if bool(getattr(network, key)[i]) != usual:
             node[key] = not usual
@@ -151,7 +152,11 @@ def _node(network: Network, i: int) -> dict[str, Any]:
         node["machine"] = int(network.machine[i])
     if network.coordinates.shape[1]:
         node["coordinates"] = network.coordinates[i].tolist()
-    node |= {key: write_time(float(getattr(network, key)[i])) for key in _TIMES if getattr(network, key)[i]}
+    return node | {key: write_time(float(getattr(network, key)[i])) for key in _TIMES if getattr(network, key)[i]}
+
+
+def _node(network: Network, i: int) -> dict[str, Any]:
+    node = node_facts(network, i, "id")
     if network.gamma[i]:
         node["gamma"] = write_cost(float(network.gamma[i]))
     return node
