@@ -60,8 +60,7 @@ def add_to_bins(row: Any, start: Any, end: Any, amount: Any, width: float, bins:
             if 0 <= low <= n_bins:
                 bins[row[i], min(int(low), n_bins - 1)] += amount[i]
             continue
-        rate = amount[i] / (high - low)
         for b in range(max(0, int(low)), min(n_bins, int(high) + 1)):
             inside = min(high, b + 1.0) - max(low, float(b))
             if inside > 0:
-                bins[row[i], b] += rate * inside
+                bins[row[i], b] += amount[i] * (inside / (high - low))  # at most the amount, however short

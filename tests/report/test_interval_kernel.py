@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commsim.report.interval_kernel import add_to_bins, fill_lanes
@@ -27,6 +27,7 @@ def test_lanes_never_overlap_and_are_as_few_as_can_be(rows):
         assert max(k for *_, k in mine) + 1 <= max(1, at_once) + any(s == e for s, e, _ in mine)
 
 
+@example([(0, 5e-324, 5e-324, 1.0)])
 @given(st.lists(st.tuples(st.integers(-1, 2), st.floats(-2, 12), st.floats(0, 6), st.floats(0, 5)), max_size=20))
 @settings(deadline=None)
 def test_bins_are_those_of_a_fine_grid(rows):
@@ -41,7 +42,7 @@ def test_bins_are_those_of_a_fine_grid(rows):
         for k in range(5):
             inside = min(b, 2.0 * k + 2) - max(a, 2.0 * k)
             if r >= 0 and b / 2.0 > a / 2.0 and inside > 0:
-                wanted[r, k] += n * inside / (b - a)
+                wanted[r, k] += n * (inside / (b - a))
             elif r >= 0 and b / 2.0 <= a / 2.0 and 0 <= a <= 10 and min(int(a / 2), 4) == k:
                 wanted[r, k] += n
     np.testing.assert_allclose(bins, wanted, rtol=1e-6, atol=1e-9)
