@@ -232,7 +232,8 @@ def _serve(facts: dict[str, Any], ports: list[str], peers: list[tuple[str, int]]
     from switch_model.live.server import SwitchOptions
 
     job = StaticJob("job", tuple((host, port) for host, port in peers), tuple(ports), n_slots)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # a shell in the background has its children ignore SIGINT
     with KernelSwitch(SwitchOptions(**facts), ports, [job]) as switch, contextlib.suppress(KeyboardInterrupt):
         print("serving", flush=True)
         try:
