@@ -1,8 +1,12 @@
 """Markers that mean something: a test that needs a feature of the kernel is skipped where the feature is missing."""
 
 import functools
+import signal
 
 import pytest
+
+# A shell has what it starts in the background ignore SIGINT, and children inherit that: tests that interrupt them would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache
