@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-# A shell has what it starts in the background ignore SIGINT, and children inherit that: tests that interrupt them would wait for ever.
+# A shell has what it starts in the background ignore SIGINT, and children inherit that:
+# tests that interrupt them would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
