@@ -24,6 +24,7 @@ def add_format_arguments(parser: argparse.ArgumentParser, source: bool = True, t
     """Add the flags that name formats, and say what they need."""
     if source:
         parser.add_argument("--from", dest="from_", metavar="FORMAT", help="of IN (found out by looking into it)")
+        parser.add_argument("--helpers", type=int, default=0, metavar="N", help="the last N ranks of GOAL and Chakra")
     if target:
         parser.add_argument("--to", metavar="FORMAT", help="of OUT (by its suffix); `commsim convert --list` has all")
         parser.add_argument("--size", metavar="SIZE", help="of the operation, for formats whose messages have sizes")
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace, source: str, target: str) -> int:
         min_bytes=_size(args, "min_bytes", 0),
         max_bytes=_size(args, "max_bytes", 2**40),
         gpu_type=getattr(args, "gpu_type", "H100"),
+        n_helpers=getattr(args, "helpers", 0),
     )
     for note in convert(source, target, given, from_, to):
         print(f"# {note}")

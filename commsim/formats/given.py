@@ -33,6 +33,8 @@ class Given:
         For which sizes MSCCL's runtime takes an algorithm.
     gpu_type : str
         Name of the GPUs for SimAI.
+    n_helpers : int
+        How many ranks of a file, the last ones, are helpers.
     """
 
     n_ranks: int | None = None
@@ -43,6 +45,7 @@ class Given:
     min_bytes: int = 0
     max_bytes: int = 2**40
     gpu_type: str = "H100"
+    n_helpers: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

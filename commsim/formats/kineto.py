@@ -29,6 +29,8 @@ _KERNEL = re.compile(
     re.IGNORECASE,
 )
 _STEP = re.compile(r"ProfilerStep#?\s*\d+")
+_FIELDS = ("ph", "cat", "name", "ts", "dur")
+_ARGUMENTS = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Rank", "Process Group Name")
 _LOOKED_AT = 2**22
 """Characters in which the events begin; what Kineto writes before them is short."""
 
@@ -75,14 +77,19 @@ def kineto_tree(text: str) -> dict[str, Any]:
     ValueError
         If it is not well formed, or has too many events.
     """
-    return parse_long_list(text, EVENTS, _is_read)
+    return parse_long_list(text, EVENTS, _read)
 
 
-def _is_read(event: Any) -> bool:
-    if not isinstance(event, dict):
-        return False
+def _read(event: Any) -> dict[str, Any] | None:
+    """Return what is read of an event, None of one that is about no collective and no step."""
+    if not isinstance(event, dict) or "ph" not in event:
+        raise ValueError(f"an event of {EVENTS} must be a table with its kind as 'ph', got {event!r:.60}")
     arguments = event.get("args")
-    return (isinstance(arguments, dict) and "Collective name" in arguments) or _is_step(event)
+    named = isinstance(arguments, dict) and "Collective name" in arguments
+    if not named and not _is_step(event):
+        return None
+    inside = {key: arguments[key] for key in _ARGUMENTS if key in arguments} if named and arguments else {}
+    return {key: event[key] for key in _FIELDS if key in event} | {"args": inside}
 
 
 def _is_step(event: Mapping[str, Any]) -> bool:

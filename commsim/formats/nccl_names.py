@@ -38,11 +38,12 @@ def require_operation(path: Path, asked: Asked) -> str:
     InputError
         If neither does.
     """
-    return asked.operation or program_operation(f"{path.name.partition('_perf')[0]}_perf") or _unknown(path)
+    name = path.name.partition("_perf")[0].partition(".")[0]
+    return asked.operation or program_operation(f"{name}_perf") or _unknown(path)
 
 
 def _unknown(path: Path) -> NoReturn:
     raise InputError(
         f"{path}: does not say which operation was measured; say it, as in --operation all_reduce, or in the file's "
-        "name, as in all_reduce_perf.txt"
+        "name, as in all_reduce.txt"
     )

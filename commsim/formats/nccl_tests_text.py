@@ -57,7 +57,7 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         If nothing says which operation was measured.
     """
     text = io.StringIO(read_text(path, MAX_LOG_BYTES))
-    state, rows, broken = _State(), list[Measured](), list[int]()
+    state, rows, broken, wrong = _State(), list[Measured](), list[int](), list[int]()
     rates: dict[str, list[tuple[str, str]]] = {}
     for number, raw in enumerate(text, 1):
         if raw.isspace():
@@ -67,15 +67,17 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         if not cells[0].isdecimal() or not state.columns:
             _learn(state, line, cells)
         else:
-            found = _row(state, cells, number, path, asked)
+            found, n_wrong = _row(state, cells, number, path, asked)
             rows += found
             check_count(path, len(rows))
-            if not found and len(cells) >= 6 and "N/A" not in cells[:6]:
+            wrong += [number] if n_wrong else []
+            if len(found) + n_wrong < _n_measured(state.columns, cells):
                 broken.append(number)
-            elif found:
+            if found:
                 rates.setdefault(found[0].operation, []).append(_rates(state.columns, cells))
-    if broken:
-        asked.notes.append(f"{path}: {len(broken)} rows are broken and left out, the first in line {broken[0]}")
+    for lines, what in ((broken, "are broken and"), (wrong, "have wrong results and are")):
+        if lines:
+            asked.notes.append(f"{path}: {len(lines)} rows {what} left out, the first in line {lines[0]}")
     implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
     return [
         row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])
@@ -108,18 +110,34 @@ def _operation_of(spec: str) -> str:
     return str(COLLECTIVES[name].facts["operation"]) if name in COLLECTIVES else ""
 
 
-def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> list[Measured]:
-    """Out of place and in place of one line, each where it has a time."""
-    found = []
+def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> tuple[list[Measured], int]:
+    """Out of place and in place of one line, each where it has a time; and how many of them had wrong results."""
+    found, n_wrong = [], 0
     for half, i in enumerate(_halves(state.columns)):
         if len(cells) < i + 3 or not all(_NUMBER.fullmatch(cell) for cell in (cells[0], *cells[i : i + 3])):
             continue
         state.has_rows = True
+        if not _agree(*map(float, (cells[0], *cells[i : i + 2]))):
+            continue
+        if state.columns[i + 3 : i + 4] == ["#wrong"] and cells[i + 3 : i + 4] and cells[i + 3].strip("0.").isdigit():
+            n_wrong += 1
+            continue
         found.append(Measured(
             state.operation or require_operation(path, asked), float(cells[0]), float(f"{cells[i]}e-6"),
             state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
         ))  # fmt: skip
-    return found
+    return found, n_wrong
+
+
+def _n_measured(columns: list[str], cells: list[str]) -> int:
+    """How many halves of a line stand there and are not said to be missing."""
+    return sum(len(cells) >= 6 and cells[i : i + 1] != ["N/A"] for i in _halves(columns) if i < max(len(cells), 6))
+
+
+def _agree(size: float, micros: float, algbw: float) -> bool:
+    """Whether time and rate say the same but for their rounding; in other units they are a thousand times apart."""
+    rate = size / (micros + 0.5) / 1e3, size / max(micros - 0.5, 1e-3) / 1e3
+    return rate[0] / 2.5 <= algbw + 0.06 and algbw - 0.06 <= rate[1] * 2.5
 
 
 def _halves(columns: list[str]) -> list[int]:

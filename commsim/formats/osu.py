@@ -42,6 +42,8 @@ _STREAMS = {"bandwidth": 1, "bi-directional bandwidth": 2, "multiple bandwidth /
 """Messages that do not wait for each other, and how many ways the printed rate adds up."""
 _TIMES = ("pure comm.", "avg latency", "latency", "overall")
 _RATES = ("bandwidth", "mb/s")
+_UNITS = ("us", "MB/s", "%", "Messages/s")
+_SPREAD = ("min latency", "avg latency", "max latency")
 _VERDICT = "validation"
 """The column of ``-c``; says Pass or Fail."""
 
@@ -63,7 +65,7 @@ def read_osu(path: Path, asked: Asked) -> list[Measured]:
         elif match := _PAIRS.search(line):
             pairs = int(match[1])
         elif re.search(r"\bSize\b", line) or (line.startswith("#") and "Latency(us)" in line.replace(" ", "")):
-            columns = _split_columns(line)
+            columns = _split_columns(line, f"{path}, line {number}")
         elif cells and columns and _NUMBER.fullmatch(cells[0]):
             numbers = _numbers(columns, cells)
             if numbers is None:
@@ -78,9 +80,19 @@ def read_osu(path: Path, asked: Asked) -> list[Measured]:
     return rows
 
 
-def _split_columns(line: str) -> list[str]:
-    """Names of the columns, which are apart by two blanks or a tab where a name has a blank in it."""
+def _split_columns(line: str, where: str) -> list[str]:
+    """Names of the columns, which are apart by two blanks or a tab where a name has a blank in it.
+
+    Raises
+    ------
+    InputError
+        If times are not in microseconds, or rates not in MB/s: OSU prints no others.
+    """
     parts = re.split(r"\s{2,}|\t|(?<=\))\s+", line.lstrip("# ").rstrip())
+    for part in parts:
+        unit = re.search(r"\(([^()]*)\)\s*$", part)
+        if unit and unit[1] not in _UNITS:
+            raise InputError(f"{where}: the column {part.strip()[:60]!r} must be in {', '.join(_UNITS)}")
     return [re.sub(r"\s*\(.*", "", part).strip().lower() for part in parts if part.strip()]
 
 
@@ -89,7 +101,10 @@ def _numbers(columns: list[str], cells: list[str]) -> dict[str, str] | None:
     named = dict(zip(columns, cells, strict=False))
     if len(cells) < len(columns) or named.pop(_VERDICT, "Pass") != "Pass":
         return None
-    return named if all(map(_NUMBER.fullmatch, named.values())) else None
+    if not all(map(_NUMBER.fullmatch, named.values())):
+        return None
+    spread = [float(named[column]) for column in _SPREAD if column in named]
+    return named if spread == sorted(spread) else None
 
 
 def _row(name: str, pairs: int, first: str, cells: dict[str, str], number: int, path: Path, asked: Asked) -> Measured:

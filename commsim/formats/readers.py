@@ -10,11 +10,11 @@ from commsim.core.formats.bounded import read_json
 from commsim.core.formats.nccl_topology import read_nccl_topology
 from commsim.core.formats.node_link import read_node_link
 from commsim.core.formats.store import read_network, read_schedule
-from commsim.inputs import load_schedule
 from commsim.workload.graph_file import read_graph
 
+from .astra.choice import schedule_of_system
 from .astra.network import read_astra_network
-from .astra.system import collective_of, read_system
+from .astra.system import read_system
 from .chakra.operations import GROUPS
 from .chakra.programs import programs_of_traces
 from .chakra.to_graph import graph_of_traces, read_groups
@@ -40,8 +40,8 @@ def _plain(read: Callable[[str], Any]) -> Reader:
     return lambda source, _: (read(source), ())
 
 
-def _sized(programs: Programs, source: str) -> tuple[Sized, Notes]:
-    messages = schedule_of(programs, Path(source).stem)
+def _sized(programs: Programs, source: str, given: Given) -> tuple[Sized, Notes]:
+    messages = schedule_of(programs, Path(source).stem, given.n_helpers)
     return Sized(messages.schedule, messages.n_bytes, messages.size, messages.gamma), messages.notes
 
 
@@ -61,12 +61,8 @@ def _msccl(source: str, _: Given) -> tuple[Any, Notes]:
 
 
 def _system(source: str, given: Given) -> tuple[Any, Notes]:
-    sizes = sizes_of(given.network)
-    n_ranks = 1
-    for size in sizes:
-        n_ranks *= size
-    spec = collective_of(read_system(source), given.operation, sizes)
-    return Sized(load_schedule(spec, n_ranks)), (f"{given.operation} is done by {spec}",)
+    schedule, notes = schedule_of_system(read_system(source), given.operation, sizes_of(given.network))
+    return Sized(schedule), notes
 
 
 def _workload_of_chakra(source: str, _: Given) -> tuple[Any, Notes]:
@@ -101,11 +97,11 @@ READERS: dict[tuple[str, str], Reader] = {
     ("goal", PROGRAM): _programs(read_goal_text),
     ("goal-binary", PROGRAM): _programs(read_goal_binary),
     ("chakra", PROGRAM): _programs(_programs_of_chakra),
-    ("goal", SCHEDULE): lambda source, _: _sized(read_goal_text(source), source),
+    ("goal", SCHEDULE): lambda source, given: _sized(read_goal_text(source), source, given),
     ("goal", WORKLOAD): lambda source, _: (graph_of(read_goal_text(source)), ()),
-    ("goal-binary", SCHEDULE): lambda source, _: _sized(read_goal_binary(source), source),
+    ("goal-binary", SCHEDULE): lambda source, given: _sized(read_goal_binary(source), source, given),
     ("goal-binary", WORKLOAD): lambda source, _: (graph_of(read_goal_binary(source)), ()),
-    ("chakra", SCHEDULE): lambda source, _: _sized(_programs_of_chakra(source), source),
+    ("chakra", SCHEDULE): lambda source, given: _sized(_programs_of_chakra(source), source, given),
     ("chakra", WORKLOAD): _workload_of_chakra,
     ("node-link", NETWORK): _node_link,
     ("graphml", NETWORK): _plain(read_graphml),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,9 @@ from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
 from commsim.workload.task import Graph
 
+from .astra.choice import schedule_of_system, system_of
 from .astra.network import write_astra_network
-from .astra.system import system_of, write_system
+from .astra.system import write_system
 from .chakra.from_graph import traces_of_graph
 from .chakra.operations import GROUPS
 from .chakra.programs import traces_of
@@ -36,8 +38,10 @@ from .networks.ns3 import write_ns3
 from .networks.simai import write_simai
 from .programs.from_schedule import programs_of
 from .programs.op import Programs
+from .programs.waits import find_reductions
 
 Writer = Callable[[Any, str, Given], Notes]
+FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"
 
 
 def _plain(write: Callable[[Any, str], object]) -> Writer:
@@ -71,8 +75,24 @@ def _programs(value: Sized, given: Given) -> tuple[Programs, Notes]:
     if (n_bytes != np.rint(n_bytes)).any():
         notes.append("messages are rounded to whole bytes; choose a size that is a multiple of the number of chunks")
     if any(block.n_fences for block in value.schedule.blocks):
-        notes.append("a fence is kept inside each rank: nobody can wait for what another rank receives")
-    return programs_of(value.schedule, n_bytes, gamma), tuple(notes)
+        notes.append(FENCED)
+    if value.schedule.n_helpers:
+        first, n = value.schedule.n_ranks, value.schedule.n_helpers
+        notes.append(
+            f"helpers are ranks {first}..{first + n - 1} of the file; --helpers {n} reads them as helpers again"
+        )
+    programs = programs_of(value.schedule, n_bytes, gamma)
+    if _has_local_sums(programs):
+        notes.append("sums of what a rank holds itself are computations; with them the file is read as a workload only")
+    return programs, tuple(notes)
+
+
+def _has_local_sums(programs: Programs) -> bool:
+    try:
+        find_reductions(programs)
+    except InputError:
+        return True
+    return False
 
 
 def _goal(write: Callable[[Programs, str], None]) -> Writer:
@@ -112,8 +132,15 @@ def _msccl(value: Sized, target: str, given: Given) -> Notes:
 
 
 def _system(value: Sized, target: str, given: Given) -> Notes:
-    write_system(system_of(value.schedule.name, sizes_of(given.network)), target)
-    return ()
+    sizes, schedule = sizes_of(given.network), value.schedule
+    if math.prod(sizes) != schedule.n_ranks:
+        raise InputError(f"{schedule.name} has {schedule.n_ranks} ranks, and {given.network} {math.prod(sizes)} hosts")
+    system, operation = system_of(schedule.name, sizes)
+    back = schedule_of_system(system, operation, sizes)[0]
+    write_system(system, target)
+    if back == schedule:
+        return ()
+    return (f"the file cannot say the parameters of {schedule.name}; read back it is another {operation}",)
 
 
 def _flows(value: Sized, target: str, given: Given) -> Notes:

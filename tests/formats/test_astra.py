@@ -10,12 +10,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.formats.network_file import read_network
+from commsim.formats.astra.choice import schedule_of_system, system_of
 from commsim.formats.astra.dimensions import Dimension, network_of
 from commsim.formats.astra.network import read_astra_network, read_dimensions, write_astra_network
+from commsim.formats.astra.phases import schedule_of_ways
 from commsim.formats.astra.recognise import dimensions_of
-from commsim.formats.astra.system import collective_of, read_system, system_of, write_system
+from commsim.formats.astra.system import System, read_system, write_system
 from commsim.inputs import load_network, load_schedule
 from commsim.run import prepare, with_costs
 
@@ -139,40 +142,123 @@ def test_a_network_that_is_wrong_is_refused(tmp_path: Path, old: str, new: str, 
         read_astra_network(path)
 
 
+def system(tmp_path: Path, **said: object) -> System:
+    path = tmp_path / "sys.json"
+    path.write_text(json.dumps({key.replace("_", "-"): value for key, value in said.items()}))
+    return read_system(path)
+
+
 @pytest.mark.nojit
 def test_a_system_file_is_kept_whole_and_chooses_our_collectives(tmp_path: Path) -> None:
-    path = tmp_path / "sys.json"
     tree = {"scheduling-policy": "LIFO", "all-reduce-implementation": ["ring", "ring"], "peak-perf": 900,
-            "all-gather-implementation": ["oneDirect4"], "local-mem-bw": 1.5, "x-unknown": {"a": [1]}}  # fmt: skip
-    path.write_text(json.dumps(tree))
-    system = read_system(path)
-    assert collective_of(system, "all_reduce", (8, 4)) == "torus_all_reduce:dims=4x8"
-    with pytest.raises(InputError, match="no collective of commsim"):
-        collective_of(system, "all_gather", (8,))
+            "all-gather-implementation": ["oneDirect4"], "local-mem-bw": 1.5, "x-unknown": {"a": [1]},
+            "collective-optimization": "localBWAware", "preferred-dataset-splits": 4}  # fmt: skip
+    read = system(tmp_path, **tree)
+    schedule, notes = schedule_of_system(read, "all_reduce", (8, 4))
+    assert schedule == load_schedule("torus_all_reduce:dims=4x8", 32)
+    assert any("left out: preferred-dataset-splits=4" in note for note in notes)
+    schedule, notes = schedule_of_system(read, "all_gather", (8,))
+    assert (schedule.operation, schedule.n_transfers) == ("all_gather", 8 * 7)
+    assert any("window of oneDirect4" in note for note in notes)
     with pytest.raises(InputError, match="1 dimensions"):
-        collective_of(system, "all_reduce", (8,))
-    write_system(system, tmp_path / "again.json")
+        schedule_of_system(read, "all_reduce", (8,))
+    write_system(read, tmp_path / "again.json")
     assert json.loads((tmp_path / "again.json").read_text()) == tree
 
 
+NAMED = ["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce", "byteps", "ring_all_gather",
+         "ring_reduce_scatter", "direct_all_to_all"]  # fmt: skip
+
+
 @pytest.mark.nojit
-@pytest.mark.parametrize("collective", ["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce",
-                                        "byteps", "ring_all_gather", "ring_reduce_scatter",
-                                        "direct_all_to_all"])  # fmt: skip
-def test_the_choice_of_a_collective_survives_a_round_trip(tmp_path: Path, collective: str) -> None:
-    write_system(system_of(collective, (8,)), tmp_path / "s.json")
-    system = read_system(tmp_path / "s.json")
-    assert collective_of(system, load_schedule(collective, 8).operation, (8,)) == collective
+@pytest.mark.parametrize("sizes", [(8,), (4, 2)])
+@pytest.mark.parametrize("collective", NAMED)
+def test_the_choice_of_a_collective_survives_a_round_trip(
+    tmp_path: Path, collective: str, sizes: tuple[int, ...]
+) -> None:
+    if collective == "double_tree_all_reduce" and len(sizes) > 1:  # there is no tree over all dimensions
+        with pytest.raises(InputError, match="not built into"):
+            system_of(collective, sizes)
+        return
+    said, operation = system_of(collective, sizes)
+    write_system(said, tmp_path / "s.json")
+    wanted = load_schedule(collective, 8)
+    assert operation == wanted.operation
+    assert schedule_of_system(read_system(tmp_path / "s.json"), operation, sizes)[0] == wanted
+
+
+WAYS = [
+    (("ring", "ring"), (3, 4)), (("direct", "halvingDoubling"), (3, 4)), (("ring", "direct", "ring"), (2, 3, 2)),
+    (("halvingDoubling", "ring", "direct"), (4, 3, 2)), (("ring", "doubleBinaryTree"), (3, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("optimization", ["baseline", "localBWAware"])
+@pytest.mark.parametrize(("ways", "sizes"), WAYS)
+def test_an_all_reduce_over_several_dimensions_is_one_whatever_is_chosen_for_each(
+    tmp_path: Path, ways: tuple[str, ...], sizes: tuple[int, ...], optimization: str
+) -> None:
+    read = system(tmp_path, all_reduce_implementation=list(ways), collective_optimization=optimization)
+    schedule, _ = schedule_of_system(read, "all_reduce", sizes)
+    check(schedule)
+    said, operation = system_of(schedule.name, sizes)
+    assert schedule_of_system(said, operation, sizes)[0] == schedule
+
+
+def test_the_order_of_phases_decides_how_much_each_dimension_carries() -> None:
+    """Two dimensions of 4: baseline carries the whole array along both, localBWAware a quarter along the second."""
+    ranks = np.arange(16)
+    for optimization, share in (("baseline", 1.0), ("localBWAware", 0.25)):
+        schedule = schedule_of_ways("all_reduce", ("ring", "direct"), (4, 4), optimization)
+        t = schedule.expand()
+        along = [t["src"] // 4 == t["dst"] // 4, t["src"] % 4 == t["dst"] % 4]
+        for mask, wanted in zip(along, (1.0, share), strict=True):
+            sent = np.bincount(t["src"][mask], t["count"][mask], minlength=len(ranks)) / schedule.n_chunks
+            assert sent == pytest.approx(2 * 3 / 4 * wanted)
+
+
+@pytest.mark.parametrize("operation", ["reduce_scatter", "all_gather", "all_to_all"])
+@pytest.mark.parametrize("way", ["ring", "direct", "halvingDoubling"])
+def test_other_collectives_have_one_phase_per_dimension(operation: str, way: str) -> None:
+    if operation == "all_to_all" and way != "direct":
+        with pytest.raises(InputError, match="not known here"):
+            schedule_of_ways(operation, (way, way), (4, 2), "baseline")
+        return
+    if operation != "all_to_all":
+        check(schedule_of_ways(operation, (way,), (8,), "baseline"))
+    schedule = schedule_of_ways(operation, (way, "direct"), (4, 2), "baseline")
+    t = schedule.expand()
+    first, second = t["src"] // 4 == t["dst"] // 4, t["src"] % 4 == t["dst"] % 4
+    assert (first ^ second).all()
+    assert first[0] == (operation != "all_gather")  # an all-gather begins with the last dimension
+    sent = [t["count"][mask].sum() / 8 / schedule.n_chunks for mask in (first, second)]
+    wanted = {"reduce_scatter": (3 / 4, 1 / 8), "all_gather": (3 / 4, 1 / 8), "all_to_all": (3 / 4, 1 / 2)}
+    assert sent == pytest.approx(wanted[operation])
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("ways", "wanted"),
+    [(["doubleBinaryTree", "ring"], "not known here"), (["oneRing", "ring"], "over all dimensions"),
+     (["halvingDoubling", "ring"], "power of two of hosts, and dimension 0 has 6"), (["ring"], "for 2 dimensions")],
+)  # fmt: skip
+def test_choices_whose_meaning_is_not_known_are_refused(tmp_path: Path, ways: list[str], wanted: str) -> None:
+    read = system(tmp_path, all_reduce_implementation=ways, collective_optimization="localBWAware")
+    with pytest.raises(InputError, match=wanted):
+        schedule_of_system(read, "all_reduce", (6, 4))
+    read = system(tmp_path, all_reduce_implementation=["ring"], collective_optimization="best")
+    with pytest.raises(InputError, match="collective-optimization must be baseline or localBWAware, got 'best'"):
+        schedule_of_system(read, "all_reduce", (6,))
 
 
 @pytest.mark.nojit
 def test_what_astra_sim_has_not_built_in_is_written_as_custom_traces() -> None:
     with pytest.raises(InputError, match="Chakra"):
         system_of("binomial_tree_all_reduce", (8,))
-    system = system_of("binomial_tree_all_reduce", (8,), custom="tree")
-    assert system.tree["all-reduce-implementation-custom"] == ["tree"]
+    said, operation = system_of("binomial_tree_all_reduce", (8,), custom="tree")
+    assert said.tree["all-reduce-implementation-custom"] == ["tree"]
     with pytest.raises(InputError, match=r"tree\.\*\.et"):
-        collective_of(system, "all_reduce", (8,))
+        schedule_of_system(said, operation, (8,))
 
 
 @pytest.mark.nojit

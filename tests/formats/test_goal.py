@@ -279,3 +279,16 @@ def test_a_binary_file_that_claims_much_takes_no_memory(tmp_path: Path) -> None:
             read_goal_binary(path)
         assert tracemalloc.get_traced_memory()[1] < 2**20
         tracemalloc.stop()
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_a_deadlock_says_who_waits_for_whom(n: int) -> None:
+    # everyone sends to the next only after having received from the one before
+    ranks = tuple((Op(RECV, 8, (r - 1) % n), Op(SEND, 8, (r + 1) % n, after=(0,))) for r in range(n))
+    for read in (graph_of, schedule_of):
+        with pytest.raises(InputError, match="a deadlock") as caught:
+            read(Programs(ranks))
+        said = str(caught.value)
+        assert said.count("waits for") == min(n if read is schedule_of else 2 * n, 4)
+        assert ("and so on" in said) == (n > 4 or (n == 3 and read is graph_of))

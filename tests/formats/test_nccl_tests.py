@@ -105,7 +105,8 @@ def test_the_old_table_without_a_root_is_read(tmp_path):
 def test_the_operation_is_that_of_the_program_of_the_file_or_of_the_user(tmp_path):
     plain = f"{HEADER}\n{ROW}\n"
     assert read(tmp_path, log(ROW, program="alltoall_perf"))[0].operation == "all_to_all"
-    assert read(tmp_path, plain, "sendrecv_perf.log")[0].operation == "send_recv"
+    for name in ("sendrecv_perf.log", "sendrecv.log", "sendrecv.2.txt"):
+        assert read(tmp_path, plain, name)[0].operation == "send_recv"
     assert read(tmp_path, plain, operation="reduce_scatter")[0].operation == "reduce_scatter"
     with pytest.raises(InputError, match=r"say it, as in --operation all_reduce, or in the file's name, as in all_red"):
         read(tmp_path, plain)
@@ -237,3 +238,25 @@ def test_what_is_no_measurement_is_refused_in_one_line(tmp_path, text):
         read(tmp_path, text)
     assert len(str(caught.value).splitlines()) == 1
     assert len(str(caught.value)) < 500
+
+
+def test_a_half_of_a_row_that_is_broken_wrong_or_in_other_units_is_left_out_and_said(tmp_path):
+    """Out of place is spoiled, in place is right; a rate that is not size over time is in another unit."""
+    good = ROW.split()
+    for i, cell, why in ((5, "-44.31", "are broken"), (5, "44310", "are broken"), (5, "0.04431", "are broken"),
+                         (6, "0.02366", "are broken"), (8, "17", "have wrong results")):  # fmt: skip
+        notes = []
+        spoiled = "  ".join(cell if k == i else one for k, one in enumerate(good))
+        rows = read(tmp_path, log(spoiled, ROW), notes=notes)
+        assert [row.in_place for row in rows] == [True, False, True]
+        assert len(notes) == 1
+        assert f"1 rows {why}" in notes[0]
+
+
+def test_windows_line_ends_several_tests_and_averages_are_read(tmp_path):
+    more = ["# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 41.535", "#", "nThread 1 nGpus 1"]
+    path = tmp_path / "log.txt"
+    path.write_text(log(ROW, *more, ROW.replace("1048576", "2097152").replace(" 44.", " 88.")).replace("\n", "\r\n"))
+    notes: list[str] = []
+    assert [row.size for row in read_measured(path, notes=notes)] == [2**20, 2**20, 2**21, 2**21]
+    assert notes == []

@@ -13,6 +13,7 @@ from commsim.core.formats.files import write_json
 from commsim.core.formats.network_file import read_network
 from commsim.core.formats.node_link import node_link_of
 from commsim.core.network import KINDS, Network
+from commsim.formats.networks import read_cables
 from commsim.formats.networks.graphml import read_graphml, write_graphml
 from commsim.formats.networks.htsim import write_htsim
 from commsim.formats.networks.htsim_flows import write_flows
@@ -259,3 +260,27 @@ def test_flows_wait_for_what_messages_wait_for(tmp_path: Path, collective: str, 
         write_flows(schedule, 1e12, path, (3, 2, 1, 0), 8)
     with pytest.raises(InputError, match="a host each"):
         write_flows(schedule, 1.0, path, (3, 2, 1, 1), 8)
+
+
+@pytest.mark.nojit
+def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.txt"
+    rows = [f"{i} 9 {400 + i % 2}Gbps 0.000{i}ms 0" for i in range(9)]
+    path.write_text("\n".join(["10 1 9", "9", *rows, ""]))
+    wanted = read_ns3(path)
+    path.write_text("\r\n".join(["10 1 9", "9", "", *(row.replace(" ", "\t", 1) for row in rows)]))  # one by one
+    assert read_ns3(path) == wanted
+    monkeypatch.setattr(read_cables, "_BLOCK", 4)
+    assert read_ns3(path) == wanted
+    for number, bad, why in ((5, "0 0 1Gbps 1ms 0", "joins two nodes"), (8, "0 9 1Gbps 1ms", "got 4 words"),
+                             (9, "12 9 1Gbps 1ms 0", "word 1 must be"), (3, "0 9 0Gbps 1ms 0", "positive rate"),
+                             (6, "\u0663 9 1Gbps 1ms 0", "word 1 must be")):  # fmt: skip
+        path.write_text("\n".join(["10 1 9", "9", *rows[: number - 3], bad, *rows[number - 2 :]]))
+        with pytest.raises(InputError, match=rf"line {number}: .*{why}"):
+            read_ns3(path)
+    path.write_text("\n".join(["10 1 9", "9", *rows]))
+    monkeypatch.setattr(read_cables, "MAX_DIFFERENT", 8)
+    with pytest.raises(InputError, match="more than 8 different rates, delays and losses"):
+        read_ns3(path)

@@ -131,3 +131,15 @@ def test_what_is_no_such_table_is_not_taken_for_one(tmp_path, text, why):
 def test_an_unknown_benchmark_is_refused_by_line(tmp_path):
     with pytest.raises(InputError, match=r"osu.txt, line 3: the benchmark 'exscan' is not known; known: all-to-all"):
         read(tmp_path, "# OSU MPI Exscan Latency Test v7.4\n# Size          Avg Latency(us)\n8      1.25\n")
+
+
+def test_units_that_osu_does_not_print_and_averages_outside_of_their_spread_are_refused(tmp_path):
+    path = tmp_path / "osu.txt"
+    head = "# OSU MPI Allreduce Latency Test v7.4\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)\n"
+    path.write_text(head.replace("(us)", "(ms)") + "4  5.0  4.0  6.0\n")
+    with pytest.raises(InputError, match=r"line 2: the column 'Avg Latency\(ms\)' must be in us"):
+        read_measured(path)
+    path.write_text(head + "4  5.0  9.0  2.0\n8  5.0  4.0  6.0\n")
+    notes: list[str] = []
+    assert [row.size for row in read_measured(path, notes=notes)] == [8]
+    assert "1 rows failed or are broken" in notes[0]

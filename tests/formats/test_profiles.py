@@ -182,11 +182,14 @@ def test_a_group_larger_than_any_machine_is_not_known(tmp_path):
     assert [call.n_ranks for call in read_calls(write(tmp_path, trace))[0]] == [None, 2**20]
 
 
-def test_steps_are_kept_and_events_that_are_no_tables_are_passed_over(tmp_path):
+def test_steps_are_kept_and_events_that_are_none_are_refused(tmp_path):
     steps = [{"ph": "X", "name": f"ProfilerStep#{i}", "ts": i * 1e6, "dur": 5} for i in range(3)]
-    path = write(tmp_path, [*steps, event(1e6), 3, None, "x", {"args": 3, "name": 4}])  # a list that stands alone
-    calls, starts = read_calls(path)
+    others = [{"ph": "i", "args": 3, "name": 4}, {"ph": "M"}]
+    calls, starts = read_calls(write(tmp_path, [*steps, event(1e6), *others]))  # a list that stands alone
     assert (len(calls), starts) == (1, (0.0, 1.0, 2.0))
+    for none in (3, None, "x", {"name": "x"}):
+        with pytest.raises(InputError, match="must be a table with its kind as 'ph'"):
+            read_calls(write(tmp_path, [*steps, none]))
 
 
 def test_measurements_of_a_profile_are_medians_of_each_kind_of_call(tmp_path):

@@ -1,4 +1,4 @@
-"""Read JSON whose one long list does not fit into memory as objects: its members are decoded one by one."""
+"""Read JSON whose one long list does not fit into memory as objects: its members are decoded a few at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from .files import no_constant, no_duplicates
 MAX_MEMBER = 2**20
 """Characters of one member, and of every other value."""
 MAX_MEMBERS = 3_000_000
+MAX_TABLES = 6_000_000
+"""Tables and lists of the whole text: an event and its arguments are two."""
+MAX_KEPT = 250_000
+MAX_FIELDS = 10_000
+"""Of the table beside its long list; Kineto writes a dozen."""
 _WINDOW = 4 * MAX_MEMBER
+_BATCH = 2**18
+_ODD = 500_000
+"""Members that are decoded one by one, which costs as much as ten of those that come together."""
 _BLANK = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder(object_pairs_hook=no_duplicates, parse_constant=no_constant)
 
 
-def parse_long_list(text: str, key: str, keep: Callable[[Any], bool]) -> dict[str, Any]:
+def parse_long_list(text: str, key: str, keep: Callable[[Any], Any]) -> dict[str, Any]:
     """Decode a table of which one field is a long list, or the long list alone.
 
     Parameters
@@ -27,7 +35,7 @@ def parse_long_list(text: str, key: str, keep: Callable[[Any], bool]) -> dict[st
     key : str
         The field; a list that stands alone is returned under this name.
     keep : callable
-        From a member of the list to whether it is kept; the others are forgotten at once.
+        From a member of the list to what of it is kept, None for nothing; the rest is forgotten at once.
 
     Returns
     -------
@@ -37,8 +45,11 @@ def parse_long_list(text: str, key: str, keep: Callable[[Any], bool]) -> dict[st
     Raises
     ------
     ValueError
-        If it is not well formed, a key of the table is there twice, there are too many members, or one is too long.
+        If it is not well formed, a key of a table is there twice, there are too many members or fields, or one is too
+        long; whatever `keep` raises.
     """
+    if text.count("{") + text.count("[") > MAX_TABLES:
+        raise ValueError(f"more than {MAX_TABLES} tables and lists")
     source = _Source(text)
     tree = {key: source.members(keep)} if source.peek() == "[" else source.table(key, keep)
     if source.peek():
@@ -52,6 +63,7 @@ class _Source:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
         self._window, self._begin = "", 0
+        self._odd_until = 0
 
     def peek(self) -> str:
         """Return the next character that is not blank, empty at the end."""
@@ -80,22 +92,43 @@ class _Source:
         self.at = self._begin + end
         return value
 
-    def members(self, keep: Callable[[Any], bool]) -> list[Any]:
+    def members(self, keep: Callable[[Any], Any]) -> list[Any]:
         """Decode a list, and keep some of it."""
         self.take("[")
         kept: list[Any] = []
         if self.peek() == "]":
             self.at += 1
             return kept
-        for _ in range(MAX_MEMBERS):
-            value = self.value()
-            if keep(value):
-                kept.append(value)
+        n = n_odd = 0
+        while True:
+            several = self._several()
+            n_odd += not several
+            found = several or [self.value()]
+            n += len(found)
+            if n > MAX_MEMBERS or n_odd > _ODD:
+                raise ValueError(f"a list of more than {MAX_MEMBERS} members, or {_ODD} that follow no pattern")
+            kept += [slim for value in found if (slim := keep(value)) is not None]
+            if len(kept) > MAX_KEPT:
+                raise ValueError(f"more than {MAX_KEPT} members are to be kept")
             if self.take(",]") == "]":
                 return kept
-        raise ValueError(f"a list of more than {MAX_MEMBERS} members")
 
-    def table(self, key: str, keep: Callable[[Any], bool]) -> dict[str, Any]:
+    def _several(self) -> list[Any]:
+        """Decode tables that follow each other, up to the last that ends within a batch; none if that is not plain."""
+        if self.peek() != "{" or self.at < self._odd_until:
+            return []
+        end = self.text.rfind("},", self.at, self.at + _BATCH) + 1
+        if not end:
+            return []
+        try:
+            found: list[Any] = _DECODER.decode(f"[{self.text[self.at : end]}]")
+        except (ValueError, RecursionError):  # it ends within a table, or is damaged: one by one that is said exactly
+            self._odd_until = end
+            return []
+        self.at = end
+        return found
+
+    def table(self, key: str, keep: Callable[[Any], Any]) -> dict[str, Any]:
         """Decode a table, and keep some of its long list."""
         self.take("{")
         tree: dict[str, Any] = {}
@@ -103,6 +136,8 @@ class _Source:
             self.at += 1
             return tree
         while True:
+            if len(tree) == MAX_FIELDS:
+                raise ValueError(f"a table of more than {MAX_FIELDS} fields")
             name = self.value() if self.peek() == '"' else self.take('"')
             self.take(":")
             if name in tree:

@@ -50,8 +50,10 @@ def read_dimensions(path: str | Path) -> tuple[Dimension, ...]:
     lists = [tree[field] for field in _FIELDS]
     for field, values in zip(_FIELDS, lists, strict=True):
         if not isinstance(values, list) or not 0 < len(values) == len(lists[0]) <= MAX_DIMENSIONS:
+            lengths = ", ".join(str(len(one)) if isinstance(one, list) else "none" for one in lists)
             raise InputError(
-                f"{path}: {field} must be a list with one entry per dimension, 1..{MAX_DIMENSIONS} of them"
+                f"{path}: {field} must be a list with one entry per dimension, 1..{MAX_DIMENSIONS} of them; "
+                f"{', '.join(_FIELDS)} have {lengths}"
             )
     dimensions = []
     for k, (block, count, bandwidth, latency) in enumerate(zip(*lists, strict=True)):

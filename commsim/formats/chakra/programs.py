@@ -7,13 +7,16 @@ from typing import Any
 from commsim.core.errors import InputError
 
 from ..programs import op as ops
-from ..programs.matching import sorted_after
+from ..programs.matching import deadlock, sorted_after
 from ..programs.op import Op, Programs
+from ..programs.stages import MAX_STAGE, fenced, stages_of
 from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
 from .trace import VERSION, Trace
 
 DURATION = "duration_ns"
 """Our own attribute: times in the format are whole microseconds."""
+STAGE = "commsim_stage"
+"""Our own attribute: how many fences the node comes after; a node for the fence itself would take a nanosecond."""
 _INT32, _INT64 = (range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (32, 64))
 MAX_WAITS = 2**22
 
@@ -35,11 +38,14 @@ def traces_of(programs: Programs, name: str = "") -> list[Trace]:
 
 def _nodes(rank: int, program: tuple[Op, ...]) -> list[Node]:
     waits = _waits(rank, program)
+    stage = stages_of(rank, program)
     nodes = []
     for i, op in enumerate(program):
         if op.kind == ops.CALC and not op.size:
             continue
         attributes: dict[str, tuple[str, Any]] = {"is_cpu_op": ("bool_val", False)}
+        if stage[i]:
+            attributes[STAGE] = "int64_val", stage[i]
         if op.size not in _INT64:
             raise InputError(f"rank {rank}: {op.size} does not fit 64 bits")
         if op.kind == ops.CALC:
@@ -58,23 +64,32 @@ def _nodes(rank: int, program: tuple[Op, ...]) -> list[Node]:
 
 
 def _waits(rank: int, program: tuple[Op, ...]) -> list[tuple[int, ...]]:
-    """Operations that each one waits for, looking through those that take no time and are not written."""
-    order = sorted_after([{*op.after, *op.after_start} for op in program])
+    """Operations that each one waits for, looking through those that take no time and are not written.
+
+    What is found so and was waited for by another that is waited for anyway is left out.
+    """
+    waits = [{*op.after, *op.after_start} for op in program]
+    order = sorted_after(waits)
     if order is None:
-        raise InputError(f"rank {rank}: operations wait for each other, so it never ends (a deadlock)")
+        raise deadlock(waits, lambda i: f"rank {rank}'s operation {i}")
     found: list[tuple[int, ...]] = [()] * len(program)
+    shown = list(found)
     total = 0
     for i in order:
         waited: dict[int, None] = {}
+        implied: set[int] = set()
         for j in program[i].after:
-            waited |= dict.fromkeys(found[j] if program[j].kind == ops.CALC and not program[j].size else (j,))
+            unseen = program[j].kind == ops.CALC and not program[j].size
+            waited |= dict.fromkeys(found[j] if unseen else (j,))
+            implied |= set() if unseen else set(found[j])
         for j in program[i].after_start:
             waited |= dict.fromkeys(found[j])
         found[i] = tuple(waited)
+        shown[i] = tuple(j for j in waited if j not in implied or j in program[i].after)
         total += len(waited)
         if total > MAX_WAITS:
             raise InputError(f"rank {rank}: more than {MAX_WAITS} operations wait for each other")
-    return found
+    return shown
 
 
 def programs_of_traces(traces: list[Trace]) -> Programs:
@@ -85,12 +100,15 @@ def programs_of_traces(traces: list[Trace]) -> Programs:
     InputError
         If there is a collective, or a message says too little.
     """
-    return Programs(tuple(tuple(_ops(rank, trace)) for rank, trace in enumerate(traces)))
+    return Programs(tuple(_ops(rank, trace) for rank, trace in enumerate(traces)))
 
 
-def _ops(rank: int, trace: Trace) -> list[Op]:
+def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:
     place = {node.number: i for i, node in enumerate(trace.nodes)}
-    found = []
+    found: list[Op] = []
+    stage = [whole(rank, node, STAGE, 0) for node in trace.nodes]
+    if max(stage, default=0) >= MAX_STAGE:
+        raise InputError(f"rank {rank}: {STAGE} must be below {MAX_STAGE}, got {max(stage)}")
     for node in trace.nodes:
         after = tuple(sorted({place[number] for number in (*node.control, *node.data)}))
         if node.kind in (SEND, RECV):
@@ -106,7 +124,7 @@ def _ops(rank: int, trace: Trace) -> list[Op]:
             raise InputError(f"rank {rank}: node {node.number} is a collective; read the traces as a workload")
         else:
             raise InputError(f"rank {rank}: node {node.number} has the type {node.kind}, which is none")
-    return found
+    return fenced(found, stage)
 
 
 def nanoseconds(rank: int, node: Node) -> int:

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.formats.bounded import read_json
 from commsim.workload.task import Graph, Task
 
-from ..programs.matching import sorted_after
+from ..programs.matching import deadlock, sorted_after
 from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Node
 from .operations import NAMES, RESOURCE
 from .programs import DURATION, nanoseconds, whole
@@ -105,9 +105,10 @@ def graph_of_traces(traces: list[Trace], groups: Groups | None = None) -> Graph:
 
 
 def _graph(drafts: list[_Draft]) -> Graph:
-    order = sorted_after([draft.after - {i} for i, draft in enumerate(drafts)])
-    if order is None or any(i in draft.after for i, draft in enumerate(drafts)):
-        raise InputError("ranks wait for each other, so it never ends (a deadlock)")
+    waits = [draft.after for draft in drafts]
+    order = sorted_after(waits)
+    if order is None:
+        raise deadlock(waits, lambda n: f"{drafts[n].operation or 'node'} {drafts[n].name!r:.60}")
     place = {n: i for i, n in enumerate(order)}
     return Graph(tuple(
         Task(d.name, tuple(dict.fromkeys(d.resources)), d.duration, d.operation, d.group, d.size, d.priority,

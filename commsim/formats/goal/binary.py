@@ -19,12 +19,15 @@ from commsim.core.formats.files import replacing
 
 from ..programs.matching import MAX_OPS, MAX_RANKS
 from ..programs.op import ANY, CALC, RECV, SEND, Op, Programs
+from ..programs.stages import MAX_STAGE
 
 MAGIC = 4223
 _HEADER = struct.Struct("<QIBB")
 _BASE = 8
 MAX_BYTES = 2**27
 _EMPTY = bytes(8)  # no operations, no roots
+_FENCE = 0xFE * MAX_STAGE
+"""Tag of a computation of no time, plus the number of the stage that begins: a computation's tag is read by nobody."""
 _NODE = np.dtype([
     ("n_waits", "<u4"), ("kind", "u1"), ("peer", "<u4"), ("size", "<u8"), ("tag", "<u4"), ("cpu", "u1"), ("nic", "u1"),
     ("n_finish", "<u4"), ("finish", "<u4"), ("n_start", "<u4"), ("start", "<u4"),
@@ -56,6 +59,8 @@ def _part(ops: tuple[Op, ...]) -> bytes:
     nodes = np.zeros(len(ops), _NODE)
     for name in ("kind", "peer", "size", "tag", "cpu", "nic"):
         nodes[name] = [getattr(op, name) for op in ops]
+    stage = np.array([op.stage for op in ops], "<u4")
+    nodes["tag"] += np.where(stage > 0, _FENCE + stage, 0).astype("<u4")
     nodes["n_waits"] = [len(op.after) + len(op.after_start) for op in ops]
     nodes["n_finish"], nodes["n_start"] = [len(x) for x in finish], [len(x) for x in start]
     both = nodes["n_finish"] + nodes["n_start"]
@@ -127,9 +132,12 @@ def _read_part(part: memoryview, where: str) -> tuple[Op, ...]:
     n_waits = [len(a) + len(b) for a, b in zip(after, after_start, strict=True)]
     if n_waits != nodes["n_waits"].tolist():
         raise InputError(f"{where}: operations wait for another number of operations than they say")
-    columns = (nodes[name].tolist() for name in ("kind", "size", "peer", "tag", "cpu", "nic"))
+    is_fence = (nodes["kind"] == CALC) & (nodes["size"] == 0) & (nodes["tag"] // MAX_STAGE == _FENCE // MAX_STAGE)
+    stage = np.where(is_fence, nodes["tag"] % MAX_STAGE, 0).tolist()
+    tag = np.where(is_fence, 0, nodes["tag"]).tolist()
+    kind, size, peer, cpu, nic = (nodes[name].tolist() for name in ("kind", "size", "peer", "cpu", "nic"))
     waiting_for = (map(tuple, after), map(tuple, after_start))
-    return tuple(itertools.starmap(Op, zip(*columns, *waiting_for, strict=True)))
+    return tuple(itertools.starmap(Op, zip(kind, size, peer, tag, cpu, nic, *waiting_for, stage, strict=True)))
 
 
 def _check(nodes: NDArray[np.void], roots: NDArray[np.uint32], lists: NDArray[np.uint32], where: str) -> None:

@@ -9,6 +9,7 @@ The grammar is that of LogGOPSim's txt2bin.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,6 +19,7 @@ from commsim.core.formats.files import replacing
 
 from ..programs.matching import MAX_OPS, MAX_RANKS
 from ..programs.op import ANY, CALC, RECV, SEND, Op, Programs
+from ..programs.stages import MAX_STAGE
 
 MAX_BYTES = 2**27
 MAX_LINES = 2**22
@@ -31,6 +33,8 @@ _ORDER = re.compile(rf"({_LABEL})\s+(requires|irequires)\s+({_LABEL})", re.ASCII
 _RANK = re.compile(r"rank\s+(\d+)\s*\{", re.ASCII)
 _N_RANKS = re.compile(r"num_ranks\s+(\d+)", re.ASCII)
 _KINDS = {"send": SEND, "recv": RECV}
+_FENCE = "_commsim_fence_"
+"""In the label of a computation of no time, before the number of the stage that begins: others read a label."""
 
 
 def write_goal_text(programs: Programs, path: str | Path) -> None:
@@ -38,10 +42,11 @@ def write_goal_text(programs: Programs, path: str | Path) -> None:
     with replacing(path) as out:
         out.write(f"num_ranks {len(programs.ranks)}\n".encode())
         for rank, ops in enumerate(programs.ranks):
-            lines = [f"rank {rank} {{", *(f"l{i}: {_operation(op)}" for i, op in enumerate(ops))]
-            for i, op in enumerate(ops):
-                lines += [f"l{i} requires l{j}" for j in op.after]
-                lines += [f"l{i} irequires l{j}" for j in op.after_start]
+            label = [f"l{i}{_FENCE}{op.stage}" if op.stage else f"l{i}" for i, op in enumerate(ops)]
+            lines = [f"rank {rank} {{", *(f"{name}: {_operation(op)}" for name, op in zip(label, ops, strict=True))]
+            for name, op in zip(label, ops, strict=True):
+                lines += [f"{name} requires {label[j]}" for j in op.after]
+                lines += [f"{name} irequires {label[j]}" for j in op.after_start]
             out.write("\n".join([*lines, "}\n"]).encode())
 
 
@@ -77,10 +82,7 @@ class _Rank:
         self.labels: dict[str, int] = {}
 
     def ops(self) -> tuple[Op, ...]:
-        return tuple(
-            Op(op.kind, op.size, op.peer, op.tag, op.cpu, op.nic, tuple(after), tuple(start))
-            for op, after, start in self.drafts
-        )
+        return tuple(replace(op, after=tuple(after), after_start=tuple(start)) for op, after, start in self.drafts)
 
 
 class _Reader:
@@ -153,7 +155,10 @@ class _Reader:
 
     def _op(self, found: re.Match[str]) -> Op:
         if found[9]:
-            return Op(CALC, self._number(found[10], 2**63), cpu=self._number(found[11] or "0", 256))
+            size = self._number(found[10], 2**63)
+            number = "" if size else (found[1] or "").rpartition(_FENCE)[2]
+            stage = self._number(number, MAX_STAGE) if number.isdigit() and _FENCE in found[1] else 0
+            return Op(CALC, size, cpu=self._number(found[11] or "0", 256), stage=stage)
         kind = _KINDS[found[2]]
         if (found[4] == "to") != (kind == SEND) or (found[5] == "-1" and kind == SEND):
             self._fail(

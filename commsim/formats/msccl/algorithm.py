@@ -35,6 +35,9 @@ class Step:
         The thread block and step that must be done before.
     waited_for : bool
         Whether another thread block waits for it.
+    hop, stage : int
+        Of the message or copy that begins with it, where the file says: ours do, in two attributes that the runtime
+        passes over; else -1.
     """
 
     kind: str
@@ -45,6 +48,8 @@ class Step:
     count: int = 0
     wait: tuple[int, int] | None = None
     waited_for: bool = False
+    hop: int = -1
+    stage: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 from commsim.core.errors import InputError
 
@@ -36,23 +37,14 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
                 waits.append((other, step))
         waited_for.update(waits)
         steps[block] += [Step("nop", wait=wait) for wait in waits[:-1]]
-        steps[block].append(_waiting(item.step, waits[-1] if waits else None))
+        steps[block].append(replace(item.step, wait=waits[-1] if waits else None))
         order.add(item, block, len(steps[block]) - 1)
         if len(steps[block]) > MAX_STEPS:
             raise InputError(f"rank {rank} needs more than {MAX_STEPS} steps in one thread block; take fewer chunks")
     return tuple(
-        ThreadBlock(*end, tuple(_marked(s, (b, i) in waited_for) for i, s in enumerate(mine)))
+        ThreadBlock(*end, tuple(replace(s, waited_for=(b, i) in waited_for) for i, s in enumerate(mine)))
         for b, (end, mine) in enumerate(zip(ends, steps, strict=True))
     )
-
-
-def _waiting(step: Step, wait: tuple[int, int] | None) -> Step:
-    return Step(step.kind, step.src_buffer, step.src_chunk, step.dst_buffer, step.dst_chunk, step.count, wait)
-
-
-def _marked(step: Step, waited_for: bool) -> Step:
-    place = (step.src_buffer, step.src_chunk, step.dst_buffer, step.dst_chunk)
-    return Step(step.kind, *place, step.count, step.wait, waited_for)
 
 
 def _places(items: list[Item]) -> tuple[dict[tuple[int, int, int], int], list[tuple[int, int, int]]]:

@@ -53,7 +53,7 @@ def algorithm_of(
     if n_cut:
         notes.append(f"{n_cut} messages of {MAX_COUNT} or more chunks were cut into several")
     if any(block.n_fences for block in schedule.blocks):
-        notes.append("a fence is kept inside each rank: a step cannot wait for what another GPU receives")
+        notes.append("fences are marked, and read back; the runtime cannot wait for what another GPU receives")
     chunks = _chunks(schedule, collective)
     gpus = tuple(Gpu(dict(chunks), blocks_of(rank, mine)) for rank, mine in enumerate(items))
     channels = [block.channel for gpu in gpus for block in gpu.blocks]

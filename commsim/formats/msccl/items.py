@@ -64,10 +64,10 @@ def _add(items: list[list[Item]], src: int, dst: int, row: _Row) -> None:
     """Add the steps of one transfer to both of its ends."""
     hop, number, stage, channel, place, n, here, there, adds = row
     if src == dst:
-        step = Step("re" if adds else "cpy", *place, n)
+        step = Step("re" if adds else "cpy", *place, n, hop=hop, stage=stage)
         items[src].append(Item(hop, COPYING, number, stage, (COPYING, -1, 0), step, here, there))
         return
-    step = Step("s", *place, n)
+    step = Step("s", *place, n, hop=hop, stage=stage)
     items[src].append(Item(hop, SENDING, number, stage, (SENDING, dst, channel), step, here, range(0)))
     mine = (*place[2:], *place[2:])
     step = Step("rrc", *mine, n) if adds else Step("r", *place, n)

@@ -121,7 +121,8 @@ def _step(element: Element, send: int, recv: int, chunks: dict[str, int]) -> Ste
         if not other and not (kind == "rcs" and end == "src") and not 0 <= chunk <= chunks[buffer] - count:
             element.fail(f"{end}off={chunk} with cnt={count} is outside of the {chunks[buffer]} chunks of {buffer}")
         places.append((buffer, chunk))
-    return Step(kind, *places[0], *places[1], count, wait, waited_for)
+    hop, stage = (_signed(element, key, MAX_CHUNKS) for key in ("hop", "stage"))
+    return Step(kind, *places[0], *places[1], count, wait, waited_for, hop, stage)
 
 
 def _check_waits(element: Element, block: ThreadBlock, gpu: Gpu) -> None:

@@ -12,7 +12,7 @@ from commsim.core.schedule import TRANSFER, Block, Schedule
 
 from .addresses import Addresses
 from .algorithm import RECEIVING, SENDING, Algorithm
-from .levels import ANY, LATER, levels
+from .levels import ANY, LATER, Edge, levels
 from .transfers import Transfers
 
 MAX_ADDRESSES = MAX_TOUCHES = 2**21
@@ -38,12 +38,8 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
         raise InputError(f"{algorithm.name}: its steps move more than {MAX_TOUCHES} chunks")
     found = Transfers(algorithm, addresses)
     _refuse_races(found, Transfers(algorithm, Addresses(algorithm), backwards=True), algorithm.name)
-    wires = [(a, b, ANY) for wire in found.wires for a, b in itertools.pairwise(wire)]
-    edges = [*found.edges, *wires]
     count = len(found.moves)
-    fences = [(a, b, LATER) for a, b in found.fences]
-    stage = levels(count, [*((a, b, ANY) for a, b, _ in edges), *fences], algorithm.name)
-    hop = levels(count, [edge for edge in edges if stage[edge[0]] == stage[edge[1]]], algorithm.name)
+    stage, hop = _given(found, algorithm.name) or _found(found, algorithm.name)
     order = sorted(range(count), key=lambda m: (stage[m], hop[m], m))
     body = np.zeros(count, TRANSFER)
     if count:
@@ -61,6 +57,34 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
     n_hops, n_fences = (int(body[f].max(initial=-1)) + 1 for f in ("hop", "stage"))
     blocks = (Block(body, n_hops, max(0, n_fences - 1)),) if count else ()
     return _proved(algorithm, addresses, blocks)
+
+
+def _edges(found: Transfers) -> list[Edge]:
+    wires = [(a, b, ANY) for wire in found.wires for a, b in itertools.pairwise(wire)]
+    return [*found.edges, *wires]
+
+
+def _found(found: Transfers, name: str) -> tuple[list[int], list[int]]:
+    """Stages and hops as early as all that waits allows."""
+    edges, count = _edges(found), len(found.moves)
+    fences = [(a, b, LATER) for a, b in found.fences]
+    stage = levels(count, [*((a, b, ANY) for a, b, _ in edges), *fences], name)
+    return stage, levels(count, [edge for edge in edges if stage[edge[0]] == stage[edge[1]]], name)
+
+
+def _given(found: Transfers, name: str) -> tuple[list[int], list[int]] | None:
+    """Stages and hops as the file says, if it does of every message: what may be at once cannot be told from steps."""
+    marks = [move.mark for move in found.moves]
+    if not marks or min(map(min, marks)) < 0:
+        return None
+    for a, b, kind in [*_edges(found), *((a, b, LATER) for a, b in found.fences)]:
+        if marks[a] > marks[b] or (kind == LATER and marks[a] == marks[b]):
+            (gpu, block, step), _ = found.names[b]
+            raise InputError(
+                f"{name}: gpu {gpu}, thread block {block}, step {step} is of hop {marks[b][1]}, and waits for one of "
+                f"hop {marks[a][1]}"
+            )
+    return [stage for stage, _ in marks], [hop for _, hop in marks]
 
 
 def _refuse_races(forwards: Transfers, backwards: Transfers, name: str) -> None:

@@ -19,7 +19,7 @@ MAX_EDGES = 2**22
 
 @dataclass(slots=True)
 class Move:
-    """A transfer in the making."""
+    """A transfer in the making; its mark is the stage and the hop that the file gives it."""
 
     src: int
     dst: int
@@ -28,6 +28,7 @@ class Move:
     count: int
     op: int
     channel: int
+    mark: tuple[int, int] = (-1, -1)
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class Transfers:
             mine.append(self._local(rank, held, kept, step.count, COPY, (event.place, 0)))
         if step.kind in ("cpy", "re", "ra"):
             op = COPY if step.kind == "cpy" else REDUCE
-            mine.append(self._local(rank, held, kept, step.count, op, (event.place, 0)))
+            mine.append(self._local(rank, held, kept, step.count, op, (event.place, 0), (step.stage, step.hop)))
         if event.taken is not None:
             m = self._open.pop(event.taken)
             self.moves[m].target, self.moves[m].op = kept, COPY if step.kind in ("r", "rcs") else REDUCE
@@ -106,7 +107,8 @@ class Transfers:
                 self._algorithm.gpus[rank].blocks[block].channel,
             )
             source = held if step.kind == "s" else kept
-            m = self._new(Move(rank, peer, source, source, step.count, COPY, channel), (event.place, 1))
+            mark = (step.stage, step.hop) if step.kind == "s" else (-1, -1)
+            m = self._new(Move(rank, peer, source, source, step.count, COPY, channel, mark), (event.place, 1))
             self._read(m, rank, source, step.count)
             self._open[event.place] = m
             wires[rank, peer, channel].append(m)
@@ -128,8 +130,17 @@ class Transfers:
         moves = [self.moves[n] for n in before], [self.moves[n] for n in after]
         return any(a.op == b.op == REDUCE and a.dst == b.dst and _overlap(a, b) for a in moves[0] for b in moves[1])
 
-    def _local(self, rank: int, source: Where, target: Where, count: int, op: int, name: tuple[Place, int]) -> int:
-        n = self._new(Move(rank, rank, source, target, count, op, 0), name)
+    def _local(
+        self,
+        rank: int,
+        source: Where,
+        target: Where,
+        count: int,
+        op: int,
+        name: tuple[Place, int],
+        mark: tuple[int, int] = (-1, -1),
+    ) -> int:
+        n = self._new(Move(rank, rank, source, target, count, op, 0, mark), name)
         self._read(n, rank, source, count)
         self._write(n, rank, target, count)
         return n

@@ -36,7 +36,7 @@ def _step(number: int, step: Step) -> dict[str, object]:
     return {
         "s": number, "type": step.kind, "srcbuf": step.src_buffer, "srcoff": step.src_chunk,
         "dstbuf": step.dst_buffer, "dstoff": step.dst_chunk, "cnt": step.count, "depid": block, "deps": of_block,
-        "hasdep": int(step.waited_for),
+        "hasdep": int(step.waited_for), **({"hop": step.hop, "stage": step.stage} if step.hop >= 0 else {}),
     }  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from commsim.core.formats.files import replacing
 from commsim.core.network import Network
 from commsim.core.node_kind import HOST, SWITCH
 
-from .cables import MAX_CABLES, cable_lines, check_kinds, read_cables, read_words, whole
+from .cables import cable_lines, check_kinds
+from .read_cables import MAX_CABLES, Cables, read_lines, whole
 
 MAX_NODES = 2**22
 
@@ -40,19 +41,21 @@ def read_ns3(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    lines = read_words(path)
+    lines = read_lines(path)
     limits = (MAX_NODES, MAX_NODES, MAX_CABLES)
     where = f"{path}, line {lines[0][0]}"
-    n_nodes, n_switches, n_cables = (whole(lines[0][1], k, where, limit) for k, limit in enumerate(limits))
-    lines = lines[1:] if n_switches else [(2, []), *lines[1:]]
-    switches = [whole(lines[0][1], k, f"{path}, line {lines[0][0]}", n_nodes) for k in range(len(lines[0][1]))]
-    if len(set(switches)) != n_switches or len(lines) - 1 != n_cables:
-        got = f"{len(set(switches))} and {len(lines) - 1}"
+    n_nodes, n_switches, n_cables = (whole(lines[0][1].split(), k, where, limit) for k, limit in enumerate(limits))
+    words = lines[1][1].split() if n_switches else []
+    rest = lines[2:] if n_switches else lines[1:]
+    switches = [whole(words, k, f"{path}, line {lines[1][0]}", n_nodes) for k in range(len(words))]
+    if len(set(switches)) != n_switches or len(rest) != n_cables:
+        got = f"{len(set(switches))} and {len(rest)}"
         raise InputError(f"{path}: line 1 says {n_switches} switches and {n_cables} cables, got {got}")
     if n_nodes > 2 * n_cables:
         raise InputError(f"{path}: line 1 says {n_nodes} nodes, more than {n_cables} cables can join")
     kind = np.full(n_nodes, HOST)
     kind[switches] = SWITCH
-    src, dst, bandwidth, latency, loss = read_cables(lines[1:], n_nodes, path)
+    cables = Cables(rest, n_nodes, path)
     names = tuple(f"{'s' if k == SWITCH else 'h'}{i}" for i, k in enumerate(kind))
-    return Network(Path(path).stem, names, kind, src, dst, bandwidth, latency, loss=loss)
+    links = (cables.src, cables.dst, cables.bandwidth, cables.latency)
+    return Network(Path(path).stem, names, kind, *links, loss=cables.loss)

@@ -11,8 +11,9 @@ from commsim.core.formats.files import replacing
 from commsim.core.network import Network
 from commsim.core.node_kind import GPU, SWITCH
 
-from .cables import MAX_CABLES, cable_lines, check_kinds, read_cables, read_words, whole
+from .cables import cable_lines, check_kinds
 from .ns3 import MAX_NODES
+from .read_cables import MAX_CABLES, Cables, read_lines, whole
 
 
 def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> None:
@@ -56,31 +57,35 @@ def read_simai(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    lines = read_words(path)
+    lines = read_lines(path)
+    head = lines[0][1].split()
     where = f"{path}, line {lines[0][0]}"
     limits = (MAX_NODES, MAX_NODES, MAX_NODES, MAX_NODES, MAX_CABLES)
-    n_nodes, per_server, n_inside, n_outside, n_cables = (whole(lines[0][1], k, where, n) for k, n in enumerate(limits))
+    n_nodes, per_server, n_inside, n_outside, n_cables = (whole(head, k, where, n) for k, n in enumerate(limits))
     n_gpus = n_nodes - n_inside - n_outside
-    if len(lines[0][1]) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
+    if len(head) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
         raise InputError(
-            f"{where}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of GPUs"
+            f"{where}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of GPUs, "
+            f"got {n_gpus} GPUs and {per_server} in each"
         )
-    words = lines[1][1] if n_inside + n_outside else []
+    words = lines[1][1].split() if n_inside + n_outside else []
     rest = lines[2:] if words else lines[1:]
     ids = [whole(words, k, f"{path}, line {lines[1][0]}", n_nodes) for k in range(len(words))]
     if len(ids) != n_nodes - n_gpus or sorted(ids) != list(range(n_gpus, n_nodes)) or len(rest) != n_cables:
-        raise InputError(f"{path}: after {n_gpus} GPUs come {n_inside + n_outside} switches, and {n_cables} cables")
+        raise InputError(
+            f"{path}: after {n_gpus} GPUs come {n_inside + n_outside} switches, and {n_cables} cables; "
+            f"got {len(ids)} and {len(rest)}"
+        )
     if n_nodes > 2 * n_cables:
         raise InputError(f"{where}: {n_nodes} nodes are more than {n_cables} cables can join")
-    src, dst, bandwidth, latency, loss = read_cables(rest, n_nodes, path)
+    cables = Cables(rest, n_nodes, path)
     machine = np.full(n_nodes, -1)
     machine[:n_gpus] = np.arange(n_gpus) // per_server if per_server > 1 else -1
-    nvswitches = set(ids[:n_inside])
-    for a, b in zip(src, dst, strict=True):
-        if a in nvswitches and b < n_gpus:
-            machine[a] = b // per_server
+    inside = np.isin(cables.src, ids[:n_inside]) & (cables.dst < n_gpus)
+    machine[cables.src[inside]] = cables.dst[inside] // per_server
     names = [f"gpu{i}" for i in range(n_gpus)] + [""] * (n_nodes - n_gpus)
     for k, node in enumerate(ids):
         names[node] = f"nvswitch{k}" if k < n_inside else f"switch{k - n_inside}"
     kind = np.where(np.arange(n_nodes) < n_gpus, GPU, SWITCH)
-    return Network(Path(path).stem, names, kind, src, dst, bandwidth, latency, loss=loss, machine=machine)
+    links = (cables.src, cables.dst, cables.bandwidth, cables.latency)
+    return Network(Path(path).stem, names, kind, *links, loss=cables.loss, machine=machine)

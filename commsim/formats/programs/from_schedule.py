@@ -2,7 +2,7 @@
 
 What a message waits for is written where it can be known: at the sender what it reads must have arrived, at the
 receiver what it overwrites must have been sent on. A fence, which waits for both ends of a message, is written as what
-each rank knows of its own ends.
+each rank knows of its own ends, and marked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 from .op import CALC, RECV, SEND, Op, Programs
+from .stages import fenced
 
 CHANNEL_STEP = 2**16
 """A tag is the channel times this, plus the message's number on its wire, so that both can be read again."""
@@ -29,6 +30,10 @@ class _Draft:
     peer: int = 0
     tag: int = 0
     after: list[int] = field(default_factory=list)
+    stage: int = 0
+
+    def op(self) -> Op:
+        return Op(self.kind, self.size, self.peer, self.tag, after=tuple(dict.fromkeys(self.after)))
 
 
 def programs_of(schedule: Schedule, n_bytes: ArrayLike, gamma: ArrayLike = 0.0) -> Programs:
@@ -55,9 +60,7 @@ def programs_of(schedule: Schedule, n_bytes: ArrayLike, gamma: ArrayLike = 0.0) 
     drafts: list[list[_Draft]] = [[] for _ in range(schedule.n_participants)]
     sent, received, done = _operations(transfers, size, calc, drafts)
     _add_order(schedule, transfers, drafts, sent, received, done)
-    return Programs(tuple(
-        tuple(Op(d.kind, d.size, d.peer, d.tag, after=tuple(dict.fromkeys(d.after))) for d in own) for own in drafts
-    ))  # fmt: skip
+    return Programs(tuple(fenced([d.op() for d in own], [d.stage for d in own]) for own in drafts))
 
 
 def _whole(what: str, values: NDArray[np.float64], unit: str) -> NDArray[np.int64]:
@@ -77,10 +80,10 @@ def _operations(
     received: list[int] = []
     done: list[int] = []
     on_wire: dict[tuple[int, int, int], int] = {}
-    columns = (transfers[name].tolist() for name in ("src", "dst", "channel"))
-    for i, (src, dst, channel) in enumerate(zip(*columns, strict=True)):
+    columns = (transfers[name].tolist() for name in ("src", "dst", "channel", "stage"))
+    for i, (src, dst, channel, stage) in enumerate(zip(*columns, strict=True)):
         if src == dst:
-            drafts[src].append(_Draft(CALC, int(calc[i])))
+            drafts[src].append(_Draft(CALC, int(calc[i]), stage=stage))
             place = len(drafts[src]) - 1
             for each in (sent, received, done):
                 each.append(place)
@@ -88,12 +91,12 @@ def _operations(
         number = on_wire.get((src, dst, channel), 0)
         on_wire[src, dst, channel] = number + 1
         tag = channel * CHANNEL_STEP + number % CHANNEL_STEP
-        drafts[src].append(_Draft(SEND, int(size[i]), dst, tag))
+        drafts[src].append(_Draft(SEND, int(size[i]), dst, tag, stage=stage))
         sent.append(len(drafts[src]) - 1)
-        drafts[dst].append(_Draft(RECV, int(size[i]), src, tag))
+        drafts[dst].append(_Draft(RECV, int(size[i]), src, tag, stage=stage))
         received.append(len(drafts[dst]) - 1)
         if calc[i]:
-            drafts[dst].append(_Draft(CALC, int(calc[i]), after=[received[-1]]))
+            drafts[dst].append(_Draft(CALC, int(calc[i]), after=[received[-1]], stage=stage))
         done.append(len(drafts[dst]) - 1)
     return sent, received, done
 
@@ -114,7 +117,6 @@ def _add_order(
     wire, _ = wires(schedule, transfers)
     last: dict[int, int] = {}
     for i, w in enumerate(wire.tolist()):
-        mine = ((src[i], sent[i]), (dst[i], received[i]))
         before = last.get(w)
         last[w] = i
         if before is not None:
@@ -126,8 +128,4 @@ def _add_order(
             elif kind[row] == WRITE_AFTER_WRITE:
                 drafts[dst[i]][received[i]].after.append(done[p])
             elif kind[row] == WRITE_AFTER_READ:
-                drafts[dst[i]][received[i]].after.append(sent[p])
-            else:
-                for rank, op in mine:
-                    theirs = ([done[p]] if dst[p] == rank else []) + ([sent[p]] if src[p] == rank else [])
-                    drafts[rank][op].after += theirs
+                drafts[dst[i]][received[i]].after.append(sent[p])  # fences are said by the stages

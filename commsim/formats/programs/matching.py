@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
@@ -11,6 +12,7 @@ from commsim.core.errors import InputError
 from .op import ANY, CALC, RECV, SEND, Programs
 
 MAX_OPS = MAX_RANKS = 2**20
+MAX_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,37 @@ def match(programs: Programs) -> list[Message]:
         if queue:
             raise InputError(f"rank {dst} waits for a message of rank {src} with tag {tag} that nobody sends")
     return messages
+
+
+def circle_of(waits: list[set[int]]) -> list[int]:
+    """Numbers of which each waits for the next, and the last for the first; there must be such."""
+    left = [len(mine) for mine in waits]
+    followers: list[list[int]] = [[] for _ in waits]
+    for i, mine in enumerate(waits):
+        for j in mine:
+            followers[j].append(i)
+    ready = [i for i, n in enumerate(left) if not n]
+    for i in ready:  # grows
+        for j in followers[i]:
+            left[j] -= 1
+            if not left[j]:
+                ready.append(j)
+    at = next(i for i, n in enumerate(left) if n)
+    seen: dict[int, None] = {}
+    while at not in seen:
+        seen[at] = None
+        at = next(j for j in sorted(waits[at]) if left[j])
+    path = list(seen)
+    return path[path.index(at) :]
+
+
+def deadlock(waits: list[set[int]], names: Callable[[int], str]) -> InputError:
+    """Return the error that says who waits for whom."""
+    circle = circle_of(waits)
+    first, *others = map(names, [*circle, circle[0]][: MAX_SHOWN + 1])
+    shown = ", which waits for ".join(others)
+    shown += f", and so on ({len(circle)} in all)" if len(circle) > MAX_SHOWN else ""
+    return InputError(f"ranks wait for each other, so it never ends (a deadlock): {first} waits for {shown}")
 
 
 def sorted_after(waits: list[set[int]]) -> list[int] | None:

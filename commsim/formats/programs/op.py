@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from commsim.core.errors import InputError
 
@@ -30,6 +30,8 @@ class Op:
         Operations of the same rank, by index, that must have finished.
     after_start : tuple of int
         Operations of the same rank that must have started.
+    stage : int
+        Of a computation of no time: number of the stage that begins with it, if it stands for a fence; else 0.
     """
 
     kind: int
@@ -40,6 +42,7 @@ class Op:
     nic: int = 0
     after: tuple[int, ...] = ()
     after_start: tuple[int, ...] = ()
+    stage: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,5 @@ def seated(programs: Programs, seats: tuple[int, ...], n_seats: int) -> Programs
         raise InputError(f"{len(programs.ranks)} ranks need as many different seats 0..{n_seats - 1}, got {seats}")
     out: list[tuple[Op, ...]] = [()] * n_seats
     for seat, ops in zip(seats, programs.ranks, strict=True):
-        out[seat] = tuple(
-            Op(op.kind, op.size, op.peer if op.kind == CALC or op.peer == ANY else seats[op.peer], op.tag, op.cpu,
-               op.nic, op.after, op.after_start) for op in ops
-        )  # fmt: skip
+        out[seat] = tuple(op if op.kind == CALC or op.peer == ANY else replace(op, peer=seats[op.peer]) for op in ops)
     return Programs(tuple(out))

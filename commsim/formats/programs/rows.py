@@ -46,19 +46,22 @@ class Rows:
 
         self._after_send = [other(m, waited) for m, waited in enumerate(waits.of_send)]
         self._after_recv = [sorted(waited) for waited in waits.of_recv]
-        self._of_join = [(rank, sorted(w)) for rank, w in zip(waits.rank_of, waits.of_join, strict=True)]
+        self._of_join = [(rank, sorted(w)) for (rank, _), w in zip(waits.op_of, waits.of_join, strict=True)]
         everything = [*self._after_send, *self._after_recv, *(w for _, w in self._of_join)]
         self._watched = {m for waited in everything for m, arrived in waited if not arrived}
         self._next = [max(counts)] * self._n_ranks  # the first chunks of a rank are never written
         self._read: dict[int, int] = {}
         self._written: dict[int, tuple[int, int]] = {}  # first chunk, count
         self._left: set[int] = set()
-        self._copies = [0] * self._n_ranks
+        self._gathered: dict[tuple[int | Token, ...], tuple[int, int]] = {}
+        self._wires: list[dict[int, int]] = [{} for _ in range(self._n_ranks)]
+        self._stage = 0
         self._rows: list[tuple[int, ...]] = []
         self._bytes: list[float] = []
 
-    def add(self, n: int) -> None:
-        """Write a message or a join, which need all that they wait for written before."""
+    def add(self, n: int, stage: int) -> None:
+        """Write a message or a join, which need all that they wait for written before; stages must ascend."""
+        self._stage = stage
         if n >= self._n_messages:
             rank, waited = self._of_join[n - self._n_messages]
             self._written[n] = self._ready(rank, 1, waited)
@@ -72,18 +75,20 @@ class Rows:
         self._row(message.src, message.dst, self._read[n], self._written[n][0], count, self._channel[n], op)
         self._bytes[-1] = float(message.size)
 
-    def build(self, name: str) -> tuple[Schedule, NDArray[np.float64]]:
+    def build(self, name: str, n_helpers: int) -> tuple[Schedule, NDArray[np.float64]]:
         """Return the schedule of all that was added, and the bytes of its messages."""
         n_chunks = max(self._next)
-        if n_chunks * self._n_ranks > MAX_ADDRESSES or max(self._copies) > MAX_CHANNELS:
+        if n_chunks * self._n_ranks > MAX_ADDRESSES or max(map(len, self._wires)) > MAX_CHANNELS:
             raise InputError(f"{name}: too many operations of one rank wait for several others")
         n = len(self._rows)
         body = np.zeros(n, TRANSFER)
-        fields = ("src", "dst", "src_chunk", "dst_chunk", "count", "channel", "op")
+        fields = ("src", "dst", "src_chunk", "dst_chunk", "count", "channel", "op", "stage")
         for field, column in zip(fields, zip(*self._rows, strict=True), strict=True):
             body[field] = column
         body["hop"], body["src_buffer"], body["dst_buffer"] = np.arange(n), INPUT, INPUT
-        return Schedule(name, "custom", self._n_ranks, 0, n_chunks, 0, (Block(body, n),)), np.array(self._bytes)
+        block = Block(body, n, self._stage)  # the last stage is one that has had all fences before it
+        n_ranks = self._n_ranks - n_helpers
+        return Schedule(name, "custom", n_ranks, n_helpers, n_chunks, 0, (block,)), np.array(self._bytes)
 
     def _ready(self, rank: int, count: int, waited: list[Token]) -> tuple[int, int]:
         """Return chunks that cannot be read before all of `waited`: old ones, if they will do, and how many."""
@@ -91,15 +96,28 @@ class Rows:
             return 0, count
         if len(waited) == 1 and waited[0][1] and self._written[waited[0][0]][1] >= count:
             return self._written[waited[0][0]]
-        return self._gather(rank, count, waited), count
+        known = self._gathered.get((rank, *waited))  # several messages may wait for the same
+        if known is None or known[1] < count:
+            known = self._gathered[rank, *waited] = self._fresh(rank, count), count
+            self._copy_all(rank, waited, known[0])
+        return known
 
     def _gather(self, rank: int, count: int, waited: list[Token]) -> int:
         """Return fresh chunks of a rank whose first one cannot be read or written before all of `waited`."""
-        fresh = self._next[rank]
-        self._next[rank] += count
-        for n, arrived in waited:
-            self._copy(rank, self._written[n][0] if arrived else self._departure(rank, n), fresh)
+        fresh = self._fresh(rank, count)
+        if len(waited) > 1:
+            self._copy(rank, self._ready(rank, 1, waited)[0], fresh)
+        else:
+            self._copy_all(rank, waited, fresh)
         return fresh
+
+    def _fresh(self, rank: int, count: int) -> int:
+        self._next[rank] += count
+        return self._next[rank] - count
+
+    def _copy_all(self, rank: int, waited: list[Token], target: int) -> None:
+        for n, arrived in waited:
+            self._copy(rank, self._written[n][0] if arrived else self._departure(rank, n), target)
 
     def _departure(self, rank: int, m: int) -> int:
         """Return a chunk that is written when message m has left: the one it reads, overwritten."""
@@ -109,11 +127,12 @@ class Rows:
         return self._read[m]
 
     def _copy(self, rank: int, src_chunk: int, dst_chunk: int) -> None:
-        self._row(rank, rank, src_chunk, dst_chunk, 1, self._copies[rank], COPY)
-        self._copies[rank] += 1  # a wire of its own, so that it waits for nothing else
+        # the wire of copies into one chunk, which wait for each other anyway, and for nothing else
+        wire = self._wires[rank].setdefault(dst_chunk, len(self._wires[rank]))
+        self._row(rank, rank, src_chunk, dst_chunk, 1, wire, COPY)
 
     def _row(self, *row: int) -> None:
-        self._rows.append(row)
+        self._rows.append((*row, self._stage))
         self._bytes.append(0.0)
 
 

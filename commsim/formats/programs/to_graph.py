@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from commsim.core.errors import InputError
 from commsim.workload.task import Graph, Task
 
-from .matching import match, sorted_after
+from .matching import deadlock, match, sorted_after
 from .op import CALC, SEND, Op, Programs
 
 
@@ -23,16 +22,22 @@ def graph_of(programs: Programs) -> Graph:
     finish = {(rank, i): n for n, (rank, i, _) in enumerate(ops)}
     started = sorted({(rank, j) for rank, _, op in ops for j in op.after_start})
     start = {place: len(ops) + n for n, place in enumerate(started)}  # an operation's start is a task of its own
-    message = {(m.dst, m.recv): finish[m.src, m.send] for m in match(programs)}
+    messages = match(programs)
+    message = {(m.dst, m.recv): finish[m.src, m.send] for m in messages}
 
     def before(rank: int, op: Op) -> set[int]:
         return {finish[rank, j] for j in op.after} | {start[rank, j] for j in op.after_start}
 
     waits = [before(rank, op) | ({message[rank, i]} if (rank, i) in message else set()) for rank, i, op in ops]
+    for m in messages:  # of a message's receive, fences hold for the message itself
+        there = programs.ranks[m.dst]
+        waits[finish[m.src, m.send]] |= {finish[m.dst, j] for j in there[m.recv].after if there[j].stage}
     waits += [before(rank, programs.ranks[rank][i]) for rank, i in started]
     order = sorted_after(waits)
     if order is None:
-        raise InputError("ranks wait for each other, so it never ends (a deadlock)")
+        raise deadlock(
+            waits, lambda n: "rank {}'s operation {}".format(*(ops[n][:2] if n < len(ops) else started[n - len(ops)]))
+        )
     place = {n: k for k, n in enumerate(order)}
     tasks = []
     for n in order:

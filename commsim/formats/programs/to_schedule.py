@@ -2,7 +2,7 @@
 
 A schedule has no dependencies but those of its data, so the data is made to say them: each message arrives in chunks of
 its own; a message that waits for another reads these; one that waits for several reads a chunk into which local copies,
-which take no time, have copied each of them.
+which take no time, have copied each of them. Marked fences are fences again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 
-from .matching import Message, match, sorted_after
+from .matching import Message, deadlock, match, sorted_after
 from .op import Programs
 from .rows import MAX_ADDRESSES, Rows
+from .stages import cut_into_stages
 from .waits import Reductions, Waits, find_reductions
 
 
@@ -47,20 +48,34 @@ class Messages:
     notes: tuple[str, ...] = ()
 
 
-def schedule_of(programs: Programs, name: str = "custom") -> Messages:
+def schedule_of(programs: Programs, name: str = "custom", n_helpers: int = 0) -> Messages:
     """Turn programs into a schedule.
 
     A message begins when its receive does, too, unless ranks would then wait for each other for ever: in that case
     messages may come before they are waited for.
+
+    Parameters
+    ----------
+    programs : Programs
+        Of ranks, and helpers after them.
+    name : str
+        Of the schedule.
+    n_helpers : int
+        How many of the programs, the last ones, are those of helpers.
 
     Raises
     ------
     InputError
         If sends and receives do not match, ranks wait for each other, or there is computation that is no reduction.
     """
+    if not 0 <= n_helpers < len(programs.ranks):
+        raise InputError(
+            f"{name}: of {len(programs.ranks)} ranks at least one must stay a rank, got {n_helpers} helpers"
+        )
     messages = match(programs)
     if not messages:
         raise InputError(f"{name}: no rank sends anything")
+    programs, stages = cut_into_stages(programs, messages)
     reductions = find_reductions(programs)
     waits = Waits(programs, messages, reductions, eager=False)
     order = sorted_after(waits.every())
@@ -70,13 +85,20 @@ def schedule_of(programs: Programs, name: str = "custom") -> Messages:
         order = sorted_after(waits.every())
         notes = ("messages come before they are waited for: otherwise ranks would wait for each other for ever",)
     if order is None:
-        raise InputError(f"{name}: ranks wait for each other, so it never ends (a deadlock)")
+        raise deadlock(waits.every(), lambda n: _name(n, messages, waits))
     unit, counts = _counts(messages, len(programs.ranks))
     rows = Rows(programs, messages, waits, [(m.dst, m.recv) in reductions for m in messages], counts)
-    for n in order:
-        rows.add(n)
-    schedule, n_bytes = rows.build(name)
+    stage = [stages[m.src][m.send] for m in messages] + [stages[rank][i] for rank, i in waits.op_of]
+    for n in sorted(order, key=stage.__getitem__):
+        rows.add(n, stage[n])
+    schedule, n_bytes = rows.build(name, n_helpers)
     return Messages(schedule, n_bytes, unit * schedule.n_chunks, _gamma(programs, reductions), notes)
+
+
+def _name(n: int, messages: list[Message], waits: Waits) -> str:
+    if n < len(messages):
+        return f"the message from rank {messages[n].src} to {messages[n].dst} with tag {messages[n].tag}"
+    return "rank {}'s operation {}".format(*waits.op_of[n - len(messages)])
 
 
 def _counts(messages: list[Message], n_ranks: int) -> tuple[float, list[int]]:

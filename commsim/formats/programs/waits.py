@@ -31,37 +31,33 @@ class Waits:
 
     def __init__(self, programs: Programs, messages: list[Message], reductions: Reductions, eager: bool) -> None:
         self._ranks = programs.ranks
-        self.rank_of: list[int] = []
-        """Rank of each join."""
+        self.op_of: list[tuple[int, int]] = []
+        """Rank and operation of each join."""
         self._first = len(messages)
         self._finish: list[dict[int, Token]] = [{} for _ in self._ranks]
         self._start: list[dict[int, Token]] = [{} for _ in self._ranks]
-        joined: list[tuple[int, int, bool]] = []  # rank, operation, whether it is about its start only
         for m, message in enumerate(messages):
             self._finish[message.src][message.send] = (m, False)
             self._finish[message.dst][message.recv] = (m, True)
         for rank, ops in enumerate(self._ranks):
             for i in {j for op in ops for j in op.after_start}:
-                self._start[rank][i] = self._join(rank)
-                joined.append((rank, i, True))
+                self._start[rank][i] = self._join(rank, i)
             for i, op in enumerate(ops):
                 if op.kind == CALC and not op.size:
-                    self._finish[rank][i] = self._join(rank)
-                    joined.append((rank, i, False))
+                    self._finish[rank][i] = self._join(rank, i)
         late: dict[Token, Token] = {}
         if eager:
             for rank, ops in enumerate(self._ranks):
                 for i, op in enumerate(ops):
                     if op.kind == RECV and (op.after or op.after_start):
                         arrival = self._finish[rank][i]
-                        self._finish[rank][i] = self._join(rank)
+                        self._finish[rank][i] = self._join(rank, i)
                         late[self._finish[rank][i]] = arrival
-                        joined.append((rank, i, False))
         for (rank, recv), calc in reductions.items():
             self._finish[rank][calc] = self._finish[rank][recv]
         self.of_send = [self._of(m.src, self._ranks[m.src][m.send]) for m in messages]
         self.of_recv = [set() if eager else self._of(m.dst, self._ranks[m.dst][m.recv]) for m in messages]
-        self.of_join = [self._of(rank, self._ranks[rank][i]) for rank, i, _ in joined]
+        self.of_join = [self._of(rank, self._ranks[rank][i]) for rank, i in self.op_of]
         for join, arrival in late.items():
             self.of_join[join[0] - self._first].add(arrival)
 
@@ -70,9 +66,9 @@ class Waits:
         messages = [{n for n, _ in a | b} for a, b in zip(self.of_send, self.of_recv, strict=True)]
         return messages + [{n for n, _ in waited} for waited in self.of_join]
 
-    def _join(self, rank: int) -> Token:
-        self.rank_of.append(rank)
-        return self._first + len(self.rank_of) - 1, True
+    def _join(self, rank: int, i: int) -> Token:
+        self.op_of.append((rank, i))
+        return self._first + len(self.op_of) - 1, True
 
     def _of(self, rank: int, op: Op) -> set[Token]:
         return {self._finish[rank][j] for j in op.after} | {self._start[rank][j] for j in op.after_start}
