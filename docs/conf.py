@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 os.environ["NUMBA_DISABLE_JIT"] = "1"  # kernels are then functions, with docstrings
-os.environ["COLUMNS"] = "100"  # what --help wraps at
+os.environ["COLUMNS"] = "92"  # what --help wraps at
 sys.path[:0] = [str(HERE / "_site"), str(HERE.parent)]
 
 import reference_pages  # noqa: E402
@@ -26,6 +26,8 @@ myst_heading_anchors = 3
 html_math_renderer = "mathml"  # made while building: pages need no script and no network
 html_theme = "furo"
 html_title = f"commsim {release}"
+html_static_path = ["_site/style"]
+html_css_files = ["site.css"]
 html_extra_path = ["validation.html"] if (HERE / "validation.html").exists() else []
 
 exclude_patterns = ["_build", "_site", "validation.md"]  # the last is included by a page of another name

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import InputError
 
 from .report_data import add_data_arguments, read_data
+from .table import print_remarks
 
 if TYPE_CHECKING:
+    from commsim.report.figures.figure import Figure
     from commsim.report.played_run import PlayedRun
     from commsim.report.study import Study
 
@@ -48,7 +50,19 @@ def main(args: argparse.Namespace) -> int:
         raise InputError(f"{args.input}: nothing to draw as {args.kind}: {why}") from None
     beside = write_plot(figure, args.output, width, {**study.provenance, "figure": args.kind})
     print(f"# {args.output}: drawn; the numbers: {beside}")
+    mixed = () if of_rows is None else _mixed(study, figure)
+    if mixed:
+        print_remarks([f"each point sums up all values of {', '.join(mixed)}"])
     return 0
+
+
+def _mixed(study: Study, figure: Figure) -> list[str]:
+    """Parameters that vary among the rows that one point of a figure is made of."""
+    if figure.kind == "scatter":
+        return []
+    shown = set(figure.roles.values())
+    how = "collective" in shown
+    return [name for name in study.parameters if name not in shown and not (how and name.startswith("collective."))]
 
 
 def _chosen(study: Study, name: str | None) -> PlayedRun:

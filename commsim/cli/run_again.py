@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import CommsimError, InputError
+from commsim.core.units import share
 
 if TYPE_CHECKING:
     from commsim.report.played_run import PlayedRun
@@ -26,16 +27,17 @@ def arguments_of(config: Mapping[str, Any], source: str) -> argparse.Namespace:
     InputError
         If a flag has a value that the command line cannot give it.
     """
-    from . import run
+    from .run_arguments import add_arguments
 
     parser = argparse.ArgumentParser()
-    run.add_arguments(parser)
+    add_arguments(parser)
     args = parser.parse_args(["--topology", ""])
     for action in parser._actions:
         name, value = action.dest, config.get(action.dest)
         if name not in config or value is None or not hasattr(args, name):
             continue
-        wanted = bool if action.nargs == 0 else action.type if action.type in (int, float) else str
+        numbers = {int: int, float: float, share: float}
+        wanted = bool if action.nargs == 0 else numbers.get(action.type, str)
         listed = isinstance(action, argparse._AppendAction)
         values = value if listed and isinstance(value, list) else [value]
         if not all(type(one) is wanted for one in values) or listed != isinstance(value, list):

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_time
+from commsim.core.units import format_time, parse_time
 
 from . import run
+from .auto import AUTO
 from .run_again import prepare_one
 from .sizes import read_sizes
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from commsim.report.trace.timeline import Timeline
 
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
-REFUSED = ("operation", "algorithm", "group", "compressor", "draw", "json", "report")
+REFUSED = ("operation", "algorithm", "group", "compressor", "bound", "draw", "json", "report")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", required=True, metavar="FILE", help=".json or .json.gz; .pftrace for Perfetto's own format")
     add("--from", dest="begin", metavar="TIME", help="leave out what is complete before, such as 10us (0s)")
     add("--to", dest="until", metavar="TIME", help="leave out what starts after (the end)")
-    add("--limit", type=int, metavar="N", help="messages at most: the critical path first, then every so-manieth")
+    add("--limit", type=int, metavar="N", help="messages at most: the critical path first, then evenly drawn others")
     add("--tracks", choices=("ranks", "links", "both"), default="both", help="what has lanes (both)")
     add("--arrows", choices=("all", "critical", "none"), default="all", help="messages with an arrow (all)")
 
@@ -38,6 +39,8 @@ def main(args: argparse.Namespace) -> int:
     for name in REFUSED:
         if getattr(args, name, None):
             raise InputError(f"--{name} has no timeline; commsim trace plays one collective once")
+    if args.engine == AUTO:
+        raise InputError("--engine auto chooses by errors in total time, of which a timeline has more; name an engine")
     specs = args.collective or ["ring_all_reduce"]
     if len(specs) > 1:
         raise InputError(f"a timeline is of one collective, got {len(specs)}")
@@ -73,13 +76,15 @@ def _timeline(args: argparse.Namespace, spec: str, size: float) -> Timeline:
     promise = OPERATIONS.get(prepared.schedule.operation)
     played = play_run(spec, prepared, 0.0 if promise is not None and promise.signals else size, options)
     end = float(played.trace.done.max(initial=0.0))
+    if window is not None and window[1] is None and window[0] >= end:
+        raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {args.begin}")
     return make_timeline(
         played,
         window=None if window is None else (window[0], end if window[1] is None else window[1]),
         limit=args.limit,
         show=TRACKS if args.tracks == "both" else (args.tracks,),
         arrows=args.arrows,
-        provenance={"commsim": __version__, "collective": spec, "topology": args.topology, "size_B": f"{size:g}"},
+        provenance={"commsim": __version__, "collective": spec, "topology": args.topology, "size_B": f"{size:.0f}"},
     )
 
 

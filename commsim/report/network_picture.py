@@ -76,7 +76,7 @@ def _heading(network: Network, result: Result | None, notes: Sequence[str], widt
     facts = list(notes)
     if result is not None:
         ran = f"{result.collective} of {format_size(result.size)} on {result.n_ranks} ranks, {result.engine}"
-        facts.insert(0, f"{ran}: {format_time(result.time)}")
+        facts.insert(0, f"{ran}: {format_time(result.time).replace('us', 'µs')}")
     for line in wrapped(facts, width - 2 * MARGIN):
         shapes.append(Label(MARGIN, y, line, 11, FAINT, "start"))
         y += 16

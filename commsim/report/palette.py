@@ -42,6 +42,8 @@ RATIO_RAMP = (
 """From below 1 (orange) to above 1 (purple), neutral in the middle."""
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Okabe and Ito's colours in the order in which neighbours differ most."""
+RATIO_ENDS = (1.21, 1.44, 2.25, 4.0, 9.0, 25.0, 100.0, 400.0, 2500.0, 10_000.0)
+"""Where the colours of ratios may end: squares, so that the middle of each half is a short number too."""
 EFFECTS = {"copied": COPY, "added on arrival": REDUCE}
 _LOAD = np.array(LOAD_RAMP)
 

@@ -63,6 +63,13 @@ class PlayedRun:
             on_path[list(self.critical.transfers)] = True
         return on_path
 
+    def participants(self) -> list[str]:
+        """Name every rank and helper, with the node that it sits on."""
+        network, n = self.prepared.network, self.prepared.schedule.n_ranks
+        nodes = self.prepared.placement.nodes.tolist()
+        who = [f"rank {i}" if i < n else f"helper {i - n}" for i in range(len(nodes))]
+        return [f"{one} on {network.nodes[node]}" for one, node in zip(who, nodes, strict=True)]
+
     def on_links(self, transfers: Numbers) -> Iterator[tuple[Numbers, NDArray[np.int32], Reals]]:
         """Go through the links that transfers take, some thousands of transfers at a time.
 

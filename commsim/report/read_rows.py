@@ -36,12 +36,10 @@ def table_of_arrow(table: Any) -> Table:
 def parameters_of(table: Table) -> list[str]:
     """Names of columns with at least two values that say what was asked, not what came out.
 
-    In the table of a sweep these stand before the column ``error``; those that another one repeats are left out.
+    In the table of a sweep these stand before the column ``error``; those that another one repeats are left out, also
+    with parameters that are always the same: ``tree:n_chunks=8`` where another column says ``tree``.
     """
-    names = [name for name in table if name not in (*PREDICTED, *ASIDE, *DERIVED) and not name.startswith("counters")]
-    if "error" in table:
-        asked = set(list(table)[: list(table).index("error")]) | set(ASKED)
-        names = [name for name in names if name in asked]
+    names = _asked(table)
     varying = [name for name in (*ASKED, *names) if name in names and len(distinct(table[name])) > 1]
     found: list[str] = []
     for name in dict.fromkeys(varying):
@@ -50,10 +48,32 @@ def parameters_of(table: Table) -> list[str]:
     return found
 
 
+def constants_of(table: Table) -> list[str]:
+    """Names of columns that say what was asked and have the same value in every row."""
+    names = _asked(table)
+    return [name for name in dict.fromkeys((*ASKED, *names)) if name in names and _is_constant(table[name])]
+
+
+def _is_constant(column: Column) -> bool:
+    missing = np.isnan(column.values) if column.labels is None else column.values < 0
+    return not missing.any() and len(distinct(column)) == 1
+
+
+def _asked(table: Table) -> list[str]:
+    names = [name for name in table if name not in (*PREDICTED, *ASIDE, *DERIVED) and not name.startswith("counters")]
+    if "error" in table:
+        asked = set(list(table)[: list(table).index("error")]) | set(ASKED)
+        names = [name for name in names if name in asked]
+    return names
+
+
 def _same(a: Column, b: Column) -> bool:
     if a.labels is None or b.labels is None:
         return a.labels is b.labels and np.array_equal(a.values, b.values, equal_nan=True)
-    return a.text() == b.text()
+    pairs = set(zip(a.text(), b.text(), strict=True))
+    if any(long.partition(":")[0] != short for long, short in pairs):
+        return False
+    return len({long for long, _ in pairs}) == len({short for _, short in pairs}) == len(pairs)
 
 
 def distinct(column: Column) -> np.ndarray[Any, Any]:

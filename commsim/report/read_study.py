@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +71,11 @@ def study_of_rows(
     named = _with_specs(rows, config)
     text = json.dumps(config, sort_keys=True, default=str)
     provenance = {"input": title, "made by": f"commsim {config.get('version', '?')}"}
+    provenance["command"] = _command(config)
     provenance["configuration"] = f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"
     what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
     where = config.get("topology")
-    title = f"{what} on {where}" if what and where else title
+    title = " ".join((f"{what} on {where}", *_words(config, ("fail", "scale")))) if what and where else title
     return make_study(title, table_of_rows(named), provenance, baseline, by)
 
 
@@ -80,9 +83,7 @@ def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline:
     """Make a study of a table: find its parameters, drop failed points, add what compares rows."""
     from commsim import __version__
 
-    n_all = rows.n_rows
     rows, failed = _without_failed(rows)
-    n_failed = n_all - rows.n_rows
     if rows.n_rows > MOST_ROWS:
         raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MOST_ROWS}")
     parameters = parameters_of(rows)
@@ -92,14 +93,31 @@ def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline:
         raise InputError(f"--baseline must be one of {', '.join(_labels(rows))}, got {baseline!r}")
     rows = with_derived(_with_line_rate(_with_quantiles(rows)), parameters, baseline)
     stamped = {"commsim": __version__, **provenance}
-    return Study(title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
-                 n_failed=n_failed)  # fmt: skip
+    return Study(title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed)
 
 
 def with_line_rate(study: Study, rate: float) -> Study:
     """Say how fast the links of a rank are, bytes/s."""
     column = number_column("line_rate_Bps", np.full(study.rows.n_rows, rate))
     return dataclasses.replace(study, rows=study.rows.beside(column))
+
+
+def _command(config: Mapping[str, Any]) -> str:
+    """Return the command that a configuration says was given."""
+    names = [name for name in config if name not in ("version", "json", "report", "draw")]
+    return " ".join(("commsim run", *_words(config, names)))
+
+
+def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return flags as they are typed; those that were not given are left out."""
+    found = []
+    for name in names:
+        value, flag = config.get(name), f"--{name.replace('_', '-')}"
+        if value is True:
+            found.append(flag)
+        elif value is not None and value is not False:
+            found += [f"{flag} {shlex.quote(str(one))}" for one in (value if isinstance(value, list) else [value])]
+    return found
 
 
 def _results(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -139,12 +157,12 @@ def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
     }
 
 
-def _without_failed(rows: Table) -> tuple[Table, tuple[str, ...]]:
+def _without_failed(rows: Table) -> tuple[Table, dict[str, int]]:
     if "error" not in rows:
-        return rows, ()
+        return rows, {}
     words = rows["error"].text()
     failed = np.array([bool(word) for word in words])
-    return rows.take(np.flatnonzero(~failed)), tuple(dict.fromkeys(word for word in words if word))
+    return rows.take(np.flatnonzero(~failed)), dict(Counter(word for word in words if word))
 
 
 def _with_quantiles(rows: Table) -> Table:

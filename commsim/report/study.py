@@ -36,10 +36,8 @@ class Study:
         Column whose values get a colour each.
     baseline : str
         The algorithm to which others are compared; those whose name begins with ``ring`` unless given.
-    failed : tuple of str
-        Different errors of points that failed.
-    n_failed : int
-        How many points those were.
+    failed : mapping of str to int
+        Different errors of points that failed, and how many points each stopped.
     """
 
     title: str
@@ -51,8 +49,12 @@ class Study:
     provenance: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
     baseline: str = ""
-    failed: tuple[str, ...] = ()
-    n_failed: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def n_failed(self) -> int:
+        """How many points failed."""
+        return sum(self.failed.values())
 
     def series(self, *but: str) -> dict[str, str]:
         """Return the role `by`: the column asked for, else the algorithm, else the first parameter but those named."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from docutils import nodes
 
-NO_SCROLL_BAR = "overflow:hidden;padding:.4em 0"
+SCROLLS = "overflow-x:auto;overflow-y:hidden;padding:.4em 0"
 
 
 def inline(self: Any, node: nodes.math) -> None:
@@ -19,7 +19,7 @@ def inline(self: Any, node: nodes.math) -> None:
 def block(self: Any, node: nodes.math_block) -> None:
     """Write a formula that stands by itself."""
     anchor = f' id="{escape(node["ids"][0])}"' if node["ids"] else ""
-    self.body.append(f'<div class="formula" style="{NO_SCROLL_BAR}"{anchor}>{_mathml(node.astext(), "block")}</div>\n')
+    self.body.append(f'<div class="formula" style="{SCROLLS}"{anchor}>{_mathml(node.astext(), "block")}</div>\n')
     raise nodes.SkipNode
 
 

@@ -81,14 +81,22 @@ def _registries() -> Iterator[tuple[str, Any]]:
     """Find the registries: the capital-letter name of each package that has one."""
     from commsim.core.registry import Registry
 
-    found: dict[int, tuple[str, Any]] = {}
+    found: dict[int, tuple[str, str, Any]] = {}
     for name in _modules(PACKAGES):
         if not name.endswith("__main__") and not name.startswith("commsim.cli"):
             for value in vars(importlib.import_module(name)).values():
                 if isinstance(value, Registry):
-                    plural = f"{value.kind[:-1]}ies" if value.kind.endswith("y") else f"{value.kind}s"
-                    found[id(value)] = (plural.capitalize(), value)
-    yield from sorted(found.values(), key=lambda item: item[0])
+                    home = ".".join(name.split(".")[:2])
+                    found.setdefault(id(value), (_plural(value.kind).capitalize(), home, value))
+    titles = [title for title, _, _ in found.values()]
+    for title, home, registry in sorted(found.values(), key=lambda item: item[:2]):
+        yield (title if titles.count(title) == 1 else f"{title} of {home}"), registry
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith("ware"):
+        return kind
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

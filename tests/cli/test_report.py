@@ -178,6 +178,27 @@ def test_a_sweep_is_reported_and_plotted(commsim, tmp_path):
     assert data_of(tmp_path / "p.html")["filters"] == ["collective", "n_ranks", "size_B"]
 
 
+def test_a_page_says_what_was_broken_and_how_it_was_made(commsim, tmp_path):
+    result, page = tmp_path / "r.json", tmp_path / "page.html"
+    broken = ("--fail", "link:leaf0->spine0", "--scale", "link:h0->leaf0=0.5")
+    assert commsim(*RUN, *broken, "--json", result).code == 0, commsim.err
+    assert commsim("report", result, "-o", page, "--no-detail").code == 0, commsim.err
+    title = page.read_text().partition("<title>")[2].partition("</title>")[0]
+    assert "--fail &#x27;link:leaf0-&gt;spine0&#x27; --scale &#x27;link:h0-&gt;leaf0=0.5&#x27;" in title
+    command = data_of(page)["provenance"]["command"]
+    assert command.startswith("commsim run ")
+    assert f"{broken[0]} '{broken[1]}' {broken[2]} '{broken[3]}'" in command
+    assert "--json" not in command
+    assert "--bound" not in command
+
+
+def test_a_run_with_losses_is_played_again(commsim, tmp_path):
+    lossy = ("--engine", "packet", "--transport", "dctcp", "--loss", "1%", "--json", tmp_path / "r.json")
+    assert commsim(*RUN, *lossy).code == 0, commsim.err
+    assert commsim("report", tmp_path / "r.json", "-o", tmp_path / "p.html").code == 0, commsim.err
+    assert "timeline" in names(tmp_path / "p.html")
+
+
 def test_plot_writes_the_figure_and_its_numbers(commsim, tmp_path):
     pytest.importorskip("matplotlib")
     assert commsim(*RUN, "--json", tmp_path / "r.json").code == 0

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from commsim.report.read_rows import parameters_of, table_of_arrow, table_of_rows
+from commsim.report.read_rows import constants_of, parameters_of, table_of_arrow, table_of_rows
 from commsim.run import predict
 
 pytestmark = pytest.mark.nojit
@@ -39,6 +39,28 @@ def test_of_a_sweep_only_what_stands_before_the_error_was_asked():
         for i in range(3)
     ]  # fmt: skip
     assert parameters_of(table_of_rows(rows)) == ["n_ranks", "topology.k"]
+
+
+def test_a_column_that_says_the_same_with_parameters_is_no_other_parameter():
+    def parameters(specs):
+        names = [spec.partition(":")[0] for spec in specs]
+        return parameters_of(
+            table_of_rows(
+                [{"collective.name": s, "error": None, "collective": n} for s, n in zip(specs, names, strict=True)]
+            )
+        )
+
+    assert parameters(["ring", "tree:n_chunks=8", "ring"]) == ["collective"]
+    assert parameters(["tree:n_chunks=4", "tree:n_chunks=8", "ring"]) == ["collective", "collective.name"]
+
+
+def test_what_is_the_same_in_all_rows_is_told_from_what_varies():
+    rows = [
+        {"collective": "ring", "size_B": 1024, "n_ranks": n, "time_s": 1.0, "topology.k": k}
+        for n, k in ((2, 4), (4, 4))
+    ]
+    rows[0] |= {"half": 1}
+    assert constants_of(table_of_rows(rows)) == ["collective", "size_B", "topology.k"]
 
 
 def test_arrow_gives_the_same_table_with_its_units():

@@ -31,6 +31,8 @@ def accuracy(study: Study) -> Figure:
     )
     inside = float(np.mean(np.abs(time / seconds - 1) <= BAND))
     caption = f"{inside:.0%} of {len(time)} predictions are within 10 % (the band) of what was measured."
+    if not any(study.measured["collective"].text() if "collective" in study.measured else ()):
+        caption += " The measurements do not say which algorithm ran: each is compared with all of them."
     roles = {"x": "measured_s", "y": "predicted_over_measured", **study.series()}
     words = {"x": "measured time", "y": "predicted / measured"}
     return Figure("accuracy", "scatter", "Predicted against measured", caption, table, roles, words,

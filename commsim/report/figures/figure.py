@@ -37,6 +37,8 @@ class Figure:
         Roles whose axis is.
     scale : str
         Of the colours of a heat map: ``load`` from 0 to 1, or ``ratio``, in which 1 is neutral.
+    level : float, optional
+        A value of y that is drawn as a dashed line; ``words`` says what it is.
     points : Table, optional
         Measured: drawn as marks over curves; has the columns of x and y.
     picture : Picture, optional
@@ -54,6 +56,7 @@ class Figure:
     words: Mapping[str, str] = field(default_factory=dict)
     logarithmic: frozenset[str] = frozenset()
     scale: str = "load"
+    level: float | None = None
     points: Table | None = None
     picture: Picture | None = None
     of_run: str = ""
@@ -61,10 +64,11 @@ class Figure:
     @property
     def wording(self) -> dict[str, str]:
         """What is said of each role: its words, else the name of its column without the unit."""
-        names = {role: _without_unit(name) for role, name in self.roles.items()}
+        names = {role: without_unit(name) for role, name in self.roles.items()}
         return names | dict(self.words)
 
 
-def _without_unit(name: str) -> str:
+def without_unit(name: str) -> str:
+    """Return the name of a column as people say it."""
     bare = name.removesuffix("_Bps").removesuffix("_B").removesuffix("_s")
     return bare.replace("_", " ").replace("n ranks", "ranks")

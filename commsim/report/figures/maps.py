@@ -17,10 +17,12 @@ def speedup(study: Study) -> Figure:
     if "speedup" not in study.rows or not np.isfinite(study.rows["speedup"].values).any():
         wanted = study.baseline or "whose name begins with ring"
         raise NothingToDraw(f"no algorithm {wanted} is among the rows to compare with")
-    roles = {**_axes(study), "value": "speedup", "facet": "collective"}
+    axes = _axes(study)
+    both = axes["y"] != "operation"
+    roles = {**axes, "value": "speedup", "facet" if both else "y": "collective"}
     base = study.baseline or "the ring"
     caption = f"Time of {base} over the time of the algorithm, all else being equal (median of the rows shown)."
-    words = {"value": f"times as fast as {base}", "facet": "algorithm"}
+    words = {"value": f"times as fast as {base}", "facet" if both else "y": "algorithm"}
     return Figure("speedup", "heat", "Speed-up", caption, study.rows, roles, words, scale="ratio")
 
 
@@ -30,7 +32,7 @@ def choice(study: Study) -> Figure:
     roles = {**_axes(study), "value": "time_s", "by": "collective"}
     if "operation" in study.rows and len(distinct(study.rows["operation"])) > 1:
         roles["facet"] = "operation"
-    caption = "The algorithm with the least median time of the rows shown; a mouse says by how much it leads."
+    caption = "The algorithm with the least median time of the rows shown; pale where it leads by less than 1 %."
     return Figure("choice", "choice", "Algorithm choice", caption, study.rows, roles)
 
 

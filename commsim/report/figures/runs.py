@@ -16,13 +16,13 @@ from commsim.report.trace.tracks import PICOSECOND, Slices, on_links, sends
 from .figure import Figure, NothingToDraw
 
 N_BINS, MOST_LINKS = 120, 48
-MOST_SLICES, MOST_LANES, MOST_POINTS = 8_000, 64, 20_000
+MOST_SLICES, MOST_LANES, MOST_POINTS = 12_000, 64, 20_000
 
 
 def network(run: PlayedRun) -> Figure:
     """Draw the network by tier, coloured by the load of the links over the whole run."""
     net, result = run.prepared.network, run.result
-    picture, notes = draw_network(net, result)
+    picture, _ = draw_network(net, result)  # what was drawn as one box is said in the picture
     links = np.arange(net.n_links)
     table = Table.of((
         _names("link", links, [net.link_name(i) for i in range(net.n_links)]),
@@ -30,7 +30,7 @@ def network(run: PlayedRun) -> Figure:
         number_column("carried_B", result.link_bytes),
         number_column("load", link_loads(net, result.link_bytes, result.time), ""),
     ))  # fmt: skip
-    caption = "What each link carried over what it could have carried while the run lasted. " + " ".join(notes)
+    caption = "What each link carried over what it could have carried while the run lasted."
     return Figure("network", "picture", "The network and its loads", caption, table,
                   {"x": "link", "y": "load"}, picture=picture, of_run=run.name)  # fmt: skip
 
@@ -58,13 +58,11 @@ def links(run: PlayedRun) -> Figure:
 def timeline(run: PlayedRun) -> Figure:
     """Show what each rank sends when, with the critical path."""
     who = run.prepared.plan.ends[run.prepared.plan.wire_of, 0].astype(np.int64)
-    schedule = run.prepared.schedule
-    load = _Load(schedule.n_participants)
+    load = _Load(run.prepared.schedule.n_participants)
     load.add(run, np.arange(len(who)), who)
     shown = load.chosen()
     slices = sends(run, np.flatnonzero(np.isin(who, shown)))
-    names = [f"rank {i}" for i in range(schedule.n_ranks)] + [f"helper {i}" for i in range(schedule.n_helpers)]
-    return _spans(run, slices, names, "timeline", "Timeline of ranks", load.note(shown, "ranks"))
+    return _spans(run, slices, run.participants(), "timeline", "Timeline of ranks", load.note(shown, "ranks"))
 
 
 def link_timeline(run: PlayedRun) -> Figure:
@@ -84,7 +82,7 @@ def messages(run: PlayedRun) -> Figure:
     crosses = np.diff(run.prepared.plan.routes.first)[run.prepared.plan.wire_of] > 0
     if not crosses.any():
         raise NothingToDraw("no message crosses a link")
-    took = (run.trace.done - run.trace.start)[crosses]
+    took = np.rint((run.trace.done - run.trace.start)[crosses] / PICOSECOND) * PICOSECOND  # no noise of the last bits
     keep = np.unique(np.linspace(0, len(took) - 1, MOST_POINTS).astype(np.int64))
     order = np.argsort(took, kind="stable")[keep]
     added = run.prepared.plan.op[crosses][order] == REDUCE

@@ -19,7 +19,8 @@ def busbw(study: Study) -> Figure:
     caption = "Lines are medians of the rows shown, bands reach from the least to the greatest."
     if "line_rate_Bps" in study.rows:
         roles["rule"] = "line_rate_Bps"
-        caption += " Dashed: the rate at which a rank's own links send; switches that add may be above it."
+        caption += " Dashed: the rate at which a rank's own links send, the slowest rank's where they differ."
+        caption += " Switches that add may be above it, and algorithms in which that rank sends less than others."
     if study.measured is not None:
         caption += " Marks are measurements."
     words = {"x": "size", "y": "bus bandwidth"}

@@ -39,7 +39,8 @@ def _scaling(study: Study, name: str, y: str, fixed: str, what: str) -> Figure:
         raise NothingToDraw("there is only one number of ranks")
     if y not in rows or not np.isfinite(rows[y].values).any():
         raise NothingToDraw(f"no two rows differ in ranks while {what}")
-    caption = f"Bus bandwidth over that with the fewest ranks, where {what} ({fixed}) and all else too: 1 is ideal."
+    caption = f"Bus bandwidth over that with the fewest ranks, where {what} ({fixed}) and all else too."
     roles = {"x": "n_ranks", "y": y, **study.series("n_ranks")}
-    words = {"x": "ranks", "y": f"{name} scaling efficiency"}
-    return Figure(name, "curves", f"{name.capitalize()} scaling", caption, rows, roles, words, frozenset("x"))
+    words = {"x": "ranks", "y": f"{name} scaling efficiency", "level": "ideal"}
+    return Figure(name, "curves", f"{name.capitalize()} scaling", caption, rows, roles, words, frozenset("x"),
+                  level=1.0)  # fmt: skip

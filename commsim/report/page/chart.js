@@ -17,33 +17,23 @@ class Chart {
     this.key = element("ul", { className: "key" });
     const title = element("h2", { text: figure.title });
     if (figure.run) title.append(element("small", { text: ` ${figure.run}` }));
+    this.remark = element("p", { className: "remark" });
     const wide = ["spans", "picture"].includes(figure.kind) || figure.name === "links";
     this.card = element("figure", { className: wide ? "card wide" : "card", id: `figure-${figure.id}` }, title, this.controls);
-    this.card.append(this.body(), this.key, element("figcaption", { text: figure.caption }), numbersOf(this));
+    this.card.append(this.body(), this.key, this.remark, element("figcaption", { text: figure.caption }), numbersOf(this));
     if (["curves", "cdf", "scatter"].includes(figure.kind) && !figure.run) this.chooser();
     this.listen();
   }
 
   body() {
-    if (this.figure.kind !== "picture") return element("div", { className: "scroll" }, this.canvas);
-    const parsed = new DOMParser().parseFromString(this.figure.picture, "image/svg+xml").documentElement;
-    const svg = document.importNode(parsed, true);
-    svg.setAttribute("aria-label", this.figure.title);
-    for (const title of svg.querySelectorAll("title")) {  // our tooltip in place of the browser's
-      if (title.parentNode === svg) continue;
-      title.parentNode.dataset.tip = title.textContent;
-      title.remove();
-    }
-    svg.addEventListener("mousemove", (event) => tooltip(event.clientX, event.clientY, event.target.dataset.tip));
-    svg.addEventListener("mouseleave", () => tooltip());
-    return element("div", { className: "scroll" }, svg);
+    return this.figure.kind === "picture" ? pictureOf(this) : element("div", { className: "scroll" }, this.canvas);
   }
 
   // Which column has a colour per value.
   chooser() {
     const names = DATA.filters.filter((name) => this.table.column(name) && name !== this.roles.x);
-    if (names.length < 2 && this.roles.by) return;
-    const box = element("select", {}, ...["", ...names].map((name) => element("option", { value: name, text: name || "nothing" })));
+    if (names.length < (this.roles.by ? 2 : 1)) return;
+    const box = element("select", {}, ...["", ...names].map((name) => element("option", { value: name, text: wordOf(name) || "nothing" })));
     box.value = this.roles.by || "";
     box.addEventListener("change", () => { this.roles.by = box.value || undefined; this.draw(); });
     this.controls.append(element("label", {}, "colour by ", box));
@@ -58,12 +48,12 @@ class Chart {
       if (!by || !this.hits.length) return;
       this.held = ((this.held ?? (by > 0 ? -1 : 0)) + by + this.hits.length) % this.hits.length;
       const hit = this.hits[this.held], box = this.canvas.getBoundingClientRect();
-      tooltip(box.left + hit.x + (hit.w || 0) / 2, box.top + hit.y + (hit.h || 0) / 2, hit.says());
+      tooltip(box.left + hit.x + (hit.w || 0) / 2, box.top + hit.y + (hit.h || 0) / 2, this.wordsAt(hit));
       event.preventDefault();
     });
   }
 
-  // Show what is under the mouse: the last rectangle drawn there, or the nearest mark.
+  // Show what is under the mouse: the last rectangle drawn there, or the nearest mark and those that it hides.
   point(event) {
     const box = this.canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     let best = null, nearest = 14 ** 2;
@@ -75,15 +65,24 @@ class Chart {
       const distance = (hit.x - x) ** 2 + (hit.y - y) ** 2;
       if (distance < nearest) { nearest = distance; best = hit; }
     }
-    tooltip(event.clientX, event.clientY, best ? best.says() : undefined);
+    tooltip(event.clientX, event.clientY, best ? this.wordsAt(best) : undefined);
+  }
+
+  wordsAt(best) {
+    if (best.w !== undefined) return best.says();
+    const there = this.hits.filter((hit) => hit.w === undefined && Math.abs(hit.x - best.x) < 3 && Math.abs(hit.y - best.y) < 3);
+    const all = [...new Set(there.map((hit) => hit.says()))];
+    return all.slice(0, 4).join("\n\n") + (all.length > 4 ? `\n\nand ${all.length - 4} more` : "");
   }
 
   draw() {
     this.hits = [];
     this.held = undefined;
     this.key.replaceChildren();
+    this.remark.textContent = "";
     if (this.figure.kind === "picture") {
       showRows(this);
+      fitPicture(this);
       this.filled();
       return;
     }
@@ -98,7 +97,7 @@ class Chart {
     pen.fillRect(0, 0, width, height);
     pen.font = "11px DejaVu Sans, Verdana, sans-serif";
     this.pen = pen;
-    this.area = { left: 70, right: width - 14, top: 12, bottom: height - 40 };
+    this.area = { left: 70, right: width - 18, top: 12, bottom: height - 42 };
     if (this.table.rows.length) DRAW[this.figure.kind](this);
     else { this.shown.rows = []; this.write("no row passes the filters", width / 2, height / 2, "center"); }
     this.filled();
@@ -116,28 +115,44 @@ class Chart {
     return `${text.slice(0, n)}…`;
   }
 
+  // Put both axes where they belong, with room for what is written beside them.
+  fit(x, y) {
+    this.area.left = 28 + Math.max(...y.labels().map((text) => this.pen.measureText(text).width));
+    x.between(this.area.left, this.area.right);
+    y.between(this.area.bottom, this.area.top);
+  }
+
   axes(x, y) {
+    this.fit(x, y);
     const { left, right, top, bottom } = this.area, pen = this.pen;
-    x.between(left, right);
-    y.between(bottom, top);
     pen.lineWidth = 1;
     pen.strokeStyle = PALETTE.grid;
-    for (const tick of x.ticks(Math.max(2, Math.floor((right - left) / 75)))) {
-      this.line([[x.at(tick), top], [x.at(tick), bottom]]);
-      this.write(format(tick, x.unit), x.at(tick), bottom + 11, "center", PALETTE.faint);
-    }
-    for (const tick of y.ticks()) {
-      this.line([[left, y.at(tick)], [right, y.at(tick)]]);
-      this.write(format(tick, y.unit), left - 5, y.at(tick), "right", PALETTE.faint);
-    }
+    const across = x.ticks(Math.max(2, Math.floor((right - left) / 75))), up = y.ticks();
+    for (const tick of across) this.line([[x.at(tick), top], [x.at(tick), bottom]]);
+    for (const tick of up) this.line([[left, y.at(tick)], [right, y.at(tick)]]);
+    x.labels(across).forEach((text, i) => this.under(text, x.at(across[i]), bottom + 13));
+    y.labels(up).forEach((text, i) => this.write(text, left - 6, y.at(up[i]), "right", PALETTE.faint));
     pen.strokeStyle = PALETTE.ink;
     this.line([[left, top], [left, bottom], [right, bottom]]);
     this.titles();
   }
 
+  // A number at an axis, moved so that none of it is cut off.
+  under(text, x, y) {
+    const half = this.pen.measureText(text).width / 2;
+    this.write(text, Math.min(Math.max(x, half), this.canvas.clientWidth - half), y, "center", PALETTE.faint);
+  }
+
+  // Text over lines, with a white edge.
+  over(text, x, y) {
+    Object.assign(this.pen, { strokeStyle: "#ffffff", lineWidth: 3, lineJoin: "round", textAlign: "left", textBaseline: "middle" });
+    this.pen.strokeText(text, x, y);
+    this.write(text, x, y);
+  }
+
   titles() {
     const { left, right, top, bottom } = this.area;
-    this.write(this.figure.words.x, (left + right) / 2, bottom + 29, "center");
+    this.write(this.figure.words.x, (left + right) / 2, bottom + 31, "center");
     this.pen.save();
     this.pen.translate(9, (top + bottom) / 2);
     this.pen.rotate(-Math.PI / 2);
@@ -154,7 +169,7 @@ class Chart {
   }
 
   explain(glyph, colour, text) {
-    const mark = element("span", { text: glyph });
+    const mark = element("span", { text: glyph, className: glyph === "■" ? "swatch" : "" });
     mark.style.color = colour;
     this.key.append(element("li", {}, mark, ` ${text}`));
   }

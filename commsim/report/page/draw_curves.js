@@ -1,4 +1,4 @@
-// Curves over an axis: medians between least and greatest, shares of rows, and predictions over measurements.
+// Curves over an axis: medians between least and greatest, lines at given rates, and what was measured.
 
 function drawCurves(chart) {
   const { roles, table, figure } = chart;
@@ -16,7 +16,8 @@ function drawCurves(chart) {
   const spread = [...found.flatMap((g) => [g.low, g.high]), ...points.flatMap((p) => [p.y, p.high, p.low]), ...rules];
   const y = new Axis(spread, ys.unit, figure.log.includes("y"), { zero: true });
   chart.axes(x, y);
-  for (const rule of rules) drawRule(chart, y, rule);
+  drawRules(chart, y, rules.map((value) => [value, `line rate ${format(value, y.unit)}`]));
+  if (figure.level !== null) drawRules(chart, y, [[figure.level, figure.words.level]]);
   const series = groupSeries(found, Boolean(by));
   [...series.entries()].slice(0, MOST_SERIES).forEach(([value, groups]) => {
     const i = by ? by.place(value) : 0, name = by ? by.text(value) : figure.words.y;
@@ -27,6 +28,17 @@ function drawCurves(chart) {
   });
   noteMore(chart, series.size);
   drawMeasured(chart, points, x, y);
+  noteMixed(chart, keys, "point");
+}
+
+// Say which parameters vary among the rows that one point or cell sums up.
+function noteMixed(chart, keys, what) {
+  const { table } = chart, mixed = DATA.filters.filter((name) => {
+    const column = table.column(name);
+    return column && !keys.includes(name) && !(name.startsWith("collective") && keys.includes("collective")) && column.distinct(table.rows).length > 1;
+  });
+  if (!mixed.length || !table.rows.length) return;
+  chart.remark.textContent = `Each ${what} is a median over all values of ${mixed.map(wordOf).join(", ")} that are shown: filter to tell them apart.`;
 }
 
 function groupSeries(found, split) {
@@ -48,13 +60,20 @@ function ruleValues(table, name) {
   return values.length <= 6 ? values : [values[0], values.at(-1)];
 }
 
-function drawRule(chart, y, value) {
-  chart.pen.strokeStyle = PALETTE.ink;
-  chart.pen.lineWidth = 1.2;
-  const at = y.at(value), { left, right } = chart.area;
-  chart.line([[left, at], [right, at]], [6, 4]);
-  chart.write(`line rate ${format(value, y.unit)}`, left + 6, at - 7, "left", PALETTE.ink);
-  chart.hits.push({ x: left, y: at - 3, w: right - left, h: 6, says: () => `line rate: ${format(value, y.unit)}` });
+// Dashed lines with their names, as far as these do not cover each other.
+function drawRules(chart, y, rules) {
+  const { left, right, top } = chart.area;
+  let free = Infinity;
+  for (const [value, text] of [...rules].sort((a, b) => a[0] - b[0])) {
+    const at = y.at(value), word = Math.max(at - 7, top + 5);
+    chart.pen.strokeStyle = PALETTE.ink;
+    chart.pen.lineWidth = 1.2;
+    chart.line([[left, at], [right, at]], [6, 4]);
+    chart.hits.push({ x: left, y: at - 3, w: right - left, h: 6, says: () => text });
+    if (word + 13 > free) continue;
+    chart.over(text, left + 6, word);
+    free = word;
+  }
 }
 
 function drawSeries(chart, groups, x, y, i, says) {
@@ -82,11 +101,12 @@ function drawSeries(chart, groups, x, y, i, says) {
 function measuredPoints(chart, table) {
   const of = (name) => (table.column(name) ? table.column(name).values : null);
   const xs = of(chart.roles.x), ys = of(chart.roles.y), lows = of(chart.roles.low), highs = of(chart.roles.high);
-  const source = table.column("source"), name = table.column("collective");
+  const source = table.column("source"), name = table.column("collective"), ranks = table.column("n_ranks");
   if (!xs || !ys) return [];
   return table.rows.filter((i) => Number.isFinite(ys[i])).map((i) => ({
-    x: xs[i], y: ys[i], low: lows ? lows[i] : NaN, high: highs ? highs[i] : NaN,
+    x: xs[i], y: ys[i], ranks: ranks ? ranks.values[i] : NaN, low: lows ? lows[i] : NaN, high: highs ? highs[i] : NaN,
     says: () => `measured: ${format(ys[i], table.column(chart.roles.y).unit)}\n${format(xs[i], table.column(chart.roles.x).unit)}`
+      + `${ranks && ranks.values[i] > 0 ? ` on ${ranks.values[i]} ranks` : ""}`
       + `${name && !Number.isNaN(name.values[i]) ? `\n${name.text(name.values[i])}` : ""}\n${source.text(source.values[i])}`,
   }));
 }
@@ -102,74 +122,7 @@ function drawMeasured(chart, points, x, y) {
     chart.line([[px - 4, py + 4], [px + 4, py - 4]]);
     chart.hits.push({ x: px, y: py, says: point.says });
   }
-  if (points.length) chart.explain("×", PALETTE.ink, "measured");
-}
-
-function drawCdf(chart) {
-  const { roles, table, figure } = chart;
-  const by = roles.by && table.column(roles.by), xs = table.column(roles.x);
-  const series = new Map();
-  for (const i of table.rows) {
-    const value = by ? by.values[i] : 0;
-    if (Number.isNaN(value) || Number.isNaN(xs.values[i])) continue;
-    if (!series.has(value)) series.set(value, []);
-    series.get(value).push(xs.values[i]);
-  }
-  const x = new Axis([...series.values()].flat(), xs.unit, figure.log.includes("x"));
-  chart.axes(x, new Axis([0, 1], "", false));
-  const y = new Axis([0, 1], "", false).between(chart.area.bottom, chart.area.top);
-  chart.shown = { names: [...(by ? [roles.by] : []), roles.x, "share"], units: [...(by ? [by.unit] : []), xs.unit, ""], rows: [] };
-  [...series.entries()].sort((a, b) => a[0] - b[0]).forEach(([value, times], at) => {
-    times.sort((a, b) => a - b);
-    const name = by ? by.text(value) : "all rows";
-    times.forEach((t, k) => chart.shown.rows.push([...(by ? [name] : []), t, (k + 1) / times.length]));
-    if (at < MOST_SERIES) drawSteps(chart, times, x, y, by ? by.place(value) : 0, name);
-  });
-  noteMore(chart, series.size);
-}
-
-function drawSteps(chart, times, x, y, i, name) {
-  const points = [], n = times.length;
-  times.forEach((t, k) => { if (x.shows(t)) points.push([x.at(t), y.at(k / n)], [x.at(t), y.at((k + 1) / n)]); });
-  points.push([chart.area.right, y.at(1)]);
-  chart.pen.strokeStyle = seriesColour(i);
-  chart.pen.lineWidth = 1.7;
-  chart.line(points, [[], [7, 3], [2, 2], [9, 3, 2, 3]][i % 4]);
-  chart.explain(["━━", "╍╍", "┄┄", "━·"][i % 4], seriesColour(i), name);
-  const every = Math.max(1, Math.floor(n / 200));
-  for (let k = 0; k < n; k += every) {
-    const says = () => `${name}\n${(100 * (k + 1) / n).toPrecision(3)} % within ${format(times[k], x.unit)}`;
-    if (x.shows(times[k])) chart.hits.push({ x: x.at(times[k]), y: y.at((k + 1) / n), says });
-  }
-}
-
-function drawScatter(chart) {
-  const { roles, table, figure } = chart;
-  const by = roles.by && table.column(roles.by), xs = table.column(roles.x), ys = table.column(roles.y);
-  showRows(chart);
-  const x = new Axis(table.rows.map((i) => xs.values[i]), xs.unit, figure.log.includes("x"));
-  const y = new Axis([0.8, 1.25, ...table.rows.map((i) => ys.values[i])], "", figure.log.includes("y"));
-  x.between(chart.area.left, chart.area.right);
-  y.between(chart.area.bottom, chart.area.top);
-  const { pen, area } = chart;
-  pen.fillStyle = PALETTE.band;
-  pen.fillRect(area.left, y.at(1.1), area.right - area.left, y.at(0.9) - y.at(1.1));
-  chart.axes(x, y);
-  pen.strokeStyle = PALETTE.ink;
-  chart.line([[area.left, y.at(1)], [area.right, y.at(1)]], [6, 4]);
-  const order = by ? by.distinct(table.rows) : [0];
-  for (const i of table.rows) {
-    if (!x.shows(xs.values[i]) || !y.shows(ys.values[i])) continue;
-    const k = by ? by.place(by.values[i]) : 0, px = x.at(xs.values[i]), py = y.at(ys.values[i]);
-    chart.write(seriesGlyph(k), px, py, "center", seriesColour(k));
-    chart.hits.push({ x: px, y: py, says: () => scatterWords(chart, i) });
-  }
-  if (by) order.slice(0, MOST_SERIES).forEach((v) => chart.explain(seriesGlyph(by.place(v)), seriesColour(by.place(v)), by.text(v)));
-  chart.explain("■", "#b8b8b8", "within 10 %");
-}
-
-function scatterWords(chart, i) {
-  const { table } = chart, of = (name) => table.column(name) && table.column(name).text(table.column(name).values[i]);
-  const more = DATA.filters.filter(of).map((name) => `${name}: ${of(name)}`);
-  return [`measured: ${of("measured_s")}`, `predicted: ${of("predicted_s")}`, `ratio: ${of("predicted_over_measured")}`, ...more].join("\n");
+  const ranks = [...new Set(points.map((point) => point.ranks).filter((n) => n > 0))].sort((a, b) => a - b);
+  const on = ranks.length && ranks.length <= 4 ? ` on ${ranks.join(", ")} ranks` : "";
+  if (points.length) chart.explain("×", PALETTE.ink, `measured${on}`);
 }

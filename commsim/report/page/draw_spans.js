@@ -10,16 +10,17 @@ function drawSpans(chart) {
   if (chart.height !== wanted) { chart.height = wanted; chart.draw(); return; }
   if (!chart.view) zoomControls(chart);
   showRows(chart);
-  chart.area.left = Math.min(190, 16 + Math.max(...lanes.map((v) => pen.measureText(lane.text(v)).width)));
+  chart.area.left = Math.min(230, 0.45 * chart.area.right, 16 + Math.max(...lanes.map((v) => pen.measureText(lane.text(v)).width)));
   const { left, right, top, bottom } = chart.area;
   const x = new Axis(chart.view || [0, ...end], "s", false).between(left, right);
   chart.time = x;
   pen.strokeStyle = PALETTE.grid;
-  for (const tick of x.ticks(Math.max(2, Math.floor((right - left) / 90)))) {
-    chart.line([[x.at(tick), top], [x.at(tick), bottom]]);
-    chart.write(format(tick, "s"), x.at(tick), bottom + 11, "center", PALETTE.faint);
-    chart.write(format(tick, "s"), x.at(tick), top - 9, "center", PALETTE.faint);
-  }
+  const ticks = x.ticks(Math.max(2, Math.floor((right - left) / 90)));
+  x.labels(ticks).forEach((text, i) => {
+    chart.line([[x.at(ticks[i]), top], [x.at(ticks[i]), bottom]]);
+    chart.under(text, x.at(ticks[i]), bottom + 11);
+    chart.under(text, x.at(ticks[i]), top - 9);
+  });
   chart.write(chart.figure.words.x, (left + right) / 2, bottom + 28, "center");
   const rows = layOut(chart, lanes, depth, lane);
   pen.save();
@@ -38,12 +39,21 @@ function drawSpans(chart) {
     chart.hits.push({ ...bar, says: () => spanWords(chart, i) });
   }
   pen.globalAlpha = 1;
-  pen.lineWidth = 2;
-  pen.strokeStyle = "#000000";
-  for (const bar of outlined) pen.strokeRect(bar.x, bar.y, Math.max(1.5, bar.w - 1), bar.h);
+  const near = (a, b) => a && b && a.y === b.y && Math.abs(b.x - a.x - a.w) < 4;
+  outlined.forEach((bar, k) => outline(pen, bar, near(outlined[k - 1], bar) || near(bar, outlined[k + 1])));
   pen.restore();
-  for (const [name, colour] of Object.entries(PALETTE.effects)) chart.explain("■", colour, name);
+  const effects = new Set(table.rows.map((i) => by.labels[by.values[i]]));
+  for (const [name, colour] of Object.entries(PALETTE.effects)) if (effects.has(name)) chart.explain("■", colour, name);
   if (outlined.length) chart.explain("□", "#000000", "on the critical path");
+}
+
+// A black edge; of a row of bars so narrow that it would hide their colour, above and below only.
+function outline(pen, bar, inRow) {
+  const narrow = inRow && bar.w < 7, edge = bar.h < 10 ? 1 : 2;
+  pen.strokeStyle = pen.fillStyle = "#000000";
+  pen.lineWidth = edge;
+  if (!narrow) pen.strokeRect(bar.x + edge / 2, bar.y + edge / 2, Math.max(bar.w - edge, 0.5), bar.h - edge);
+  else for (const y of [bar.y, bar.y + bar.h - edge]) pen.fillRect(bar.x, y, Math.max(1.5, bar.w), edge);
 }
 
 function layOut(chart, lanes, depth, lane) {
@@ -92,14 +102,30 @@ function zoomControls(chart) {
   chart.controls.append(button("+", "zoom in", () => zoom(0.5)), button("−", "zoom out", () => zoom(2)), button("◀", "earlier", () => move(-1)),
     button("▶", "later", () => move(1)), button("all", "the whole time", () => view(all.low, all.high)),
     element("label", {}, fade, " fade what is not critical"), "drag over the lanes to zoom");
+  dragging(chart, (low, high) => view(Math.max(all.low, low), Math.min(all.high, high)));
+  chart.canvas.addEventListener("dblclick", () => view(all.low, all.high));
+}
+
+// While the mouse is dragged a band shows what will be chosen.
+function dragging(chart, chosen) {
+  const band = element("div", { className: "band", hidden: true });
+  chart.canvas.parentNode.append(band);
   let from = null;
-  chart.canvas.addEventListener("mousedown", (event) => { from = event.offsetX; });
+  const within = (x) => Math.min(Math.max(x, chart.area.left), chart.area.right);
+  chart.canvas.addEventListener("mousedown", (event) => { from = within(event.offsetX); event.preventDefault(); chart.canvas.focus(); });
+  chart.canvas.addEventListener("mousemove", (event) => {
+    const to = within(event.offsetX);
+    band.hidden = from === null || !(event.buttons & 1) || Math.abs(to - from) <= 5;
+    if (band.hidden) return;
+    band.style.left = `${Math.min(from, to)}px`;
+    band.style.width = `${Math.abs(to - from)}px`;
+    band.style.top = `${chart.area.top}px`;
+    band.style.height = `${chart.area.bottom - chart.area.top}px`;
+  });
   chart.canvas.addEventListener("mouseup", (event) => {
-    if (from !== null && Math.abs(event.offsetX - from) > 5) {
-      const [low, high] = [from, event.offsetX].sort((a, b) => a - b).map((p) => chart.time.value(p));
-      view(Math.max(all.low, low), Math.min(all.high, high));
-    }
+    band.hidden = true;
+    const to = within(event.offsetX);
+    if (from !== null && Math.abs(to - from) > 5) chosen(...[from, to].sort((a, b) => a - b).map((p) => chart.time.value(p)));
     from = null;
   });
-  chart.canvas.addEventListener("dblclick", () => view(all.low, all.high));
 }

@@ -11,13 +11,15 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.report.columns import Column, Table
-from commsim.report.figures.figure import Figure
-from commsim.report.palette import EFFECTS, FAINT, IDLE, INK, LANES, LOAD_RAMP, RATIO_RAMP, SERIES
+from commsim.report.figures.figure import Figure, without_unit
+from commsim.report.palette import EFFECTS, FAINT, IDLE, INK, LANES, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.report.svg import svg_text
 
 MOST_CODES = 65_534
+OUTCOMES = ("time_s", "algbw_Bps", "busbw_Bps")
+"""What came out, in the table of all rows."""
 PALETTE: dict[str, Any] = {
-    "series": SERIES, "load": LOAD_RAMP, "ratio": RATIO_RAMP, "effects": EFFECTS, "idle": IDLE,
+    "series": SERIES, "load": LOAD_RAMP, "ratio": RATIO_RAMP, "ends": RATIO_ENDS, "effects": EFFECTS, "idle": IDLE,
     "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#e3e3e3", "lane": LANES[0],
 }  # fmt: skip
 
@@ -63,7 +65,8 @@ def encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Tabl
         To which filters belong.
     """
     tables: list[Table] = [rows]
-    used: list[dict[str, None]] = [dict.fromkeys(filters)]
+    listed = [*filters, *(name for name in OUTCOMES if name in rows)]
+    used: list[dict[str, None]] = [dict.fromkeys(listed)]
     shown: list[dict[str, Any]] = []
 
     def place(table: Table, names: Iterable[str]) -> int:
@@ -87,6 +90,7 @@ def encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Tabl
         one |= {
             "log": sorted(figure.logarithmic),
             "scale": figure.scale,
+            "level": figure.level,
             "table": place(figure.table, uses),
             "uses": uses,
         }
@@ -96,7 +100,8 @@ def encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Tabl
             one["picture"] = svg_text(figure.picture).partition("?>")[2]
         shown.append(one)
     encoded = [encode_table(table, names) for table, names in zip(tables, used, strict=True)]
-    return {"tables": encoded, "figures": shown, "rows": 0, "filters": list(filters)}
+    words = {name: without_unit(name) for name in listed}
+    return {"tables": encoded, "figures": shown, "rows": 0, "filters": list(filters), "listed": listed, "words": words}
 
 
 def json_in_html(tree: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ class Filter {
     this.column = column;
     this.ticked = new Set();
     this.range = [-Infinity, Infinity];
-    this.box = element("fieldset", {}, element("legend", { text: column.name }));
+    this.box = element("fieldset", {}, element("legend", { text: wordOf(column.name) }));
     const values = column.distinct(column.values.keys());
     if (values.length <= MOST_TICKED || column.labels) this.ticks(values, changed);
     else this.bounds(values, changed);

@@ -5,42 +5,65 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const PALETTE = DATA.palette;
 const TABLES = DATA.tables.map((raw) => new Table(raw));
 const CHARTS = DATA.figures.map((figure) => new Chart(figure));
+const RESULTS = new Rows(TABLES[DATA.rows], DATA.listed);
 
 function showCount() {
   const { rows, n } = TABLES[DATA.rows];
-  const failed = DATA.failed.length ? `; ${DATA.n_failed} points failed and are not shown: ${DATA.failed[0]}` : "";
-  document.getElementById("count").textContent = `${rows.length} of ${n} rows shown${failed}`;
+  document.getElementById("count").textContent = `${rows.length} of ${n} rows shown`;
 }
 
-function start() {
-  const filters = [];
+function makeFilters() {
+  const filters = [], form = document.getElementById("filters");
   const changed = () => {
     applyFilters(filters, TABLES);
     showCount();
+    RESULTS.draw();
     for (const chart of CHARTS) if (!chart.figure.run) chart.draw();
   };
   const names = DATA.filters.filter((name) => TABLES[DATA.rows].column(name));
   for (const name of names) filters.push(new Filter(TABLES[DATA.rows].column(name), changed));
-  if (filters.length) {
-    const reset = element("button", { type: "button", text: "show all rows" });
-    reset.addEventListener("click", () => { filters.forEach((filter) => filter.clear()); changed(); });
-    const hint = element("p", { text: "Tick what to show; where nothing is ticked, all is shown." });
-    document.getElementById("filters").append(hint, ...filters.map((filter) => filter.box), reset);
-  }
-  document.getElementById("filters").addEventListener("submit", (event) => event.preventDefault());
-  document.getElementById("facts").textContent = DATA.facts;
-  document.getElementById("figures").append(...CHARTS.map((chart) => chart.card));
-  const list = element("dl", {});
+  form.addEventListener("submit", (event) => event.preventDefault());
+  if (!filters.length) return;
+  const reset = element("button", { type: "button", text: "show all rows" });
+  reset.addEventListener("click", () => { filters.forEach((filter) => filter.clear()); changed(); });
+  const hint = element("p", { text: "Tick what to show; where nothing is ticked, all is shown. Runs in detail are not filtered." });
+  if (!CHARTS.some((chart) => chart.figure.run)) hint.textContent = "Tick what to show; where nothing is ticked, all is shown.";
+  form.append(hint, ...filters.map((filter) => filter.box), reset);
+}
+
+// All cards in their order: a table of few rows comes first, one of many after the figures that are made of it.
+function placeCards() {
+  const of = (chart) => ({ card: chart.card, title: chart.figure.title, of: chart.figure.run });
+  const ofRows = CHARTS.filter((chart) => !chart.figure.run).map(of), ofRuns = CHARTS.filter((chart) => chart.figure.run).map(of);
+  const results = { card: RESULTS.card, title: "Results", of: "" }, { n } = TABLES[DATA.rows];
+  const cards = [...(n <= FEW_ROWS ? [results, ...ofRows] : [...ofRows, results]), ...ofRuns].filter((one) => n || one !== results);
+  document.getElementById("figures").append(...cards.map((one) => one.card));
+  listContents(cards);
+}
+
+function about() {
+  const place = document.getElementById("about"), list = element("dl", {});
   for (const [name, value] of Object.entries(DATA.provenance)) list.append(element("dt", { text: name }), element("dd", { text: value }));
   const left = element("ul", {}, ...Object.entries(DATA.left_out).map(([name, why]) => element("li", { text: `${name}: ${why}` })));
-  document.getElementById("about").append(list);
-  if (left.children.length) document.getElementById("about").append("Figures that are left out:", left);
+  place.append(list);
+  if (left.children.length) place.append("Figures that are left out:", left);
+}
+
+function start() {
+  document.getElementById("facts").textContent = DATA.facts;
+  makeFilters();
+  placeCards();
+  about();
+  showFailed();
   showCount();
-  CHARTS.forEach((chart) => chart.draw());
+  RESULTS.draw();
+  const drawAll = () => CHARTS.forEach((chart) => chart.draw());
+  drawAll();
   let waiting = 0;
   window.addEventListener("resize", () => {
+    if (matchMedia("print").matches) return;  // paper gets what was on the screen
     cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(() => CHARTS.forEach((chart) => chart.draw()));
+    waiting = requestAnimationFrame(drawAll);
   });
   document.body.dataset.drawn = String(CHARTS.length);
 }

@@ -23,7 +23,8 @@ class Column {
 
   text(value) {
     if (Number.isNaN(value)) return "none";
-    return this.labels ? this.labels[value] : format(value, this.unit);
+    if (this.labels) return this.labels[value];
+    return format(value, this.unit === "B/s" && DATA.filters.includes(this.name) ? "bit/s" : this.unit);  // rates of links
   }
 
   // Place of a value among all values, whatever the filters: its colour and mark stay the same.

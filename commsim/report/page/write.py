@@ -11,16 +11,21 @@ from importlib import resources
 from pathlib import Path
 
 from commsim.core.formats.files import replacing
+from commsim.core.units import format_bandwidth
 from commsim.report.figures.all_figures import make_figures
+from commsim.report.figures.figure import without_unit
+from commsim.report.format_value import format_value
+from commsim.report.read_rows import constants_of
 from commsim.report.study import Study
 
 from .encode import PALETTE, encode_figures, json_in_html
 
 SCRIPTS = (
-    "format.js", "table.js", "filters.js", "numbers.js", "chart.js", "draw_curves.js", "draw_maps.js", "draw_spans.js",
-    "main.js",
+    "format.js", "table.js", "filters.js", "numbers.js", "rows.js", "chart.js", "picture.js", "draw_curves.js",
+    "draw_shares.js", "draw_maps.js", "draw_spans.js", "main.js",
 )  # fmt: skip
 MOST_TICKED = 400
+MOST_ERRORS = 20
 
 
 def write_page(study: Study, path: str | Path) -> dict[str, str]:
@@ -41,7 +46,8 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
     """Return the page, and which figures are left out and why."""
     figures, left_out = make_figures(study)
     data = encode_figures(figures, _filters(study), study.rows)
-    data |= {"palette": PALETTE, "facts": _facts(study), "failed": list(study.failed[:1]), "n_failed": study.n_failed}
+    failed = sorted(study.failed.items(), key=lambda item: -item[1])
+    data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MOST_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}
     script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
     style = _file("page.css")
@@ -50,6 +56,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
         "policy": _policy(script, style),
         "generator": html.escape(generator),
         "title": html.escape(study.title),
+        "heading": html.escape(study.title).replace(",", ",<wbr>"),
         "style": style,
         "script": script,
         "data": json_in_html(data),
@@ -68,10 +75,18 @@ def _filters(study: Study) -> list[str]:
 
 
 def _facts(study: Study) -> str:
-    """Say what is the same in all rows."""
-    names = ("operation", "collective", "engine", "n_ranks")
-    same = [name for name in names if name in study.rows and name not in study.parameters and study.rows.n_rows]
-    return "; ".join(f"{name}: {study.rows[name].text()[0]}" for name in same)
+    """Say what was asked that is the same in all rows."""
+    facts: dict[str, str] = {}
+    for name in constants_of(study.rows):
+        column = study.rows[name]
+        value = column.text()[0]
+        if column.unit == "B/s":  # of links
+            value = format_bandwidth(float(column.values[0])).partition(" (")[0]
+        elif column.labels is None:
+            value = format_value(float(column.values[0]), column.unit)
+        if not name.startswith("collective.") or value not in facts.values():  # collective.size is the size again
+            facts[without_unit(name)] = value
+    return "; ".join(f"{name}: {value}" for name, value in facts.items())
 
 
 def _policy(script: str, style: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.report.figures.figure import Figure
+from commsim.report.format_value import format_value
+from commsim.report.palette import INK
 
-from .style import unit_scale
+from .style import DASHES, SMALL, unit_scale
 
 NARROW = 4.0
 """A range of less than this factor is drawn on a linear axis, since a logarithmic one would have hardly a number."""
@@ -33,6 +35,7 @@ def label_axis(axes: Any, figure: Figure, role: str, values: NDArray[np.float64]
     if role not in figure.logarithmic or high < NARROW * low:
         scale, written = unit_scale(unit, high)
         getattr(axes, f"set_{role}label")(f"{name} ({written})" if written else name)
+        axes.ticklabel_format(axis=role, useOffset=False)  # numbers as they are, nothing to be added to them
         return scale
     getattr(axes, f"set_{role}scale")("log")
     if unit == "B" or (unit == "" and bool((finite == np.rint(finite)).all())):
@@ -46,10 +49,20 @@ def label_axis(axes: Any, figure: Figure, role: str, values: NDArray[np.float64]
     return 1.0
 
 
-def format_value(value: float, unit: str) -> str:
-    """Write a number with its unit for people."""
-    if unit == "B":
-        return format_size(value)
-    if unit == "s":
-        return format_time(value).replace("us", "µs")
-    return format_bandwidth(value).rpartition("(")[2].removesuffix(")") if unit == "B/s" else f"{value:g}"
+def draw_rules(axes: Any, rules: Mapping[float, str]) -> None:
+    """Draw dashed lines at values of y, with their names as far as these do not cover each other."""
+    from matplotlib.patheffects import withStroke
+
+    low, high = axes.get_ylim()
+    room = (high - low) * 1.5 * SMALL / 72 / (0.7 * axes.figure.get_figheight())
+    free = -np.inf
+    for value, text in sorted(rules.items()):
+        axes.axhline(value, color=INK, linewidth=0.8, linestyle=DASHES[1])
+        if value < free:
+            continue
+        edge = [withStroke(linewidth=2, foreground="white")]
+        axes.annotate(
+            text, (0.02, value), (0, 1), ("axes fraction", "data"), "offset points",
+            fontsize=SMALL, va="bottom", path_effects=edge,
+        )  # fmt: skip
+        free = value + room

@@ -12,16 +12,18 @@ from commsim.report.columns import Column, Table
 from commsim.report.figures.accuracy import BAND
 from commsim.report.figures.drawn import drawn
 from commsim.report.figures.figure import Figure
+from commsim.report.format_value import format_value
 from commsim.report.palette import INK, SERIES
 from commsim.report.png import matplotlib_figure
 from commsim.report.read_rows import distinct
 
-from .axes import format_value, label_axis
+from .axes import draw_rules, label_axis
 from .maps import draw_choice, draw_heat
 from .spans import draw_spans
-from .style import DASHES, MARKS, SMALL
+from .style import DASHES, MARKS, legend_columns
 
-MOST_SERIES = 14
+MOST_SERIES, MOST_RANKS = 14, 4
+LEGEND_ROW = 0.15
 
 
 def draw(figure: Figure, width: float) -> Any:
@@ -75,18 +77,24 @@ def _curves(canvas: Any, figure: Figure) -> None:
         axes.plot(
             at, part[y].values / to_y, color=SERIES[i % 7], marker=MARKS[i % 6], label=name or None, clip_on=False
         )
-    if "rule" in figure.roles:
-        for rule in distinct(figure.table[figure.roles["rule"]])[:6]:
-            axes.axhline(rule / to_y, color=INK, linewidth=0.8, linestyle=DASHES[1])
-            text = f"line rate {format_value(rule, 'B/s')}"
-            axes.annotate(text, (0.02, rule / to_y), xycoords=("axes fraction", "data"), fontsize=SMALL, va="bottom")
     points = figure.points
     if points is not None and {x, y} <= set(points):
         at, of = points[x].values / to_x, points[y].values / to_y
-        axes.plot(at, of, "x", color=INK, markersize=4, label="measured", zorder=5)
+        axes.plot(at, of, "x", color=INK, markersize=4, label=f"measured{_on_ranks(points)}", zorder=5)
     if "y" not in figure.logarithmic:
         axes.set_ylim(bottom=0)
+    rates = distinct(figure.table[figure.roles["rule"]])[:6].tolist() if "rule" in figure.roles else []
+    if rates:
+        axes.set_ylim(top=max(axes.get_ylim()[1], 1.06 * rates[-1] / to_y))
+    draw_rules(axes, {rate / to_y: f"line rate {format_value(rate, 'B/s')}" for rate in rates})
+    if figure.level is not None:
+        draw_rules(axes, {figure.level / to_y: figure.wording["level"]})
     _legend(canvas, axes)
+
+
+def _on_ranks(points: Table) -> str:
+    ranks = distinct(points["n_ranks"]).tolist() if "n_ranks" in points else []
+    return f" on {', '.join(f'{n:g}' for n in ranks)} ranks" if 0 < len(ranks) <= MOST_RANKS else ""
 
 
 def _cdf(canvas: Any, figure: Figure) -> None:
@@ -117,9 +125,10 @@ def _scatter(canvas: Any, figure: Figure) -> None:
 
 
 def _legend(canvas: Any, axes: Any) -> None:
-    """Write names above the axes, where they cover no data."""
+    """Write names above the axes, where they cover no data; the plot becomes higher, the axes no smaller."""
     handles, names = axes.get_legend_handles_labels()
-    if len(names) > 1 or names == ["measured"]:
-        longest = max(len(name) for name in names)
-        columns = max(1, min(len(names), int(canvas.get_figwidth() * 15 / (longest + 5))))
+    if len(names) > 1 or any(name.startswith("measured") for name in names):
+        columns = legend_columns(canvas, names)
         canvas.legend(handles, names, loc="outside upper left", ncols=columns, columnspacing=1.0)
+        rows = -(-len(names) // columns)
+        canvas.set_size_inches(canvas.get_figwidth(), canvas.get_figheight() + LEGEND_ROW * (rows - 1))

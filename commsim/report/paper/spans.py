@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.report.figures.figure import Figure
 from commsim.report.palette import EFFECTS
@@ -12,12 +13,16 @@ from commsim.report.read_rows import distinct
 
 from .axes import label_axis
 
+Reals = NDArray[np.float64]
+Marks = NDArray[np.bool_]
 LANE, FEW = 0.14, 4000
+NARROW = 4.0
+"""Points: rows of bars on the critical path that are narrower are marked above and below only."""
 
 
 def draw_spans(canvas: Any, figure: Figure) -> None:
     """Draw every bar."""
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.patches import Patch
 
     table, role = figure.table, figure.roles
@@ -39,7 +44,11 @@ def draw_spans(canvas: Any, figure: Figure) -> None:
     colours = np.array([EFFECTS[label] for label in by.labels or ()])[by.values]
     many = len(corners) > FEW
     axes.add_collection(PolyCollection(corners, facecolors=colours, alpha=0.75, linewidths=0, rasterized=many))
-    axes.add_collection(PolyCollection(corners[critical], facecolors="none", edgecolors="black", linewidths=0.8))
+    narrow = _in_rows(left, right, lane * 1000 + level, critical, NARROW * float(right.max()) / (width * 72))
+    outlined = corners[critical & ~narrow]
+    axes.add_collection(PolyCollection(outlined, facecolors="none", edgecolors="black", linewidths=0.8))
+    edges = [bar[side] for bar in corners[critical & narrow] for side in ([0, 1], [3, 2])]  # a whole edge would hide it
+    axes.add_collection(LineCollection(edges, colors="black", linewidths=0.8))
     axes.set_xlim(0, float(right.max()))
     axes.set_ylim(len(lanes), 0)
     axes.set_yticks(np.arange(len(lanes)) + 0.5, [(table[role["y"]].labels or ())[int(v)] for v in lanes])
@@ -51,3 +60,12 @@ def draw_spans(canvas: Any, figure: Figure) -> None:
     if critical.any():
         handles.append(Patch(facecolor="none", edgecolor="black", label="critical path"))
     canvas.legend(handles=handles, loc="outside upper left", ncols=len(handles) if width > 3 else 1)
+
+
+def _in_rows(left: Reals, right: Reals, row: Reals, critical: Marks, least: float) -> Marks:
+    """Find bars on the critical path that are narrow and beside another such bar: black edges would hide them."""
+    which = np.flatnonzero(critical)
+    near = (row[which][1:] == row[which][:-1]) & (left[which][1:] - right[which][:-1] < least)
+    out = np.zeros(len(left), bool)
+    out[which] = (np.r_[False, near] | np.r_[near, False]) & (right - left < least)[which]
+    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -44,6 +45,11 @@ def read_width(text: str) -> float:
         )
         raise InputError(f"--width must be {wanted}, got {text!r}")
     return inches
+
+
+def legend_columns(canvas: Any, names: Sequence[str]) -> int:
+    """How many of the longest name fit side by side."""
+    return max(1, min(len(names), int(canvas.get_figwidth() * 15 / (max(len(name) for name in names) + 5))))
 
 
 def unit_scale(unit: str, largest: float) -> tuple[float, str]:

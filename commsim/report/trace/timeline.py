@@ -149,15 +149,8 @@ def _processes(run: PlayedRun, tracks: list[Track], bins: LinkBins | None) -> di
     after = 1 + schedule.n_participants
     if bins is not None:
         used |= {after + int(node) for node in network.src[bins.link]}
-    names = {}
-    for pid in sorted(used):
-        if pid >= after:
-            names[pid] = f"links of {network.nodes[pid - after]}"
-            continue
-        who, node = pid - 1, network.nodes[run.prepared.placement.nodes[pid - 1]]
-        what = f"rank {who}" if who < schedule.n_ranks else f"helper {who - schedule.n_ranks}"
-        names[pid] = f"{what} on {node}"
-    return names
+    who = run.participants()
+    return {pid: who[pid - 1] if pid < after else f"links of {network.nodes[pid - after]}" for pid in sorted(used)}
 
 
 def _name(src: int, dst: int, chunk: int, count: int, op: int) -> str:

@@ -74,7 +74,7 @@ def on_links(run: PlayedRun, transfers: Numbers, links: Numbers | None = None) -
 
 
 def chosen(run: PlayedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
-    """Transfers that touch a window of time; of more than `limit`, those on the critical path and every so-manieth.
+    """Transfers that touch a window of time; of more than `limit`, those on the critical path and evenly drawn others.
 
     Raises
     ------

@@ -111,6 +111,35 @@ def test_figures_of_a_run_hold_all_of_it():
     assert figures["link-timeline"].table.n_rows == crossed
 
 
+def test_the_last_bits_of_a_time_make_no_steps():
+    run = play_run("ring_all_reduce", prepare("ring_all_reduce", "star:n_hosts=8,bandwidth=100Gbps"), 2**20, {})
+    took = OF_RUNS["messages"](run).table["message_time_s"].values
+    assert len(np.unique(took)) == 1
+    assert took[0] == pytest.approx((run.trace.done - run.trace.start)[0], abs=1e-12)
+
+
+def test_speed_ups_of_sizes_alone_are_one_map_of_all_algorithms():
+    one, both = (OF_ROWS["speedup"](study_of(ranks=ranks)).roles for ranks in ((4,), (2, 4)))
+    assert (one["y"], "facet" in one) == ("collective", False)
+    assert (both["y"], both["facet"]) == ("n_ranks", "collective")
+
+
+def test_measurements_without_an_algorithm_say_that_all_are_compared():
+    study = study_of(ranks=(4,))
+    rows = [{"operation": "all_reduce", "size_B": 1024, "time_s": 1e-3}]
+    caption = OF_ROWS["accuracy"](Study("s", study.rows, study.parameters, table_of_rows(rows))).caption
+    assert "do not say which algorithm ran" in caption
+    named = table_of_rows([rows[0] | {"collective": "ring_all_reduce"}])
+    assert "do not say" not in OF_ROWS["accuracy"](Study("s", study.rows, study.parameters, named)).caption
+
+
+def test_lanes_name_participants_and_where_they_are():
+    run = play_run("switchml", prepare("switchml", NETWORK), 2**16, {})
+    assert run.participants()[:2] == ["rank 0 on h0", "rank 1 on h1"]
+    assert all(name.partition(" on ")[2].startswith(("leaf", "spine")) for name in run.participants()[4:])
+    assert set(OF_RUNS["timeline"](run).table["lane"].labels) <= set(run.participants())
+
+
 def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
     monkeypatch.setattr("commsim.report.figures.runs.MOST_SLICES", 9)
     run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})

@@ -46,7 +46,7 @@ def hostile_study():
     run = play_run(EVIL, prepare("ring_all_reduce", network, placement=Placement([0, 1])), 2**20, {})
     rows = [run.result.row() | {"collective": name, EVIL: i} for i, name in enumerate((EVIL, "ring"))]
     made = make_study(EVIL, table_of_rows(rows), {EVIL: EVIL})
-    return dataclasses.replace(made, runs=(run,), left_out={EVIL: EVIL}, failed=(EVIL,), n_failed=1)
+    return dataclasses.replace(made, runs=(run,), left_out={EVIL: EVIL}, failed={EVIL: 1})
 
 
 def opened(browser, path, what):
@@ -90,7 +90,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
 
     def test_every_figure_is_there_and_is_not_blank(page):
         figures = make_figures(study())[0]
-        cards = page.find_elements("css selector", "figure.card")
+        cards = page.find_elements("css selector", "figure.card:not(#figure-results)")
         assert len(cards) == len(figures) == 12
         for card, figure in zip(cards, figures, strict=True):
             assert card.find_element("css selector", "h2").text.startswith(figure.title)
@@ -157,8 +157,8 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         canvas = page.find_element("css selector", "[id^=figure-timeline-] canvas")
         canvas.send_keys("\ue014\ue014")  # arrow right
         tip = page.find_element("id", "tooltip")
-        assert tip.text.startswith("rank 0: chunk")
-        assert "us to" in tip.text
+        assert tip.text.startswith("rank 0 on h0: chunk")
+        assert "µs to" in tip.text
 
     def test_a_stretch_of_a_timeline_is_chosen_by_dragging_and_by_buttons(page):
         from selenium.webdriver import ActionChains
@@ -180,6 +180,72 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         box.find_element("css selector", "option[value=n_ranks]").click()
         assert [e.text.split()[-1] for e in page.find_elements("css selector", "#figure-cdf-4 .key li")] == ["2", "4"]
 
+    def test_results_are_sorted_by_a_click_on_a_heading_and_filtered(page):
+        def first(column):
+            return page.find_elements("css selector", "#figure-results tbody tr:first-child td")[column].text
+
+        heads = page.find_elements("css selector", "#figure-results th")
+        assert [head.text for head in heads] == ["collective", "ranks", "size", "time", "algbw", "busbw"]
+        times = sorted(study().rows["time_s"].values)
+        heads[3].find_element("css selector", "button").click()
+        assert (first(3), heads[3].get_attribute("aria-sort")) == (f"{times[0] * 1e6:.4g} µs", "ascending")
+        heads[3].find_element("css selector", "button").click()
+        assert (first(3), heads[3].get_attribute("aria-sort")) == (f"{times[-1] * 1e6:.4g} µs", "descending")
+        page.find_element("css selector", "input[data-value=ring_all_reduce]").click()
+        rows = page.find_elements("css selector", "#figure-results tbody tr")
+        assert (len(rows), first(0)) == (12, "ring_all_reduce")
+
+    def test_what_a_point_mixes_is_said_until_a_filter_tells_it_apart(page):
+        remark = page.find_element("css selector", "#figure-busbw-0 .remark")
+        assert (
+            remark.text == "Each point is a median over all values of ranks that are shown: filter to tell them apart."
+        )
+        page.find_element("css selector", "input[data-column=n_ranks][data-value='4']").click()
+        assert remark.text == ""
+
+    def test_marks_at_the_same_place_are_all_named(page):
+        words = page.execute_script(
+            "const c = CHARTS[0]; c.hits = [{ x: 9, y: 9, says: () => 'one' }, { x: 10, y: 9, says: () => 'two' },"
+            "{ x: 10, y: 40, says: () => 'far' }]; return c.wordsAt(c.hits[0])"
+        )
+        assert words.split() == ["one", "two"]
+
+    def test_numbers_at_an_axis_differ_and_stay_in_sight(page):
+        for low, high in ((338.1e-6, 338.2e-6), (1e-6, 1e-6 * (1 + 1e-12)), (3e-5, 2e-2), (1.0, 5.0)):
+            for logarithmic in ("true", "false"):
+                code = (
+                    f"const a = new Axis([{low!r}, {high!r}], 's', {logarithmic}); return [a.labels(), a.low, a.high]"
+                )
+                labels, a, b = page.execute_script(code)
+                assert len(labels) > 1
+                assert len(set(labels)) == len(labels)
+                assert a <= low <= high <= b
+        for chart in range(2):  # all that is written of an x axis is inside of the canvas
+            cut = """const c = CHARTS[arguments[0]], kept = c.pen.fillText, found = [];
+            Object.getPrototypeOf(c.pen).fillText = function (t, x, y) {
+              const w = this.measureText(t).width;
+              const at = x - w * { center: 0.5, right: 1, left: 0 }[this.textAlign];
+              if (y > c.area.bottom && (at < -0.5 || at + w > c.canvas.clientWidth + 0.5)) found.push(t);
+            };
+            c.draw(); Object.getPrototypeOf(c.pen).fillText = kept; c.draw(); return found"""
+            assert page.execute_script(cut, chart) == []
+
+    def test_every_card_is_linked_at_the_side(page):
+        links = page.find_elements("css selector", "#contents a")
+        cards = page.find_elements("css selector", "figure.card")
+        assert [a.get_attribute("href").partition("#")[2] for a in links] == [
+            card.get_attribute("id") for card in cards
+        ]
+
+    def test_a_picture_is_as_wide_as_there_is_room_until_one_asks_for_its_own_size(page):
+        shown = (
+            "const c = CHARTS.find((c) => c.svg);"
+            "c.own = 3000; c.fit = arguments[0]; fitPicture(c); return c.svg.clientWidth"
+        )
+        room = page.execute_script("return CHARTS.find((c) => c.svg).svg.parentNode.clientWidth")
+        assert page.execute_script(shown, True) == pytest.approx(room, abs=1)
+        assert page.execute_script(shown, False) == 3000
+
     def test_the_numbers_stand_beside_each_figure_as_a_table(page):
         details = page.find_element("css selector", "#figure-busbw-0 details")
         details.find_element("css selector", "summary").click()
@@ -197,6 +263,36 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         wanted = csv_text(drawn(make_figures(study())[0][0])).splitlines()
         assert saved.read_text().splitlines()[0] == wanted[0]
         assert len(saved.read_text().splitlines()) == len(wanted)
+
+    def test_a_single_row_and_a_sweep_that_failed_are_shown_too(browser, tmp_path):
+        rows = [{"collective": "ring", "n_ranks": 4, "time_s": 1e-5, "busbw_Bps": 1e9, "error": ""}]
+        failed = [{"collective": "ring", "n_ranks": n, "error": f"ranks must be 1..8, got {n}"} for n in (9, 10, 10)]
+        opened(browser, tmp_path / "report.html", make_study("one", table_of_rows(rows + failed), {}))
+        assert [cell.text for cell in browser.find_elements("css selector", "#figure-results td")] == [
+            "10 µs",
+            "1 GB/s",
+        ]
+        assert browser.find_element("css selector", "#failed summary").text == "3 points failed and are not shown"
+        said = [item.text for item in browser.find_elements("css selector", "#failed li")]
+        assert said == ["2 times: ranks must be 1..8, got 10", "ranks must be 1..8, got 9"]
+        opened(browser, tmp_path / "report.html", make_study("none", table_of_rows(failed), {}))
+        assert browser.find_element("id", "count").text == "0 of 0 rows shown"
+        assert complaints(browser) == []
+
+    def test_a_tie_is_pale_and_says_who_else(browser, tmp_path):
+        rows = [
+            {"collective": name, "operation": "all_reduce", "size_B": s, "n_ranks": 4, "time_s": time, "busbw_Bps": 1e9}
+            for s, other in ((1024, 1e-5), (2048, 2e-5)) for name, time in (("ring", 1e-5), ("tree", other))
+        ]  # fmt: skip
+        opened(browser, tmp_path / "report.html", make_study("ties", table_of_rows(rows), {}))
+        chart = "const c = CHARTS.find((c) => c.figure.name === 'choice'); return c.hits.map((hit) => hit.says())"
+        tie, clear = browser.execute_script(chart)
+        assert "tree takes 1.000 times as long" in tie
+        assert "tree takes 2.000 times as long" in clear
+        key = browser.find_element("css selector", "[id^=figure-choice] .key").text
+        assert "pale: another is within 1 %" in key
+        browser.find_element("css selector", "input[data-value='2 KiB']").click()
+        assert "pale" not in browser.find_element("css selector", "[id^=figure-choice] .key").text
 
     def test_names_that_are_programs_are_only_shown(browser, tmp_path):
         what = hostile_study()

@@ -7,6 +7,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.figures.all_figures import OF_RUNS, make_figures
+from commsim.report.paper.draw import draw
 from commsim.report.paper.style import STYLE, WIDTHS, read_width
 from commsim.report.paper.write import write_plot
 from commsim.report.played_run import play_run
@@ -15,7 +16,7 @@ from commsim.report.read_study import make_study
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
-NAMES = ["busbw", "time", "speedup", "choice", "cdf", "strong", "weak"]
+NAMES = ["busbw", "time", "speedup", "map", "choice", "cdf", "strong", "weak"]
 NAMES += ["links", "timeline", "link-timeline", "messages"]
 STAMP = {"commsim": "1.2.3", "configuration": "sha256 abc"}
 
@@ -28,6 +29,8 @@ def figures():
             rows += [ready.predict(size, engine="alpha-beta").row() for size in (1024, 2048, 4096)]
     made = {figure.name: figure for figure in make_figures(make_study("s", table_of_rows(rows), {}))[0]}
     run = play_run("ring", prepare("ring_all_reduce", NETWORK), 2**16, {})
+    one = [row for row in rows if row["n_ranks"] == 4]
+    made["map"] = next(f for f in make_figures(make_study("s", table_of_rows(one), {}))[0] if f.name == "speedup")
     return made | {name: OF_RUNS[name](run) for name in ("network", "links", "timeline", "link-timeline", "messages")}
 
 
@@ -53,6 +56,64 @@ def test_every_figure_is_drawn_as_wide_as_a_column_with_its_csv_beside_it(made, 
     rows = list(csv.reader(beside.read_text().splitlines()))
     assert len(rows) > 1
     assert all(len(row) == len(rows[0]) for row in rows)
+
+
+def boxes(texts, renderer):
+    return [text.get_window_extent(renderer) for text in texts if text.get_visible() and text.get_text()]
+
+
+@pytest.mark.parametrize("width", [3.33, 7.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_word_covers_another_or_leaves_the_plot(made, name, width):
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    with mpl.rc_context(STYLE):
+        canvas = draw(made[name], width)
+        renderer = FigureCanvasAgg(canvas).get_renderer()
+        canvas.draw(renderer)
+        edge = canvas.bbox.padded(2)
+        for axes in canvas.axes:
+            assert axes.bbox.height > 0.25 * canvas.dpi or len(canvas.axes) > 1, name
+            for axis in (axes.xaxis, axes.yaxis):
+                low, high = sorted(axis.get_view_interval())
+                at = axis.get_majorticklocs()
+                shown = [label for label, x in zip(axis.get_ticklabels(), at, strict=True) if low <= x <= high]
+                found = boxes(shown, renderer)
+                assert not any(a.overlaps(b) for i, a in enumerate(found) for b in found[:i]), (name, axis)
+                for box in [*found, *boxes([axis.label], renderer)]:
+                    assert edge.x0 <= box.x0 <= box.x1 <= edge.x1, (name, axis.get_label_text())
+                    assert edge.y0 <= box.y0 <= box.y1 <= edge.y1, (name, axis.get_label_text())
+
+
+def test_many_names_make_a_plot_higher_and_its_axes_no_smaller():
+    pytest.importorskip("matplotlib")
+    import matplotlib as mpl
+
+    heights = []
+    with mpl.rc_context(STYLE):
+        for n in (2, 12):
+            rows = [
+                {"collective": f"a_rather_long_name_{i:02}", "operation": "all_reduce", "size_B": size, "time_s": 1e-6,
+                 "busbw_Bps": 1e9 + i} for i in range(n) for size in (1024, 2048)
+            ]  # fmt: skip
+            canvas = draw(make_figures(make_study("s", table_of_rows(rows), {}))[0][0], 3.33)
+            canvas.draw_without_rendering()
+            heights.append(canvas.axes[0].bbox.height / canvas.dpi)
+    assert heights[1] > 0.9 * heights[0] > 0.9
+
+
+def test_a_map_is_pale_where_its_algorithm_hardly_leads():
+    pytest.importorskip("matplotlib")
+    rows = [
+        {"collective": name, "operation": "all_reduce", "size_B": s, "time_s": time, "busbw_Bps": 1e9}
+        for s, other in ((1024, 1.001e-5), (2048, 2e-5)) for name, time in (("ring", 1e-5), ("tree", other))
+    ]  # fmt: skip
+    figure = next(f for f in make_figures(make_study("s", table_of_rows(rows), {}))[0] if f.name == "choice")
+    canvas = draw(figure, 3.33)
+    mesh = canvas.axes[0].collections[0]
+    assert mesh.get_alpha().ravel().tolist() == [0.45, 1.0]
+    assert "pale: another within 1 %" in [text.get_text() for text in canvas.legends[0].get_texts()]
 
 
 def test_a_network_is_a_picture_with_its_loads_beside_it(made, tmp_path):
