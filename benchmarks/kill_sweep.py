@@ -2,15 +2,17 @@
 
 python -m benchmarks.kill_sweep [--times 20] [--seed 0] [--sweep FILE.toml] [--json FILE]
 
-`commsim sweep` is started, and its driver or one of its workers in turn killed with SIGKILL, at moments that are spread
-over the whole of its duration. A driver that was killed is started again. In the end the table has to be that of a
-sweep that was let alone, byte for byte, and no process may be left.
+`commsim sweep` is started, and its driver or one of its workers in turn killed with SIGKILL while rows are written: a
+moment after a number of rows is there, and these numbers are spread over the whole of the sweep. A kill that comes
+after the last row does not count, and is tried again. A driver that was killed is started again. In the end the table
+has to be that of a sweep that was let alone, byte for byte, and no process may be left.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import io
 import os
@@ -21,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.cli.table import print_table, write_results
@@ -37,12 +38,16 @@ SWEEP = {
     "topology": {"name": "leaf_spine", "n_leaves": 8, "n_spines": 2, "hosts_per_leaf": 8,
                  "bandwidth": ["100Gbps", "200Gbps", "400Gbps"], "latency": ["500ns", "1us", "2us", "5us"]},
     "collective": {"name": ["ring_all_reduce", "hierarchical_all_reduce", "halving_doubling_all_reduce"],
-                   "ranks": [16, 32, 48, 64], "size": {"from": "1KiB", "to": "1GiB", "scale": "log", "steps": 11}},
+                   "ranks": [16, 32, 48, 64], "size": {"from": "1KiB", "to": "1GiB", "scale": "log", "steps": 21}},
 }  # fmt: skip
-"""1584 points that take some seconds."""
+"""3024 points that take some seconds."""
+
+MOST_DELAY = 0.6
+"""Seconds after the rows that were waited for: a chunk takes about half a second."""
+TRIES = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Kill:
     """One process that was killed.
 
@@ -50,10 +55,10 @@ class Kill:
     ----------
     whom : str
         The driver or a worker.
-    moment : float, s
-        After the start.
     n_before : int
         Rows that were there then.
+    n_rows : int
+        Rows in the end.
     is_same : bool
         Whether the table was that of the sweep that was let alone, in the end.
     n_left : int
@@ -61,13 +66,13 @@ class Kill:
     """
 
     whom: str
-    moment: float
     n_before: int
+    n_rows: int
     is_same: bool
     n_left: int
 
 
-def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path, compiled: bool = False) -> tuple[list[Kill], float]:
+def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path) -> list[Kill]:
     """Kill drivers and workers in turn.
 
     Parameters
@@ -78,46 +83,50 @@ def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path, compiled: boo
         Of their moments.
     sweep, folder : Path
         What is computed, and an empty directory for the results.
-    compiled : bool
-        Whether kernels are compiled already, so that the first run takes as long as the others.
 
     Returns
     -------
-    list of Kill, float
-        The kills, and the seconds that the sweep takes if it is let alone.
+    list of Kill
+        Each with rows before it, and rows that were still to come.
 
     Raises
     ------
     BackendError
-        If a sweep fails that was not killed.
+        If a sweep fails that was not killed, or is over before it can be killed, time and again.
     """
     draw = random.Random(seed)
-    if not compiled:
-        _finish(_started(sweep, folder / "first"))
-    began = time.monotonic()
     _finish(_started(sweep, folder / "alone"))
-    duration = time.monotonic() - began
+    table = read_table(folder / "alone")
     wanted = fingerprint(folder / "alone")
     kills = []
     for number in range(times):
-        nth, n = number // len(WHOM), -(-times // len(WHOM))
-        moment = duration * (nth + draw.random()) / n  # one in every nth part of the duration
-        kills.append(_killed(WHOM[number % len(WHOM)], moment, sweep, folder / f"{number}", wanted, draw))
-    return kills, duration
+        share = (number // len(WHOM) + draw.random()) / -(-times // len(WHOM))  # one in every nth part of the sweep
+        for attempt in range(TRIES):
+            after = 1 + int(0.9 * share * table.num_rows / (attempt + 1))
+            directory = folder / f"{number}-{attempt}"
+            kill = _killed(WHOM[number % len(WHOM)], after, sweep, directory, wanted, draw)
+            if kill.n_before < kill.n_rows:
+                kills.append(kill)
+                break
+        else:
+            raise BackendError(f"{sweep} is over before it can be killed; give one that takes longer")
+    return kills
 
 
 def fingerprint(directory: Path) -> str:
-    """Hash of the table of a sweep, as Parquet."""
+    """Hash of the table of a sweep, as Parquet, without where it comes from: a commit may come between two runs."""
     import pyarrow.parquet
 
     out = io.BytesIO()
-    pyarrow.parquet.write_table(read_table(directory), out)
+    pyarrow.parquet.write_table(read_table(directory).replace_schema_metadata(None), out)
     return hashlib.sha256(out.getvalue()).hexdigest()
 
 
-def _killed(whom: str, moment: float, sweep: Path, directory: Path, wanted: str, draw: random.Random) -> Kill:
+def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, draw: random.Random) -> Kill:
     process = _started(sweep, directory)
-    time.sleep(moment)
+    while _n_rows(directory) < after and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(draw.uniform(0.0, MOST_DELAY))
     family = _descendants(process.pid)
     children = [pid for pid, parent in family.items() if parent == process.pid]
     workers = [pid for pid, parent in family.items() if parent in children]
@@ -125,7 +134,7 @@ def _killed(whom: str, moment: float, sweep: Path, directory: Path, wanted: str,
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim, signal.SIGKILL)
     process.wait() if victim == process.pid else None
-    n_before = read_table(directory).num_rows if (directory / "sweep.json").exists() else 0
+    n_before = _n_rows(directory)
     n_left = 0
     if victim == process.pid:
         process.communicate()
@@ -133,7 +142,12 @@ def _killed(whom: str, moment: float, sweep: Path, directory: Path, wanted: str,
         _finish(_started(sweep, directory))
     else:
         _finish(process)
-    return Kill(whom, moment, n_before, fingerprint(directory) == wanted, n_left)
+    return Kill(whom, n_before, _n_rows(directory), fingerprint(directory) == wanted, n_left)
+
+
+def _n_rows(directory: Path) -> int:
+    """Rows that are there now, or none if the sweep has not begun."""
+    return read_table(directory, ["order"]).num_rows if (directory / "sweep.json").exists() else 0
 
 
 def _descendants(pid: int) -> dict[int, int]:
@@ -181,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.kill_sweep", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=20, metavar="N", help="kills in all (20)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their moments (0)")
-    parser.add_argument("--sweep", metavar="FILE.toml", help="what is computed (1584 points)")
+    parser.add_argument("--sweep", metavar="FILE.toml", help="what is computed (3024 points)")
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="kill-sweep-") as folder:
@@ -189,18 +203,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             if not args.sweep:
                 write_tree(sweep, SWEEP)
-            kills, duration = kill_in_turn(args.times, args.seed, sweep, Path(folder))
+            kills = kill_in_turn(args.times, args.seed, sweep, Path(folder))
         except CommsimError as error:
             print(f"benchmarks.kill_sweep: error: {error}", file=sys.stderr)
             return 2
-    rows = [[k.whom, f"{k.moment:.2f}", str(k.n_before), "yes" if k.is_same else "NO", str(k.n_left)] for k in kills]
-    print_table(["killed", "after(s)", "rows then", "same in the end", "processes left"], rows,
-                f"let alone the sweep takes {duration:.2f} s")  # fmt: skip
+    rows = [[k.whom, str(k.n_before), str(k.n_rows), "yes" if k.is_same else "NO", str(k.n_left)] for k in kills]
+    n_good = sum(kill.is_same and not kill.n_left for kill in kills)
+    print_table(["killed", "rows then", "in the end", "the same", "processes left"], rows,
+                f"{n_good} of {len(kills)} lost nothing and left nothing")  # fmt: skip
     if args.json:
-        results = [{"whom": k.whom, "moment_s": k.moment, "n_before": k.n_before, "is_same": k.is_same,
-                    "n_left": k.n_left} for k in kills]  # fmt: skip
-        write_results(args.json, {"times": args.times, "seed": args.seed, "sweep": args.sweep}, results)
-    return 0 if all(kill.is_same and not kill.n_left for kill in kills) else 1
+        write_results(args.json, {"times": args.times, "seed": args.seed, "sweep": args.sweep},
+                      map(dataclasses.asdict, kills))  # fmt: skip
+    return 0 if n_good == len(kills) else 1
 
 
 if __name__ == "__main__":

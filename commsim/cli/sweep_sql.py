@@ -18,9 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Ask, and print."""
-    from commsim.sweep.export import write_table
+    from commsim.sweep.export import require_suffix, write_table
     from commsim.sweep.table import query
 
+    if args.output:
+        require_suffix(args.output)
     answer = query(args.directory, args.query)
     if args.output:
         write_table(answer, args.output)

@@ -20,6 +20,7 @@ def main(args: argparse.Namespace) -> int:
     from collections import Counter
 
     from commsim.sweep.table import read_description, read_table
+    from commsim.sweep.worker import MAX_MESSAGE
 
     about = read_description(args.directory)
     errors = Counter(e for e in read_table(args.directory, ["error"]).column("error").to_pylist())
@@ -33,8 +34,9 @@ def main(args: argparse.Namespace) -> int:
         "sweep": f"{about['config_hash']}, seed {where.get('seed')}",
     })  # fmt: skip
     if errors:
-        rows = [[str(n), text] for text, n in errors.most_common(MOST_ERRORS)]
+        rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MOST_ERRORS)]
         print_table(["points", "error"], rows)
+        print("# `commsim sweep run FILE --retry-failed` computes them again")
     if args.json:
         failed = [{"error": text, "n_points": n} for text, n in errors.most_common()]
         row = {"n_points": n_points, "n_done": n_done, "n_failed": sum(errors.values()), "errors": failed}

@@ -20,6 +20,8 @@ TABLES = ("topology", "collective", "engine", "placement", "workload")
 SAMPLES = ("grid", "latin_hypercube", "sobol")
 MAX_CASES = 1000
 MAX_REPEATS = 1_000_000
+MAX_DRAWN = 1_000_000
+"""Points of a sample: they are drawn together, in memory, while a grid is walked."""
 FASTEST = ("collective.size",)
 """Walked last: points that differ only here need the same preparation."""
 _FAST_TABLES = ("engine", "workload")
@@ -105,7 +107,7 @@ def read_config(given: str | Path | Mapping[str, Any]) -> Config:
     top.schema(required=False)
     how = top.table("sweep")
     sample = how.one_of("sample", SAMPLES, "grid")
-    n = how.whole("n", 1, 2**31 - 1) if sample != "grid" else 0
+    n = how.whole("n", 1, MAX_DRAWN) if sample != "grid" else 0
     seed, repeats = how.whole("seed", 0, 2**31 - 1, 0), how.whole("repeats", 1, MAX_REPEATS, 1)
     filters = _filters(how, "filters")
     how.finish()

@@ -196,7 +196,9 @@ def _dask(name: str, n: int) -> Pool:
             raise BackendError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from None
         n = max(1, len(client.nthreads()))
     else:
-        cluster = dask.LocalCluster(n, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50)
+        cluster = dask.LocalCluster(
+            n, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+        )
         client = dask.Client(cluster, set_as_default=False)
     return _DaskPool(client, n)
 

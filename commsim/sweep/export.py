@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.formats.files import replacing, write_json
 
-from .shard import require_pyarrow, write_parquet
+from .shard import DESCRIPTION, require_pyarrow, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,9 +24,11 @@ def require_suffix(path: str | Path) -> str:
     Raises
     ------
     InputError
-        If it is another one.
+        If it is another one, or the name is that of a file of results.
     """
-    suffix = Path(path).suffix
+    suffix, name = Path(path).suffix, Path(path).name
+    if name == DESCRIPTION or name.startswith("part-"):
+        raise InputError(f"{path}: results of sweeps have files by that name; give another one")
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table is written as {', '.join(SUFFIXES)}")
     return suffix

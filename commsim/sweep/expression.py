@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -184,7 +185,7 @@ def all_of(filters: tuple[Expression, ...], values: Callable[[str], Any]) -> boo
     return all(keep(values) for keep in filters)
 
 
-def lookup(parameters: Mapping[str, Any], where: str = "") -> Callable[[str], Any]:
+def lookup(parameters: Mapping[str, Any]) -> Callable[[str], Any]:
     """Return a function from a dotted name, or a last part that only one parameter has, to its value."""
 
     def value(name: str) -> Any:
@@ -194,7 +195,11 @@ def lookup(parameters: Mapping[str, Any], where: str = "") -> Callable[[str], An
         if len(ending) == 1:
             return parameters[ending[0]]
         known = ", ".join(ending or parameters)
-        problem = f"{name} may be {' or '.join(ending)}" if ending else f"there is no {name}; known: {known}"
-        raise InputError(f"{where}{problem}")
+        close = difflib.get_close_matches(
+            name, [key for full in parameters for key in (full, full.rpartition(".")[2])], n=1
+        )
+        hint = f"did you mean {close[0]}? " if close else ""
+        problem = f"{name} may be {' or '.join(ending)}" if ending else f"there is no {name}; {hint}known: {known}"
+        raise InputError(problem)
 
     return value

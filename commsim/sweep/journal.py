@@ -7,13 +7,17 @@ where both are, the shard is complete. A last line that was cut is no row.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from commsim.core.errors import InputError
+from commsim.core.formats.regular_file import check_regular
 
+from .parts import parts, read_shard
 from .shard import read_rows, write_parquet
 
 ROWS_PER_SHARD = 20_000
@@ -41,15 +45,13 @@ class Journal:
     def __init__(self, directory: Path, kinds: Mapping[str, str], provenance: Mapping[str, Any]) -> None:
         self._directory, self._kinds, self._provenance = directory, kinds, provenance
         self._lock = _locked(directory)
-        for unfinished in directory.glob(".part-*"):  # a shard whose writer was killed
-            unfinished.unlink(missing_ok=True)
-        for path in sorted(directory.glob("part-*.rows")):
-            if not path.with_suffix(".parquet").exists():
-                self._to_shard(path)
-            path.unlink(missing_ok=True)
-        self._number = 1 + max((int(p.stem[5:]) for p in directory.glob("part-*.parquet")), default=-1)
         self._file: BinaryIO | None = None
         self._n_rows = 0
+        try:
+            self._number = self._recover()
+        except BaseException:
+            self._lock.close()
+            raise
 
     def append(self, lines: list[bytes]) -> None:
         """Keep the rows of finished points: they survive the process from now on."""
@@ -63,12 +65,33 @@ class Journal:
         if self._n_rows >= ROWS_PER_SHARD:
             self._finish_shard()
 
+    def forget_failed(self) -> None:
+        """Take out the rows of points that failed; every shard is replaced whole, or vanishes."""
+        for path in parts(self._directory, ".parquet").values():
+            table = read_shard(path)
+            good = table.filter(table.column("error").is_null())
+            if not good.num_rows:
+                path.unlink()
+            elif good.num_rows < table.num_rows:
+                write_parquet(path, good, json.loads((table.schema.metadata or {}).get(b"commsim", b"{}")))
+
     def close(self) -> None:
         """Turn what is left into a shard, and let others write."""
         try:
             self._finish_shard()
         finally:
             self._lock.close()
+
+    def _recover(self) -> int:
+        """Finish what a writer left that was killed, and return the number of the next shard."""
+        for unfinished in self._directory.glob(".part-*"):  # a shard that was never renamed
+            with contextlib.suppress(IsADirectoryError, PermissionError):  # none of ours
+                unfinished.unlink(missing_ok=True)
+        for path in parts(self._directory, ".rows").values():
+            if not path.with_suffix(".parquet").exists():
+                self._to_shard(path)
+            path.unlink(missing_ok=True)
+        return 1 + max(parts(self._directory, ".parquet"), default=-1)
 
     def _path(self) -> Path:
         return self._directory / f"part-{self._number:06d}.rows"
@@ -101,6 +124,8 @@ def _locked(directory: Path) -> BinaryIO:
         import fcntl
     except ImportError:  # no such locks here
         return open(os.devnull, "rb")  # noqa: PTH123
+    if (directory / LOCK).exists():
+        check_regular(directory / LOCK)  # opening a pipe would wait for ever
     try:
         lock = (directory / LOCK).open("ab")
     except OSError as error:

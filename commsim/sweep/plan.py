@@ -1,28 +1,38 @@
-"""What a sweep will take: its points are counted, and a few of them, spread over it and with the largest, measured."""
+"""What a sweep will take: its points are counted, and those of some groups, spread over it, are measured.
+
+Points that share their preparation are a group, and the sample has two stages. Groups are sorted by their text
+parameters and their ranks, which decide most of what they take, and cut into strata; two are drawn of each stratum, and
+of each of these the first point, which prepares, and a few others, spread over the group. The estimate is right on
+average, and how far off it may be follows from how much the groups of a stratum, and the points of a group, differ.
+
+References
+----------
+Cochran, Sampling Techniques, 3rd edition, 1977: chapters 5 (strata) and 11 (two stages).
+"""
 
 from __future__ import annotations
 
-import itertools
+import random
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
 from .compute import Bench
 from .config import Config
-from .points import MAX_POINTS, Point, count_candidates, count_points, points, structure
+from .groups import Group, walk_groups
+from .points import MAX_POINTS, count_candidates, count_points
 from .specs import check_specs
-from .worker import one_line
+from .stopwatch import Measured, Stopwatch
 
-MEASURED = 12
-"""Groups of points that are measured, at least, if there are so many; up to twice as many."""
+STRATA = 64
+"""At most; fewer where groups are so slow that measuring these would take longer than ``SECONDS``."""
 SECONDS = 20.0
-"""After which no further one is begun."""
-MAX_WALKED = 1_000_000
-"""Points among which groups are counted; of more points they are taken to be like these."""
 
-Group = tuple[Point, Point | None]
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
+"""How many standard errors hold 95 %, by degrees of freedom from 1; about 1.96 + 2.6 / n beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +43,18 @@ class Plan:
     ----------
     n_candidates, n_points : int
         Points before and after filters.
+    n_walked : int
+        Points, the first ones, among which groups were drawn.
     n_groups : int
         Groups of points that are prepared together.
     n_measured : int
         Points that were measured.
+    start : float, s
+        What a worker does once: imports, and kernels that it loads.
     first, other : float, s
-        Mean time of the first point of a group with its preparation, and of another one.
+        Mean time of the first points of the measured groups, with preparation, and of the others.
     work, uncertain : float, s
-        Of the whole sweep on one worker, and twice its standard error.
-    largest : float, s
-        Of the first point of the group with the most ranks.
+        Processor time of all points, and by how much it may be off in 95 cases of 100.
     memory : float, bytes
         Most that this process needed; each worker needs about as much.
     failed : tuple of str
@@ -51,19 +63,33 @@ class Plan:
 
     n_candidates: int
     n_points: int
+    n_walked: int
     n_groups: int
     n_measured: int
+    start: float
     first: float
     other: float
     work: float
     uncertain: float
-    largest: float
     memory: float
     failed: tuple[str, ...]
 
 
-def plan_sweep(config: Config, max_points: int = MAX_POINTS) -> Plan:
+def plan_sweep(
+    config: Config, max_points: int = MAX_POINTS, *, clock: Callable[[], float] = time.process_time, seed: int = 0
+) -> Plan:
     """Count, and measure a few points in this process.
+
+    Parameters
+    ----------
+    config : Config
+        The sweep.
+    max_points : int
+        More points than that, before filters, are refused.
+    clock : callable
+        Returns the seconds of processor time so far.
+    seed : int
+        Of the sample that is measured.
 
     Raises
     ------
@@ -72,88 +98,64 @@ def plan_sweep(config: Config, max_points: int = MAX_POINTS) -> Plan:
     """
     check_specs(config)
     n_points = count_points(config, max_points)
-    groups, n_groups = _groups(config, n_points, max_points)
-    bench = Bench(config.kinds)
-    failed: list[str] = []
-    _measure(bench, groups[0][0], failed)  # compiles, or loads what was compiled
-    firsts, others, largest = _measure_groups(bench, groups, failed)
-    first, other = statistics.fmean(firsts), statistics.fmean(others or [0.0])
-    n_others = n_points - n_groups
+    draw = random.Random(seed)
+    groups, n_groups, n_walked = walk_groups(config, max_points, draw)
+    if not groups:
+        raise InputError(f"{config.path}: the filters leave no point of {count_candidates(config)}")
+    n_groups = round(n_groups * n_points / n_walked)
+    watch = Stopwatch(Bench(config.kinds), clock)
+    strata = _strata(groups, _most_strata(max(groups, key=lambda group: group.ranks), watch, draw))
+    samples = [_measured(stratum, watch, draw) for stratum in strata]
+    sizes = [n_groups * len(stratum) / len(groups) for stratum in strata]
+    measured = [group for sample in samples for group in sample]
+    others = [seconds for group in measured for seconds in group.others]
     return Plan(
         n_candidates=count_candidates(config),
         n_points=n_points,
+        n_walked=n_walked,
         n_groups=n_groups,
-        n_measured=len(firsts) + len(others),
-        first=first,
-        other=other,
-        work=n_groups * first + n_others * other,
-        uncertain=2 * (n_groups * _error(firsts) + n_others * _error(others)),
-        largest=largest,
+        n_measured=len(measured) + len(others),
+        start=watch.start,
+        first=statistics.fmean(group.first for group in measured),
+        other=statistics.fmean(others or [0.0]),
+        work=sum(size * statistics.fmean(g.total for g in s) for size, s in zip(sizes, samples, strict=True)),
+        uncertain=_uncertain(sizes, samples),
         memory=_peak(),
-        failed=tuple(dict.fromkeys(failed)),
+        failed=tuple(dict.fromkeys(watch.failed)),
     )
 
 
-def _measure_groups(bench: Bench, groups: list[Group], failed: list[str]) -> tuple[list[float], list[float], float]:
-    """Return the times of first points, of others, and of the first group; that one is not typical and not among them.
-
-    Where there is only one group, it is.
-    """
-    firsts: list[float] = []
-    others: list[float] = []
-    largest = 0.0
-    began = time.perf_counter()
-    for number, (first, second) in enumerate(groups):
-        if firsts and time.perf_counter() - began > SECONDS:
-            break
-        bench.forget()
-        took = _measure(bench, first, failed)
-        largest = max(largest, took if not number else 0.0)
-        if number or len(groups) == 1:
-            firsts.append(took)
-            others += [] if second is None else [_measure(bench, second, failed)]
-    return firsts, others, largest
+def _most_strata(largest: Group, watch: Stopwatch, draw: random.Random) -> int:
+    """Say how many strata there is time for, if all groups were like the one with the most ranks."""
+    watch.imports()
+    watch.warm(largest)
+    took = watch.group(largest, draw)
+    seconds = 3 * took.first + 2 * sum(took.others)
+    return max(1, int(min(STRATA, SECONDS / seconds if seconds else STRATA)))
 
 
-def _groups(config: Config, n_points: int, max_points: int) -> tuple[list[Group], int]:
-    """Choose the group with the most ranks, and then groups spread over the sweep; and count all groups."""
-    chosen: list[Group] = []
-    largest: Group | None = None
-    n_groups, n_walked, step = 0, 0, 1
-    shared: object = None
-    for point in itertools.islice(points(config, max_points), MAX_WALKED):
-        n_walked += 1
-        if shared == (shared := structure(point)):
-            if chosen and n_groups - 1 == step * (len(chosen) - 1) and chosen[-1][1] is None:
-                chosen[-1] = (chosen[-1][0], point)
-            continue
-        if largest is None or _ranks(point) > _ranks(largest[0]):
-            largest = (point, None)
-        if n_groups == step * len(chosen):
-            chosen.append((point, None))
-        if len(chosen) == 2 * MEASURED:  # keep every other one, so that they stay spread evenly
-            chosen, step = chosen[::2], 2 * step
-        n_groups += 1
-    if largest is None:
-        raise InputError(f"{config.path}: the filters leave no point of {count_candidates(config)}")
-    return [largest, *chosen], round(n_groups * n_points / n_walked)
+def _strata(groups: list[Group], most: int) -> list[list[Group]]:
+    n, n_strata = len(groups), max(1, min(most, len(groups) // 2))
+    return [groups[i * n // n_strata : (i + 1) * n // n_strata] for i in range(n_strata)]
 
 
-def _ranks(point: Point) -> float:
-    return float(point.parameters.get("collective.ranks") or point.parameters.get("workload.workers") or 0)
+def _measured(stratum: list[Group], watch: Stopwatch, draw: random.Random) -> list[Measured]:
+    chosen = draw.sample(stratum, min(2, len(stratum)))
+    watch.warm(chosen[0])
+    return [watch.group(group, draw) for group in chosen]
 
 
-def _measure(bench: Bench, point: Point, failed: list[str]) -> float:
-    began = time.perf_counter()
-    try:
-        bench.row(point.seed, point.parameters)
-    except Exception as error:  # a point may fail; the sweep says so in its row
-        failed.append(one_line(error))
-    return time.perf_counter() - began
-
-
-def _error(times: list[float]) -> float:
-    return statistics.stdev(times) / len(times) ** 0.5 if len(times) > 1 else 0.0
+def _uncertain(sizes: Sequence[float], samples: Sequence[Sequence[Measured]]) -> float:
+    """Half the width of the interval; of groups that were all measured only what is within them is uncertain."""
+    between = within = 0.0
+    for size, sample in zip(sizes, samples, strict=True):
+        n = len(sample)
+        if size > n > 1:
+            between += size * (size - n) * statistics.variance(group.total for group in sample) / n
+        within += size / n * sum(group.variance for group in sample)
+    n_free = len(samples) if between else sum(max(0, len(group.others) - 1) for s in samples for group in s)
+    errors = _STUDENT[n_free - 1] if 1 <= n_free <= len(_STUDENT) else 1.96 + 2.6 / max(n_free, 1)
+    return float(errors * (between + within) ** 0.5)
 
 
 def _peak() -> float:

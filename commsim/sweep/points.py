@@ -76,7 +76,7 @@ def points(config: Config, most: int = MAX_POINTS) -> Iterator[Point]:
     require_countable(config, most)
     seen = set[str]()
     for order, (case, seed, parameters) in enumerate(_combinations(config)):
-        if not case.filters or all_of(case.filters, _values(parameters, config)):
+        if not case.filters or _is_kept(case, parameters, config):
             point = Point(order, seed, parameters, _digest(seed, parameters))
             if point.digest not in seen:
                 yield point
@@ -150,9 +150,16 @@ def _draw(config: Config, n_dims: int) -> list[list[float]]:
     return [list(map(float, row)) for row in drawn]
 
 
+def _is_kept(case: Case, parameters: Mapping[str, Any], config: Config) -> bool:
+    try:
+        return all_of(case.filters, _values(parameters, config))
+    except InputError as error:
+        raise InputError(f"{config.path}: {error}") from None
+
+
 def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], Any]:
     """Return what names in a filter stand for: parameters, and the number of hosts that a topology really has."""
-    known = lookup(parameters, f"{config.path}: filter: ")
+    known = lookup(parameters)
 
     def value(name: str) -> Any:
         if name == "topology.n_hosts" and name not in parameters:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.formats.fields import Fields
@@ -71,7 +72,7 @@ class Prices:
         Raises
         ------
         InputError
-            If a price is needed that the file does not have.
+            If a price is needed that the file does not have, or a link has none back at the same rate.
         """
         lines = []
         for (item, rate), count in _cabling(network).items():
@@ -165,6 +166,7 @@ def _ports(fields: Fields, key: str) -> int:
 def _cabling(network: Network) -> dict[tuple[str, float], int]:
     """Count ports and cables between machines, by rate."""
     outside = ~((network.machine[network.src] == network.machine[network.dst]) & (network.machine[network.src] >= 0))
+    _require_cables(network, outside)
     counts: dict[tuple[str, float], int] = {}
     chosen_by_item = {
         "nic": outside & (network.kind[network.src] != SWITCH),
@@ -175,6 +177,18 @@ def _cabling(network: Network) -> dict[tuple[str, float], int]:
         for rate, n in zip(*np.unique(network.bandwidth[chosen], return_counts=True), strict=True):
             counts[item, float(rate)] = int(n)
     return counts
+
+
+def _require_cables(network: Network, outside: NDArray[np.bool_]) -> None:
+    """Refuse links that no cable is: each needs one back, at the same rate."""
+    src, dst, rate = network.src[outside], network.dst[outside], network.bandwidth[outside]
+    there, back = np.lexsort((rate, dst, src)), np.lexsort((rate, src, dst))
+    wrong = (src[there] != dst[back]) | (dst[there] != src[back]) | (rate[there] != rate[back])
+    if wrong.any():
+        link = there[np.argmax(wrong)]
+        a, b = network.nodes[src[link]], network.nodes[dst[link]]
+        raise InputError(f"{network.name} has no price: not every link from {a} to {b} has one back at the same rate, "
+                         "and a cable is two links")  # fmt: skip
 
 
 def _switches(network: Network) -> dict[int, int]:

@@ -25,33 +25,44 @@ def shown() -> Iterator[Callable[[Progress], None]]:
 
 
 class Lines:
-    """Prints a line at the beginning, at the end, and at most every ten seconds between."""
+    """Prints a line at the beginning, at the end, and at most every ten seconds between.
+
+    The time left is what points took since the first answer: before it, workers start and kernels are loaded.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._began = self._last = clock()
+        self._last = clock()
+        self._first: tuple[float, int] | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Print, if it is time to."""
         now = self._clock()
-        first, last = progress.n_done == progress.n_before, progress.n_done == progress.n_points
-        if first or last or now - self._last >= SECONDS_BETWEEN_LINES:
+        is_first, is_last = self._first is None, progress.n_done == progress.n_points
+        began, n_before = self._first = self._first or (now, progress.n_done)
+        if is_first or is_last or now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
-            print(f"commsim sweep: {line(progress, now - self._began)}", file=sys.stderr, flush=True)
+            computed = progress.n_done - n_before
+            left = (now - began) / computed * (progress.n_points - progress.n_done) if computed else 0.0
+            print(f"commsim sweep: {line(progress, left)}", file=sys.stderr, flush=True)
 
 
-def line(progress: Progress, elapsed: float) -> str:
-    """Say how far a sweep is after so many seconds."""
+def line(progress: Progress, left: float) -> str:
+    """Say how far a sweep is, and how many seconds are left if that is known."""
     text = f"{progress.n_done} of {progress.n_points} points"
     if progress.n_before:
         text += f", {progress.n_before} of them from before"
     if progress.n_failed:
         text += f", {progress.n_failed} failed"
-    now = progress.n_done - progress.n_before
-    if now and progress.n_done < progress.n_points:
-        left = elapsed / now * (progress.n_points - progress.n_done)
-        text += f", about {format_time(left)} left"
-    return text
+    return f"{text}, about {duration(left)} left" if left else text
+
+
+def duration(seconds: float) -> str:
+    """Write a time as people say it: seconds, then minutes, then hours."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{round(seconds)} s" if seconds >= 10 else format_time(float(f"{seconds:.2g}"))
 
 
 @contextlib.contextmanager

@@ -19,6 +19,9 @@ from commsim.core.units import (
 UNITS = {"bandwidth": "B/s", "time": "s", "size": "B", "cost": "s/B"}
 """Unit in which each kind of quantity is kept."""
 
+KINDS = ("truth", "whole", "number", "text", *UNITS)
+"""What a parameter may be."""
+
 _PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size, "cost": parse_cost}
 _WRITERS = {"bandwidth": write_bandwidth, "time": write_time, "size": write_size, "cost": write_cost}
 

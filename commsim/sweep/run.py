@@ -19,9 +19,9 @@ from .executors import open_pool
 from .journal import Journal
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
 from .provenance import provenance
-from .shard import require_pyarrow
+from .shard import DESCRIPTION, require_pyarrow
 from .specs import check_specs
-from .table import DESCRIPTION, finished_points, read_description
+from .table import finished_points, read_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Progress:
     n_done : int
         Computed, before and now.
     n_failed : int
-        Failed in this run; their rows say why.
+        Of those computed, before and now; their rows say why.
     """
 
     n_points: int
@@ -55,9 +55,10 @@ def run_sweep(
     limit: int | None = None,
     max_points: int = MAX_POINTS,
     host: bool = False,
+    retry_failed: bool = False,
     say: Callable[[Progress], None] | None = None,
 ) -> Progress:
-    """Compute all points of a sweep that have no row yet.
+    """Compute all points of a sweep that have no row yet; one that failed has a row too.
 
     Parameters
     ----------
@@ -76,6 +77,8 @@ def run_sweep(
         More points than that, before filters, are refused.
     host : bool
         Whether the name of this machine is written into the results.
+    retry_failed : bool
+        Whether the rows of points that failed are taken out first, so that these are computed again.
     say : callable
         Is told the progress, whenever a chunk is finished.
 
@@ -104,6 +107,8 @@ def run_sweep(
     _begin(config, directory, from_here, n_points)
     journal = Journal(directory, config.kinds, from_here)
     try:
+        if retry_failed:
+            journal.forget_failed()
         todo = _Todo(config, max_points, n_points, limit, finished_points(directory))
         run = _Run(config, journal, todo.progress, say or (lambda _: None))
         with open_pool(executor, jobs) as pool:
@@ -116,11 +121,11 @@ def run_sweep(
 class _Todo:
     """The points that have no row yet, of all or of some that are spread evenly."""
 
-    def __init__(self, config: Config, most: int, n_points: int, limit: int | None, known: set[str]) -> None:
+    def __init__(self, config: Config, most: int, n_points: int, limit: int | None, known: Mapping[str, bool]) -> None:
         self._config, self._most, self._known, self._n_points = config, most, known, n_points
         self._limit = min(limit or n_points, n_points)
-        n_before = sum(point.digest in known for point in self._wanted()) if known else 0
-        self.progress = Progress(self._limit, n_before, n_before)
+        failed = [known[point.digest] for point in self._wanted() if point.digest in known] if known else []
+        self.progress = Progress(self._limit, len(failed), len(failed), sum(failed))
 
     def points(self) -> Iterator[Point]:
         """Walk them."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.formats.files import replacing
+from commsim.core.formats.regular_file import read_regular
 
 from .quantity import UNITS
 
 if TYPE_CHECKING:
     import pyarrow
 
+DESCRIPTION = "sweep.json"
 FIRST = ("point", "order", "seed")
 RESULTS = (
     "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
@@ -28,6 +30,12 @@ WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches")
 RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",
                 "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s", "iteration_s": "s",
                 "exposed_comm_s": "s", "compute_s": "s", "sent_per_worker_B": "B"}  # fmt: skip
+
+
+MAX_BYTES = 2**30
+"""Of a shard in memory; one that is written here has some megabytes."""
+
+MAX_COLUMNS = 2000
 
 
 def require_pyarrow() -> Any:
@@ -48,9 +56,17 @@ def require_pyarrow() -> Any:
 
 
 def schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
-    """Return the schema of these columns, in the order that all tables have."""
+    """Return the schema of these columns, in the order that all tables have.
+
+    Raises
+    ------
+    InputError
+        If there are more than ``MAX_COLUMNS``.
+    """
     pa = require_pyarrow()
     present = set(columns) | set(FIRST) | set(kinds) | {"error"}
+    if len(present) > MAX_COLUMNS:
+        raise InputError(f"a table of results has at most {MAX_COLUMNS} columns, got {len(present)}")
     known = [*FIRST, *kinds, *(name for name in RESULTS if name in present)]
     return pa.schema([_field(pa, name, kinds) for name in [*known, *sorted(present - set(known))]])
 
@@ -64,7 +80,7 @@ def read_rows(path: Path, kinds: Mapping[str, str]) -> pyarrow.Table:
         If another line is no row.
     """
     pa = require_pyarrow()
-    data = path.read_bytes()
+    data = read_regular(path, MAX_BYTES)
     data = data[: data.rfind(b"\n") + 1]
     columns: set[str] = set()
     for number, line in enumerate(data.splitlines(), 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ KINDS = {
 }
 """Parameters that are not arguments of a topology or a collective, and the kind of each."""
 
+COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.iterations")
+
 
 def check_specs(config: Config) -> None:
     """Refuse a sweep that names what does not exist, before anything runs: parameters, collectives, topologies.
@@ -79,10 +82,14 @@ def _check_case(case: Case, config: Config) -> None:
         known = {**KINDS, **WORKLOAD_KINDS}
         if name not in known and table not in ("topology", "collective"):
             inside = [key for key in known if key.startswith(f"{table}.")]
-            raise InputError(f"there is no parameter {name}; known: {', '.join(inside)}")
+            close = difflib.get_close_matches(name, inside, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise InputError(f"there is no parameter {name}; {hint}known: {', '.join(inside)}")
         wanted = known.get(name)
         if wanted is not None and axis.kind not in (wanted, "whole" if wanted == "number" else wanted):
             raise InputError(f"{name} must be {_called(wanted)}, got {axis.values[0]!r}")
+        if name in COUNTS and min(axis.values) < 1:
+            raise InputError(f"{name} must be 1 or more, got {min(axis.values)}")
     _check_words(names)
     first = {name: axis.values[0] for name, axis in names.items()}
     if any(name.startswith("workload.") for name in names):

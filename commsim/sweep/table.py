@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.formats.files import read_tree
 
-from .shard import read_rows, require_pyarrow, schema_of
+from .parts import parts, read_shard
+from .quantity import KINDS
+from .shard import DESCRIPTION, read_rows, require_pyarrow, schema_of
 
 if TYPE_CHECKING:
     import pyarrow
-
-DESCRIPTION = "sweep.json"
 
 
 def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
@@ -40,18 +39,20 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
     Raises
     ------
     InputError
-        If it is no directory of a sweep, a shard is damaged, or pyarrow is not installed.
+        If it is no directory of a sweep, a shard is damaged, a point is there twice, or pyarrow is not installed.
     """
     pa = require_pyarrow()
     directory = Path(directory)
     about = read_description(directory)
     kinds: dict[str, str] = about["parameters"]
     unfinished = _unfinished(directory, kinds)  # first: one that becomes a shard meanwhile is then found among these
-    tables = [_read_shard(pa, path) for path in sorted(directory.glob("part-*.parquet"))]
-    tables += [rows for path, rows in unfinished.items() if not path.with_suffix(".parquet").exists()]
-    schema = schema_of({name for table in tables for name in table.column_names}, kinds)
-    filled = [_filled(pa, table, schema) for table in tables]
+    tables = {path: read_shard(path) for path in parts(directory, ".parquet").values()}
+    tables |= {path: rows for path, rows in unfinished.items() if not path.with_suffix(".parquet").exists()}
+    schema = schema_of({name for table in tables.values() for name in table.column_names}, kinds)
+    filled = [_filled(pa, table, schema, path) for path, table in tables.items()]
     table = pa.concat_tables(filled) if filled else schema.empty_table()
+    if len(set(table.column("point").to_pylist())) < table.num_rows:
+        raise InputError(f"{directory}: a point is there twice; these are not the shards of one sweep")
     table = table.sort_by("order").combine_chunks()
     if columns is not None:
         table = table.select([name for name in columns if name in table.column_names])
@@ -73,14 +74,20 @@ def read_description(directory: str | Path) -> dict[str, Any]:
     wanted = {"parameters": dict, "provenance": dict, "config_hash": str}
     if about.get("schema") != 1 or not all(isinstance(about.get(key), kind) for key, kind in wanted.items()):
         raise InputError(f"{path}: not the description of a sweep")
+    for name, kind in about["parameters"].items():
+        if "." not in name or kind not in KINDS:
+            raise InputError(f"{path}: {name!r} is no parameter of one of the kinds {', '.join(KINDS)}")
     return about
 
 
-def finished_points(directory: Path) -> set[str]:
-    """Hashes of the points in shards; whoever opened the journal has no others."""
-    pa = require_pyarrow()
-    tables = [_read_shard(pa, path, ["point"]) for path in directory.glob("part-*.parquet")]
-    return {digest for table in tables for digest in table.column("point").to_pylist()}
+def finished_points(directory: Path) -> dict[str, bool]:
+    """Whether each point in shards failed, by its hash; whoever opened the journal has no others."""
+    found: dict[str, bool] = {}
+    for path in parts(directory, ".parquet").values():
+        table = read_shard(path, ["point", "error"])
+        failed = table.column("error").is_valid().to_pylist()
+        found.update(zip(table.column("point").to_pylist(), failed, strict=True))
+    return found
 
 
 def query(directory: str | Path, sql: str) -> pyarrow.Table:
@@ -96,7 +103,9 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
     except ImportError:
         raise InputError("SQL over results needs DuckDB: pip install 'commsim[data]'") from None
     table = read_table(directory)
-    connection = duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "1"})
+    closed = {"enable_external_access": "false", "python_enable_replacements": "false", "temp_directory": "",
+              "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # fmt: skip
+    connection = duckdb.connect(":memory:", config={**closed, "threads": "1"})
     try:
         connection.register("sweep", table)
         connection.execute("SET lock_configuration = true")
@@ -110,26 +119,26 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
         connection.close()
 
 
-def _read_shard(pa: Any, path: Path, columns: list[str] | None = None) -> pyarrow.Table:
-    try:
-        return pa.parquet.ParquetFile(path).read(columns)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{path}: not a readable shard ({str(error).splitlines()[0]})") from None
-
-
 def _unfinished(directory: Path, kinds: Mapping[str, str]) -> dict[Path, pyarrow.Table]:
     found = {}
-    for path in sorted(directory.glob("part-*.rows")):
-        with contextlib.suppress(FileNotFoundError):
+    for path in parts(directory, ".rows").values():
+        try:
             found[path] = read_rows(path, kinds)
+        except InputError:
+            if path.exists():  # else it has become a shard meanwhile
+                raise
     return found
 
 
-def _filled(pa: Any, table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+def _filled(pa: Any, table: pyarrow.Table, schema: pyarrow.Schema, path: Path) -> pyarrow.Table:
     """Return the columns of `schema`; those that a shard does not have are empty."""
-    columns = [
-        table.column(field.name).cast(field.type) if field.name in table.column_names
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    ]  # fmt: skip
+    names = set(table.column_names)
+    try:
+        columns = [
+            table.column(field.name).cast(field.type) if field.name in names
+            else pa.nulls(len(table), field.type)
+            for field in schema
+        ]  # fmt: skip
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: no shard of this sweep: {str(error).splitlines()[0]}") from None
     return pa.Table.from_arrays(columns, schema=schema)

@@ -83,8 +83,9 @@ def compute_chunk(chunk: Chunk) -> tuple[float, list[bytes]]:
 
 
 def import_all() -> None:
-    """Import what points need, so that all workers do so at once; it compiles nothing."""
+    """Import what points need, so that all workers do so at once; it compiles nothing, but nothing is interpreted."""
     one_thread()
+    importlib.import_module("commsim.core.jit").compile_all()
     for name in ("numba", "commsim.run", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
         importlib.import_module(name)
 

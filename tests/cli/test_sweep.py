@@ -66,7 +66,8 @@ def test_the_directory_is_named_as_the_file_unless_said(commsim, sweep, tmp_path
 def test_a_plan_says_points_time_and_memory(commsim, sweep):
     row = commsim.results("sweep", "plan", sweep, "--jobs", 2)["results"][0]
     assert (row["n_points"], row["n_prepared"], row["jobs"]) == (4, 2, 2)
-    assert row["time_s"] == row["work_s"] / 2
+    assert row["time_s"] == row["start_s"] + row["work_s"] / 2
+    assert row["uncertain_s"] == row["work_uncertain_s"] / 2
     assert row["memory_B"] > 2**20
     assert "with 2 workers, give or take" in commsim.out
 
@@ -74,10 +75,12 @@ def test_a_plan_says_points_time_and_memory(commsim, sweep):
 def test_errors_of_points_are_in_the_status(commsim, sweep, tmp_path):
     sweep.write_text(SWEEP.replace("size =", "ranks = [4, 7]\nsize ="))
     assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 0
-    assert "2 failed now; the column `error` says why" in commsim.out
+    assert f"2 failed: `commsim sweep status {tmp_path / 'r'}` says why, --retry-failed" in commsim.out
     row = commsim.results("sweep", "status", tmp_path / "r")["results"][0]
     assert (row["n_failed"], len(row["errors"])) == (2, 1)
     assert "got 7" in commsim.out
+    assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial", "--retry-failed").code == 0
+    assert "8 points, 6 of them from before, 2 failed" in commsim.out
 
 
 @pytest.mark.parametrize(
@@ -89,6 +92,7 @@ def test_errors_of_points_are_in_the_status(commsim, sweep, tmp_path):
         (SWEEP + "[sweep]\nfilters = ['open(1)']", "Call is not allowed"),
         (SWEEP.replace('["1KiB", "1MiB"]', '{from="1B", to="1GiB", steps=1000000}').replace("[4, 8]", "{from=1, "
          "to=1000000, steps=1000000}"), "1000000000000 points before filters are more than 10000000"),
+        (SWEEP + "[sweep]\nsample = 'sobol'\nn = 10000000", "sweep.n must be a whole number 1..1000000"),
         (SWEEP.replace('"1KiB"', "1979-05-27"), "numbers, text"),
         ("x = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
     ],
@@ -98,6 +102,34 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(commsim, sweep, tmp_path, 
     assert message in commsim.refuses("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial")
     assert not (tmp_path / "r").exists()
     assert message in commsim.refuses("sweep", "plan", sweep)
+
+
+def test_a_sweep_of_which_every_point_fails_is_no_success(commsim, sweep, tmp_path):
+    sweep.write_text(SWEEP.replace("size =", "ranks = 9\nsize ="))
+    assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 1
+    assert "4 points, all failed" in commsim.out
+
+
+def test_results_are_not_written_over_what_they_are_made_of(commsim, sweep, tmp_path):
+    results = tmp_path / "r"
+    commsim("sweep", sweep, "-o", results, "--executor", "serial")
+    for name in ("part-000000.parquet", "sweep.json"):
+        before = (results / name).read_bytes()
+        assert "give another one" in commsim.refuses("sweep", "export", results, "-o", results / name)
+        assert "give another one" in commsim.refuses("sweep", "sql", results, "select 1", "-o", results / name)
+        assert (results / name).read_bytes() == before
+
+
+def test_what_is_not_text_in_a_description_is_not_sent_to_the_terminal(commsim, sweep, tmp_path):
+    commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial")
+    about = json.loads((tmp_path / "r/sweep.json").read_text())
+    about |= {"n_points": "\x1b[31m", "config_hash": "\x1b[2J"}
+    about["provenance"]["commit"] = ["\x1b[0m"]
+    (tmp_path / "r/sweep.json").write_text(json.dumps(about))
+    assert commsim("sweep", "status", tmp_path / "r").code == 0
+    assert "\x1b" not in commsim.out
+    assert commsim("sweep", "sql", tmp_path / "r", 'select chr(27) as "\x1b"').code == 0
+    assert "\x1b" not in commsim.out
 
 
 def test_wrong_flags_are_refused(commsim, sweep, tmp_path):

@@ -42,8 +42,8 @@ def test_loky_gives_the_table_of_one_process(small, tmp_path):
 def test_dask_on_loopback_gives_the_table_of_one_process(small, tmp_path):
     distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(1, threads_per_worker=1, processes=False, host="127.0.0.1", dashboard_address=None,
-                                 protocol="tcp", silence_logs=50) as cluster,
+        distributed.LocalCluster(1, threads_per_worker=1, processes=False, host="127.0.0.1", protocol="tcp",
+                                 dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
     ):  # fmt: skip
         assert same(small, tmp_path, cluster.scheduler_address.replace("tcp", "dask"))
 

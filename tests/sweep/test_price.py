@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.core.network import Network
 from commsim.inputs import load_network
 from commsim.sweep.price import read_prices, total
 
@@ -64,3 +66,27 @@ def test_a_price_that_is_needed_and_missing_is_named(cost, message):
 def test_without_prices_there_is_no_answer():
     with pytest.raises(InputError, match=r"\[cost\] is missing: the prices of nic, port, cable, switch"):
         read_prices({}, "f")
+
+
+def test_every_topology_has_cables_in_pairs():
+    from topologies import TOPOLOGIES
+
+    for name in ("star", "ring", "torus:dims=2x3", "fat_tree:k=4", "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"):
+        assert name.partition(":")[0] in TOPOLOGIES
+        anything = read_prices({"cost": {"nic": 1, "port": 1, "cable": 1, "switch": 1}}, "f")
+        found = {}
+        network = load_network(name if ":" in name else f"{name}:n_hosts=4")
+        for line in anything.bill(network):
+            found[line.item] = found.get(line.item, 0) + line.count
+        assert found["nic"] + found.get("port", 0) == 2 * found["cable"] == network.n_links
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "bandwidth"),
+    [([0, 1, 1], [1, 0, 2], 1e9), ([0, 1], [1, 0], [1e9, 2e9]), ([0, 1, 0, 1], [1, 0, 1, 0], [1e9, 1e9, 2e9, 3e9])],
+)
+def test_a_link_without_one_back_at_its_rate_is_no_cable(src, dst, bandwidth):
+    network = Network("mine", ("a", "b", "c"), np.zeros(3, np.uint8), np.array(src), np.array(dst), bandwidth, 1e-6)
+    prices = read_prices({"cost": {"nic": 1, "port": 1, "cable": 1, "switch": 1}}, "f")
+    with pytest.raises(InputError, match=r"mine has no price: not every link from \w to \w has one back"):
+        prices.bill(network)

@@ -6,6 +6,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.run import predict
 from commsim.sweep import run_sweep
+from commsim.sweep.compute import Bench
 from commsim.sweep.table import read_description, read_table
 from commsim.sweep.worker import one_line
 
@@ -47,6 +48,29 @@ def test_a_point_that_fails_is_a_row_with_its_error(small, tmp_path):
     assert all(row["error"].endswith("has 8 hosts), got 9") for row in failed)
     assert all(row["time_s"] is None for row in failed)
     assert all(row["error"] is None for row in rows if row["collective.ranks"] == 4)
+
+
+def test_points_that_failed_are_kept_until_they_are_asked_for_again(small, tmp_path, monkeypatch):
+    run_sweep(small, tmp_path / "whole", "serial")
+    monkeypatch.setattr("commsim.sweep.journal.ROWS_PER_SHARD", 1)
+    with monkeypatch.context() as broken:
+        row = Bench.row
+        broken.setattr(Bench, "row", lambda self, seed, p: row(self, seed, p) if p["collective.ranks"] == 4 else 1 / 0)
+        assert run_sweep(small, tmp_path / "r", "serial").n_failed == 12
+    again = run_sweep(small, tmp_path / "r", "serial")
+    assert (again.n_before, again.n_done, again.n_failed) == (24, 24, 12)
+    retried = run_sweep(small, tmp_path / "r", "serial", retry_failed=True)
+    assert (retried.n_before, retried.n_done, retried.n_failed) == (12, 24, 0)
+    assert read_table(tmp_path / "r").equals(read_table(tmp_path / "whole"), check_metadata=True)
+
+
+def test_points_that_fail_again_are_there_once(small, tmp_path):
+    small["collective"]["ranks"] = [4, 9]
+    run_sweep(small, tmp_path / "r", "serial")
+    before = read_table(tmp_path / "r")
+    done = run_sweep(small, tmp_path / "r", "serial", retry_failed=True)
+    assert (done.n_before, done.n_done, done.n_failed) == (12, 24, 12)
+    assert read_table(tmp_path / "r").equals(before, check_metadata=True)
 
 
 def test_an_error_that_is_ours_says_its_type_on_one_line(small, tmp_path, monkeypatch):
@@ -151,7 +175,6 @@ def test_options_that_need_another_engine_are_errors(small, tmp_path, engine):
 
 
 def test_a_row_does_not_depend_on_what_was_computed_before_it():
-    from commsim.sweep.compute import Bench
     from commsim.sweep.config import read_config
     from commsim.sweep.points import points
 

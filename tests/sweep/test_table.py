@@ -116,6 +116,9 @@ def test_types_depend_on_names_and_columns_that_only_some_rows_have_are_empty_in
         ("part-000000.parquet", b"no parquet", r"part-000000.parquet: not a readable shard"),
         ("part-000000.rows", b"{}\n", r"part-000000.rows, line 1: no row of a sweep"),
         ("part-000000.rows", b"[" * 10**6 + b"\n", r"part-000000.rows, line 1: no row of a sweep"),
+        ("part-000000.rows", b'{"point":"p","order":1,"seed":0,"error":{"a":1}}\n', r"rows: no rows of a sweep"),
+        ("part-000000.rows", b'{"point":"p","order":1e99,"seed":0}\n', r"rows: no rows of a sweep"),
+        ("part-000000.rows", b'{"point":"p","order":1,"seed":0}\n' * 2, "a point is there twice"),
         ("sweep.json", b"{}", "not the description of a sweep"),
         ("sweep.json", b"[]", "expected a table"),
     ],
@@ -123,6 +126,14 @@ def test_types_depend_on_names_and_columns_that_only_some_rows_have_are_empty_in
 def test_damaged_files_are_named(directory, name, data, message):
     (directory / name).write_bytes(data)
     with pytest.raises(InputError, match=message):
+        read_table(directory)
+
+
+@pytest.mark.parametrize("parameters", [{"x.a": 3}, {"x.a": "nothing"}, {"point": "text"}])
+def test_parameters_of_no_known_kind_are_refused(directory, parameters):
+    about = json.loads((directory / "sweep.json").read_text())
+    (directory / "sweep.json").write_text(json.dumps(about | {"parameters": parameters}))
+    with pytest.raises(InputError, match="is no parameter of one of the kinds truth, whole"):
         read_table(directory)
 
 
@@ -157,6 +168,11 @@ def test_sql_answers_over_the_table(results):
     [
         "select * from read_csv('{0}')", "copy sweep to '{0}.out'", "attach '{0}.db'", "install httpfs", "load httpfs",
         "set enable_external_access = true", "export database '{0}.d'", "select * from '{0}'", "selct 1", "",
+        "select * from read_text('{0}')", "select * from glob('/*')", "select * from read_parquet('{0}')",
+        "select * from read_json('{0}')", "create table x as from '{0}'", "load '{0}'", "from directory", "from table",
+        "copy (select 1) to '{0}.gz' (format csv)", "set temp_directory = '{0}.t'", "reset enable_external_access",
+        "set python_enable_replacements = true", "import database '{0}'", "select * from sniff_csv('{0}')",
+        "select 1; copy sweep to '{0}.out'", "set autoinstall_known_extensions = true", "pragma enable_logging",
     ],
 )  # fmt: skip
 def test_sql_reads_and_writes_nothing_else(results, tmp_path, sql):

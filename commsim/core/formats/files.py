@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,9 @@ from .regular_file import read_regular
 
 MAX_TEXT_BYTES = 128 * 2**20
 MAX_TOML_BYTES = 32 * 2**20
+MAX_DEPTH = 100
+"""Parts of a dotted key; reading one takes the square of that."""
+_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+[.][ \t]*+)++""", re.ASCII)
 MAX_VALUES = 6_000_000
 """Of one JSON text; they then take less than 500 MB."""
 
@@ -45,7 +49,10 @@ def read_any(path: str | Path) -> Any:
     path = Path(path)
     try:
         if path.suffix == ".toml":
-            return tomllib.loads(_decoded(read_regular(path, MAX_TOML_BYTES)))
+            text = _decoded(read_regular(path, MAX_TOML_BYTES))
+            if any(key[0].count(".") > MAX_DEPTH for key in _DOTTED.finditer(text)):
+                raise InputError(f"{path}: nested too deeply")
+            return tomllib.loads(text)
         return parse_json(_decoded(read_regular(path, MAX_TEXT_BYTES)))
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
@@ -124,7 +131,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse what cannot become a file whoever writes it: no name, a folder, a device or a pipe.
+    """Refuse what cannot become a file whoever writes it: no name, a folder, a device, a pipe, or in no folder.
 
     Raises
     ------
@@ -138,6 +145,8 @@ def check_writable(path: Path) -> None:
             raise InputError(f"{path}: cannot write: Is a directory")
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: cannot write: not a regular file")
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: cannot write: no such folder")
 
 
 def _mode(path: Path) -> int:

@@ -125,3 +125,17 @@ def test_a_folder_that_may_not_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.mkstemp", refuse)
     with pytest.raises(InputError, match=r"x\.json: cannot write: Permission denied"):
         write_json(tmp_path / "x.json", {})
+
+
+@pytest.mark.parametrize("key", ["a" + ".a" * 20_000, '"a"' + ' . "a"' * 20_000, "[a" + ".a" * 20_000 + "]"])
+def test_a_key_of_very_many_parts_is_refused_before_it_is_read(tmp_path, monkeypatch, key):
+    monkeypatch.setattr(files.tomllib, "loads", lambda _: pytest.fail("reading takes the square of the parts"))
+    (tmp_path / "x.toml").write_text(f"{key} = 1" if key[0] != "[" else key)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_tree(tmp_path / "x.toml")
+
+
+def test_looking_for_such_keys_takes_no_longer_than_the_text_is_long(tmp_path):
+    for text in ("a" * 2**20, "a.a " * 2**18, '"' * 2**20, "a" + " " * 2**20, ("a." * 90 + "!") * 2**12):
+        (tmp_path / "x.toml").write_text(f"x = 1\n# {text}\n")
+        assert read_tree(tmp_path / "x.toml") == {"x": 1}
