@@ -1,9 +1,10 @@
 """How far the packet engine's transports are from the flow engine's fair shares, and why.
 
-python -m benchmarks.packet_vs_flow [--json FILE]
+python -m benchmarks.packet_vs_flow [--json FILE | --write-data]
 
 Every gap is measured again with what may cause it taken away: acknowledgements of no bytes, then also switches that
-mark nothing. What is left then is store and forward, the ramp of windows, and unfair shares.
+mark nothing. What is left then is store and forward, the ramp of windows, and unfair shares. With --write-data cases
+that ``--engine auto`` looks up are played instead (:mod:`benchmarks.packet_grid`): some 15 minutes of one core.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collectives import COLLECTIVES
 from commsim.cli.table import print_table, progress, write_results
 from commsim.core.errors import CommsimError
+from commsim.core.known_error import PACKET_FILE
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
@@ -23,6 +25,8 @@ from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.messages import simulate_packets
 from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
 from commsim.inputs import load_network
+
+from .packet_grid import write_data
 
 N_RANKS = 8
 LINKS = "bandwidth=100Gbps,latency=1us"
@@ -131,8 +135,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="benchmarks.packet_vs_flow", description=__doc__)
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
+    parser.add_argument("--write-data", action="store_true", help=f"write commsim/data/{PACKET_FILE} instead")
     args = parser.parse_args(argv)
+    if args.write_data and args.json:
+        parser.error("--json goes with the causes, not with --write-data")
     try:
+        if args.write_data:
+            write_data()
+            return 0
         total = len(NETWORKS) * len(CASES) * len(PRODUCTS) * len(TRANSPORTS)
         source = gaps()
         found = [next(source) for _ in progress(range(total), "packet_vs_flow")]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import commsim.data
 from commsim.cli.table import print_table
 from commsim.core.errors import CommsimError, InputError
 from commsim.core.formats.files import replacing, write_json
-from commsim.core.known_error import FILE, to_tree
+from commsim.core.known_error import REAL_FILE
 
+from ..packet_grid import data_path, write_comparisons
 from .html_page import html
 from .makers import MAKERS, Maker
 from .page import markdown, percent
-from .real import real_rows, why_absent
+from .real import KEPT, real_rows, why_absent
+from .real_cells import GROUPS
 from .row import KINDS, Row
-from .summary import errors_by_size, summary
+from .summary import looked_up, summary
 
-REAL_SECONDS, QUICK_REAL_SECONDS = 600, 15
+REAL_SECONDS, QUICK_REAL_SECONDS = 900, 15
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         kinds = _kinds(args)
-        makers = [maker for maker in _makers(args.real) if maker.kind in kinds]
+        makers = [maker for maker in _makers(args) if maker.kind in kinds]
         _print_budget(makers, args.quick)
         rows = [row for maker in makers for row in _made(maker, args.quick)]
         _refuse_same_names(rows)
@@ -49,7 +51,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", metavar="DIR", dest="pages", help="write validation.md and validation.html there")
     parser.add_argument("--only", metavar="KIND[,KIND...]", help=f"of {', '.join(KINDS)} (all)")
     parser.add_argument("--real", metavar="FILE", help="rows of kind real, as --json writes them, instead of real runs")
-    parser.add_argument("--write-data", action="store_true", help=f"write commsim/data/{FILE} from all kinds")
+    parser.add_argument(
+        "--groups",
+        metavar="NAME[,NAME...]",
+        help=f"run only these groups of real runs, and take all others from --real ({KEPT.name})",
+    )
+    parser.add_argument(
+        "--write-data", action="store_true", help=f"write real runs into commsim/data/{REAL_FILE} and {KEPT.name}"
+    )
     return parser
 
 
@@ -58,17 +67,42 @@ def _kinds(args: argparse.Namespace) -> tuple[str, ...]:
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"--only takes kinds of {', '.join(KINDS)}, got {kind!r}")
-    if args.write_data and (args.quick or args.only is not None):
-        raise InputError("--write-data takes all rows of all kinds: leave out --quick and --only")
+    if args.write_data and (args.quick or "real" not in kinds):
+        raise InputError("--write-data writes what was run for real: leave out --quick, and let --only have real")
+    if args.groups is not None and (args.quick or "real" not in kinds):
+        raise InputError("--groups are of real runs: leave out --quick, and let --only have real")
     return kinds
 
 
-def _makers(real: str | None) -> list[Maker]:
+def _makers(args: argparse.Namespace) -> list[Maker]:
     """Return all makers; real runs last, since the others say within minutes whether something is wrong."""
-    if why_absent(real):
+    groups = _groups(args)
+    absent = why_absent(None if groups else args.real)
+    if absent and (groups or args.write_data):
+        raise InputError(absent)
+    if absent:
         return list(MAKERS)
-    full, quick = (0.0, 0.0) if real else (REAL_SECONDS, QUICK_REAL_SECONDS)
-    return [*MAKERS, Maker("real runs", "real", full, quick, functools.partial(real_rows, path=real))]
+    full, quick = (0.0, 0.0) if args.real else (REAL_SECONDS, QUICK_REAL_SECONDS)
+    seconds = 4 * sum(_cells(name) for name in groups) if groups else full
+    make = functools.partial(real_rows, path=args.real, groups=groups)
+    return [*MAKERS, Maker("real runs", "real", seconds, quick, make)]
+
+
+def _groups(args: argparse.Namespace) -> list[str]:
+    """Return the groups of real runs that are asked for, which are known."""
+    groups = args.groups.split(",") if args.groups is not None else []
+    known = [group.name for group in GROUPS]
+    for name in groups:
+        if name not in known:
+            raise InputError(f"--groups takes groups of {', '.join(known)}, got {name!r}")
+    return groups
+
+
+def _cells(name: str) -> int:
+    """Real runs in a group."""
+    return sum(
+        (len(group.collectives) + len(group.native)) * len(group.sizes) for group in GROUPS if group.name == name
+    )
 
 
 def _print_budget(makers: Sequence[Maker], quick: bool) -> None:
@@ -130,5 +164,7 @@ def _write(args: argparse.Namespace, rows: Sequence[Row], absent: dict[str, str]
             with replacing(folder / f"validation.{name}") as out:
                 out.write(text.encode())
     if args.write_data:
-        errors = [to_tree(error) for error in errors_by_size(rows)]
-        write_json(Path(commsim.data.__path__[0]) / FILE, {"schema": 1, "errors": errors})
+        write_comparisons(data_path(REAL_FILE), looked_up(rows))
+        lines = ",\n".join(json.dumps(row.json()) for row in rows if row.kind == "real")
+        with replacing(KEPT) as out:
+            out.write(f'{{"rows": [\n{lines}\n]}}\n'.encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from commsim.core.errors import InputError
@@ -10,8 +10,11 @@ from commsim.core.formats.files import read_tree
 
 from .row import Row, row_from_json
 
+KEPT = Path(__file__).with_name("real_rows.json")
+"""Rows of the last real runs; ``--write-data`` writes them."""
 
-def real_rows(quick: bool, path: str | Path | None = None) -> Iterable[Row]:
+
+def real_rows(quick: bool, path: str | Path | None = None, groups: Collection[str] = ()) -> Iterable[Row]:
     """Return rows of kind real.
 
     Parameters
@@ -21,6 +24,8 @@ def real_rows(quick: bool, path: str | Path | None = None) -> Iterable[Row]:
     path : str or Path, optional
         A JSON file with a list `rows`, such as ``--json`` writes; rows of other kinds in it are left out. Without one
         testbeds are built, and collectives are run in them.
+    groups : collection of str
+        Groups of :mod:`benchmarks.validation.real_cells` that are run, and take the place of their rows in the file.
 
     Raises
     ------
@@ -29,7 +34,12 @@ def real_rows(quick: bool, path: str | Path | None = None) -> Iterable[Row]:
     """
     from . import real_runs
 
-    return real_runs.rows(quick) if path is None else read_real(path)
+    if not groups:
+        return real_runs.rows(quick) if path is None else read_real(path)
+    before = read_real(KEPT if path is None else path)  # first, so that a damaged file costs no minutes
+    made = list(real_runs.rows(False, groups))
+    ids = {row.id for row in made}
+    return [*(row for row in before if row.id.split("/")[1] not in groups and row.id not in ids), *made]
 
 
 def read_real(path: str | Path) -> list[Row]:

@@ -14,6 +14,10 @@ KIB, MIB = 1 << 10, 1 << 20
 SMALL = (64 * KIB,)
 USUAL = (256 * KIB, MIB, 4 * MIB)
 FOUR = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all", "binomial_tree_all_reduce")
+PARTS = ("ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast",
+         "chain_broadcast", "binomial_reduce")  # fmt: skip
+"""Of other operations than all-reduce and all-to-all. Where they run has a group of its own, so that `--groups` can add
+these runs to those that were made before."""
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=1,latency=0us"
 
 
@@ -108,10 +112,23 @@ GROUPS = (
     Group("switch-20M", "star:n_hosts=4,bandwidth=20Mbps,latency=0us", ("ring_all_reduce", "switchml"), USUAL[:2]),
     Group("gloo-200M", "star:n_hosts=4,bandwidth=200Mbps,latency=0us", (), USUAL[1:], backend="gloo",
           native=("all_reduce",), calibrated=False),
+    Group("star4-200M-parts", "star:n_hosts=4,bandwidth=200Mbps,latency=0us", PARTS, USUAL),
+    Group("star4-500M-parts", "star:n_hosts=4,bandwidth=500Mbps,latency=0us", PARTS, USUAL),
+    Group("star8-100M-parts", "star:n_hosts=8,bandwidth=100Mbps,latency=0us", PARTS, USUAL[:2]),
+    Group("two-to-one4-packed-parts", f"{LEAF_SPINE},hosts_per_leaf=2,bandwidth=200Mbps,uplink_bandwidth=200Mbps",
+          PARTS),
+    Group("two-to-one4-spread-parts", f"{LEAF_SPINE},hosts_per_leaf=2,bandwidth=200Mbps,uplink_bandwidth=200Mbps",
+          PARTS, placement="spread"),
+    Group("fat-tree-50M-parts", "fat_tree:k=4,bandwidth=50Mbps,latency=0us", (PARTS[0], PARTS[1], PARTS[3]),
+          USUAL[:2], ranks=8, routing="dmodk"),
     Group("mpich-200M", "star:n_hosts=4,bandwidth=200Mbps,latency=0us", (), USUAL[1:], native=("all_reduce",)),
 )  # fmt: skip
 
-SLOWED = (("two-to-one4-spread", "two-to-one4-packed"), ("two-to-one8-spread", "two-to-one8-packed"))
+SLOWED = (
+    ("two-to-one4-spread", "two-to-one4-packed"),
+    ("two-to-one8-spread", "two-to-one8-packed"),
+    ("two-to-one4-spread-parts", "two-to-one4-packed-parts"),
+)
 """Groups of which the first should be slower than the second by the predicted factor."""
 FASTER = (("switch-50M", "ring_all_reduce", "switchml"), ("switch-20M", "ring_all_reduce", "switchml"))
 """Groups in which the first collective should take longer than the second by the predicted factor."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from collectives import COLLECTIVES
+from commsim.auto_engine.case import case_of
 from commsim.core.errors import BackendError
+from commsim.core.known_error import Case
 from commsim.inputs import load_network
+from commsim.run import prepare
 from commsim.testbed.measure import Cell
 from commsim.testbed.requirements import lacking
 from commsim.testbed.runs import run_cells
@@ -27,8 +30,15 @@ SHIFTS = (0.0, 0.1, 0.47)
 Found = dict[tuple[str, str, int], Cell]
 
 
-def rows(quick: bool) -> Iterator[Row]:
-    """Run everything, or the quick subset, and return its rows.
+def rows(quick: bool, names: Collection[str] = ()) -> Iterator[Row]:
+    """Run everything, or the quick subset, or some groups, and return its rows.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether only the quick subset is wanted.
+    names : collection of str
+        Groups; all unless given.
 
     Raises
     ------
@@ -39,7 +49,7 @@ def rows(quick: bool) -> Iterator[Row]:
     if why:
         raise BackendError(f"no real runs: {why}")
     found: Found = {}
-    for group in (group for group in GROUPS if group.quick == quick):
+    for group in (group for group in GROUPS if (group.name in names if names else group.quick == quick)):
         began = time.monotonic()
         try:
             for spec, cell in _run(group):
@@ -50,6 +60,7 @@ def rows(quick: bool) -> Iterator[Row]:
         print(f"# real: {group.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     if not quick:
         yield from _ratios(found)
+    if not quick and not names:
         yield from _shared_rows()
 
 
@@ -77,12 +88,26 @@ def _rows_of(group: Group, spec: str, cell: Cell) -> Iterator[Row]:
     yield Row(id=f"real/{group.name}/{spec}/{size}", against="testbed below 256 KiB" if small else "testbed",
               reference=result.time, ours=cell.predicted.time, unit="s", source=where,
               spread=(high - low) / result.time, valid=not cell.invalid,
-              note=cell.invalid or _note(group, name, size, cell), **about)  # fmt: skip
+              note=cell.invalid or _note(group, name, size, cell), case=_case(group, spec, size),
+              **about)  # fmt: skip
     if size >= MIB and name in COLLECTIVES and not cell.invalid:
         busiest = int(cell.predicted.link_bytes.argmax())
         yield Row(id=f"real/{group.name}/{spec}/{size}/bytes", against="testbed, bytes",
                   reference=float(result.link_bytes[busiest]), ours=float(cell.predicted.link_bytes[busiest]),
                   unit="bytes", source=f"{where}: the busiest link's counter", **about)  # fmt: skip
+
+
+def _case(group: Group, spec: str, size: int) -> Case | None:
+    """Conditions of a cell: those of the network that was built, since what software costs there was measured there.
+
+    None for what a library did by an algorithm of its own, for what `switchml` does on a live switch, and for sparse
+    data, whose blocks are a condition that auto does not look at.
+    """
+    name = spec.partition(":")[0]
+    if name not in COLLECTIVES or COLLECTIVES[name].facts["helpers"] is not None:
+        return None
+    ready = prepare(spec, group.build(), n_ranks=group.ranks, placement=group.placement)
+    return case_of(ready, size) if ready.data is None else None
 
 
 def _note(group: Group, name: str, size: int, cell: Cell) -> str:

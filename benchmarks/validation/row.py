@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.core.known_error import Case
 
 KINDS = {
     "closed_form": "closed forms against the engines",
@@ -54,6 +55,8 @@ class Row:
         False for a measurement that something else than the network decided; it counts nowhere.
     fitted : bool
         Whether a constant was fitted to this very reference: then it is shown, and counts nowhere.
+    case : Case or None
+        Conditions by which ``--engine auto`` looks it up; None for what it does not look up.
 
     Raises
     ------
@@ -78,6 +81,7 @@ class Row:
     spread: float | None = None
     valid: bool = True
     fitted: bool = False
+    case: Case | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -123,10 +127,21 @@ def row_from_json(tree: Mapping[str, Any], path: str) -> Row:
             if field.default is dataclasses.MISSING:
                 raise InputError(f"{of}: {field.name} is missing")
             continue
-        found[field.name] = _typed(tree[field.name], str(field.type), f"{of}: {field.name}")
+        value, what = tree[field.name], f"{of}: {field.name}"
+        found[field.name] = _case(value, what) if field.name == "case" else _typed(value, str(field.type), what)
     if unknown := set(tree) - {field.name for field in dataclasses.fields(Row)} - {"error"}:
         raise InputError(f"{of}: unknown field {min(unknown)}")
     return Row(**found)
+
+
+def _case(value: Any, what: str) -> Case | None:
+    """Return what asdict made of a case."""
+    if value is None:
+        return None
+    fields = {field.name: str(field.type) for field in dataclasses.fields(Case)}
+    if not isinstance(value, dict) or set(value) != set(fields):
+        raise InputError(f"{what} must be a table with {', '.join(fields)}, got {value!r}")
+    return Case(**{name: _typed(value[name], kind, f"{what}.{name}") for name, kind in fields.items()})
 
 
 def _typed(value: Any, wanted: str, what: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from commsim.core.known_error import AGAINST, KnownError
+from commsim.core.known_error import AGAINST, Comparison
 from commsim.run import ENGINES
 
 from .row import KINDS, Row
 
-KIB, MIB = 2**10, 2**20
-RANGES = (0.0, 256.0 * KIB, 4.0 * MIB, 64.0 * MIB, math.inf)
 K = TypeVar("K", bound=Hashable)
 
 
@@ -79,39 +76,14 @@ def _fields(found: Statistics) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in numbers.items()}
 
 
-def errors_by_size(rows: Iterable[Row]) -> list[KnownError]:
-    """Return errors by engine, operation, what they are against and range of sizes: rows that count and have a size.
+def looked_up(rows: Iterable[Row]) -> list[Comparison]:
+    """Return what ``--engine auto`` may look up: rows that count, and say under which conditions they were made.
 
     Closed forms and solvers of the same model are left out: that two ways to the same number agree says nothing of how
     far it is from a network's. So is what no result names as its engine, such as bounds.
     """
-    kept = [row for row in rows if row.counts and row.size is not None and row.against in AGAINST]
-    kept = [row for row in kept if row.engine in ENGINES]
-    kept.sort(key=lambda row: (row.engine, row.operation, AGAINST.index(row.against), row.size))
-    ranges = list(itertools.pairwise(RANGES))
-
-    def key(row: Row) -> tuple[str, str, str, tuple[float, float]]:
-        assert row.size is not None
-        within = next(r for r in ranges if r[0] <= row.size < r[1])
-        return row.engine, row.operation, row.against, within
-
-    return [_known(*of, mine) for of, mine in groups(kept, key).items()]
-
-
-def _known(engine: str, operation: str, against: str, within: tuple[float, float], rows: list[Row]) -> KnownError:
-    found = statistics(rows)
-    return KnownError(
-        engine=engine,
-        operation=operation,
-        against=against,
-        low=within[0],
-        high=within[1],
-        count=found.count,
-        median=round(found.median, 6),
-        p90=round(found.p90, 6),
-        largest=round(found.largest, 6),
-        ranks=tuple(sorted({row.ranks for row in rows if row.ranks})),
-        networks=tuple(sorted({row.network.partition(":")[0].partition(" ")[0] for row in rows if row.network})),
-        smallest=min(row.size for row in rows if row.size is not None),
-        biggest=max(row.size for row in rows if row.size is not None),
-    )
+    return [
+        Comparison(row.engine, row.against, row.case, row.error)
+        for row in rows
+        if row.counts and row.case is not None and row.against in AGAINST and row.engine in ENGINES
+    ]

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from commsim.core.known_error import KnownError
+from commsim.core.known_error import PACKET, Case
 from commsim.core.units import format_size
-from commsim.run import ENGINES, Prepared
+from commsim.run import Prepared
 
-from .evidence import compared_cases, compared_operations, evidence, say
+from .case import case_of, labels_of
+from .evidence import KnownError, evidence, never, say, say_labels
 from .exact import alpha_beta_differs, closed_form_differs
 from .work import estimated_seconds
 
+BY_HAND = "choose by hand, such as --engine flow"
 SAME_AS_FLOW: dict[str, Callable[[Prepared], str]] = {
     "closed-form": closed_form_differs,
     "alpha-beta": alpha_beta_differs,
@@ -37,6 +39,8 @@ class Option:
         Why the engine cannot be chosen; empty where it can.
     same_as_flow : bool
         Whether it gives the flow engine's answer here, so that the comparisons are that engine's.
+    reference : str
+        What it is itself, where it is what the flow engine was compared with; no error is known of it then.
     """
 
     engine: str
@@ -44,11 +48,12 @@ class Option:
     known: tuple[KnownError, ...]
     why_not: str
     same_as_flow: bool = False
+    reference: str = ""
 
     @property
     def error(self) -> float | None:
-        """The known error: the 90th percentile of the most telling comparisons; None where there are none."""
-        return self.known[0].p90 if self.known else None
+        """The known error, of the most telling comparisons; 0 of the reference itself, None where nothing is known."""
+        return 0.0 if self.reference else self.known[0].error if self.known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +86,37 @@ class Choice:
     def lines(self) -> tuple[str, ...]:
         """Say what was chosen and why, and what the known error is a statistic of."""
         one = self.chosen
-        same = ", whose times are the flow engine's here" if one.same_as_flow else ""
-        error = 0.0 if one.error is None else one.error
         wanted = f"at most {self.tolerance:.3g} was asked for"
-        lines = [
-            f"{format_size(self.size)}: engine {one.engine}{same}: known error {error:.1%} (p90), {wanted}",
-            f"  known from {say(one.known[0])}",
-        ]
-        lines += [f"  but it was further off in {say(o)}" for o in one.known[1:] if o.p90 > self.tolerance]
+        if one.reference:
+            lines = [
+                f"{format_size(self.size)}: engine {one.engine}: it is the {one.reference}, which the flow engine was"
+                f" compared with; {wanted}",
+                "  how far that model is from a real network is not known in such a case",
+            ]
+        else:
+            same = ", whose times are the flow engine's here" if one.same_as_flow else ""
+            of = "" if one.known[0].real else f" against the {one.known[0].against}, a model and not the world"
+            lines = [
+                f"{format_size(self.size)}: engine {one.engine}{same}: known error {one.known[0].error:.1%}{of};"
+                f" {wanted}",
+                f"  known from {say(one.known[0])}",
+            ]
+        lines += [f"  but it was further off in {say(o)}" for o in one.known[1:] if o.error > self.tolerance]
         lines += [f"  not {o.engine} (about {_seconds(o.seconds)}): {o.why_not}" for o in self.options if o.why_not]
         later = [f"{o.engine} {_seconds(o.seconds)}" for o in self.options if not o.why_not and o is not one]
         more = f"; these would do and cost more: {', '.join(later)}" if later else ""
         return (*lines, f"  about {_seconds(one.seconds)} of CPU time{more}")
 
 
-def choose(prepared: Prepared, size: float, tolerance: float) -> Choice:
+def choose(prepared: Prepared, size: float, tolerance: float, transport: str = "window") -> Choice:
     """Choose the cheapest engine whose known error is at most `tolerance` for this very case.
 
-    The known error is the 90th percentile of the absolute relative errors of comparisons with real runs in the
-    testbed, else with what others measured, else with the packet engine: of ten predictions, nine were that close or
-    closer. A median would promise only every second one. Closed form and alpha-beta were compared with nothing real;
-    they can be chosen where they provably give the flow engine's times, and then have its error. Nothing is
-    extrapolated: an operation, a size, a number of ranks or a kind of network that was not compared has no known error.
+    The known error of real runs, in the testbed, else of others, is the 90th percentile of the absolute relative errors
+    of the flow engine's predictions, frame headers included: of ten, nine were that close or closer. Where nothing real
+    was run in such a case it is the largest difference from the packet engine in the cases around it, which is an error
+    against a model, and said to be. That engine is itself chosen where the flow engine differs more from it. Closed
+    form and alpha-beta can be chosen where they provably give the flow engine's times, and then have its error. Nothing
+    is extrapolated; :mod:`commsim.auto_engine.evidence` says what has to have been compared.
 
     Parameters
     ----------
@@ -112,55 +126,63 @@ def choose(prepared: Prepared, size: float, tolerance: float) -> Choice:
         Of the operation.
     tolerance : float
         Relative: 0.1 is a tenth.
+    transport : {"window", "dctcp", "dcqcn"}
+        Of the packet engine, where that is what was compared with.
 
     Raises
     ------
     InputError
-        If the tolerance is not positive, nothing is known of this case, or no engine is known to be close enough; it
-        says what was compared.
+        If the tolerance is not positive, the transport is unknown, nothing is known of this case, or no engine is known
+        to be close enough; it says what was compared.
     """
     if not 0 < tolerance < float("inf"):
         raise InputError(f"a tolerance is a relative error above 0, such as 10%, got {tolerance:g}")
-    operation, n_ranks, network = prepared.schedule.operation, prepared.schedule.n_ranks, prepared.network.name
-    if not any(evidence(engine, operation, size, n_ranks, network) for engine in ENGINES):
-        raise InputError(_refusal(prepared, size, tolerance, ()))  # before anything is laid out, which may be large
+    if transport not in PACKET:
+        raise InputError(f"a transport is one of {', '.join(PACKET)}, got {transport!r}")
+    what = f"{prepared.schedule.operation} of {format_size(size)} on {prepared.schedule.n_ranks} ranks of"
+    what = f"{what} {prepared.network.name}"
+    labels = labels_of(prepared)
+    if never("flow", labels, prepared.schedule.n_ranks):  # before anything is measured or laid out, which may be large
+        raise InputError(f"the error of {what} is not known; {say_labels('flow', labels)}; {BY_HAND}")
+    case = case_of(prepared, size)
+    known, lacking = evidence("flow", case, transport)
+    if not known:
+        why = "; ".join(f"against the {against}: {reason}" for against, reason in lacking.items())
+        raise InputError(f"the error of {what} is not known; {why}; {BY_HAND}")
     options = tuple(
-        _option(engine, seconds, prepared, size, tolerance)
+        _option(engine, seconds, prepared, case, tolerance, known, transport)
         for engine, seconds in estimated_seconds(prepared, size).items()
     )
     for option in options:
         if not option.why_not:
             return Choice(option.engine, tolerance, size, options)
-    raise InputError(_refusal(prepared, size, tolerance, options))
+    best = min((o for o in options if o.error is not None), key=lambda o: o.error or 0.0)
+    closest = f"the closest is {best.engine}, {say(best.known[0])}"
+    raise InputError(f"no engine is known to be within {tolerance:.3g} of {what}; {closest}; {BY_HAND}")
 
 
-def _option(engine: str, seconds: float, prepared: Prepared, size: float, tolerance: float) -> Option:
-    operation, n_ranks = prepared.schedule.operation, prepared.schedule.n_ranks
+def _option(
+    engine: str,
+    seconds: float,
+    prepared: Prepared,
+    case: Case,
+    tolerance: float,
+    flow: tuple[KnownError, ...],
+    transport: str,
+) -> Option:
     differs = SAME_AS_FLOW[engine](prepared) if engine in SAME_AS_FLOW else ""
     if differs:
         return Option(engine, seconds, (), f"may differ from the flow engine: {differs}")
+    if engine == "packet" and not flow[0].real:
+        return Option(engine, seconds, (), "", reference=PACKET[transport])
     same = engine in SAME_AS_FLOW
-    known = evidence("flow" if same else engine, operation, size, n_ranks, prepared.network.name)
+    known = flow if same or engine == "flow" else evidence(engine, case, transport)[0]
     why_not = ""
     if not known:
         why_not = "never compared in such a case"
-    elif known[0].p90 > tolerance:
-        why_not = f"known error {known[0].p90:.1%}"
+    elif known[0].error > tolerance:
+        why_not = f"known error {known[0].error:.1%}"
     return Option(engine, seconds, known, why_not, same)
-
-
-def _refusal(prepared: Prepared, size: float, tolerance: float, options: tuple[Option, ...]) -> str:
-    operation = prepared.schedule.operation
-    case = f"{operation} of {format_size(size)} on {prepared.schedule.n_ranks} ranks of {prepared.network.name}"
-    by_hand = "choose by hand, such as --engine flow"
-    best = min((o for o in options if o.error is not None), key=lambda o: o.error or 0.0, default=None)
-    if best is not None:
-        say_best = f"the closest is {best.engine}, {say(best.known[0])}"
-        return f"no engine is known to be within {tolerance:.3g} of {case}; {say_best}; {by_hand}"
-    compared = compared_cases("flow", operation)
-    if not compared:
-        return f"{operation} was never compared with real runs, only {', '.join(compared_operations())} were; {by_hand}"
-    return f"the error of {case} is not known; compared were {'; '.join(compared)}; {by_hand}"
 
 
 def _seconds(seconds: float) -> str:

@@ -1,74 +1,145 @@
-"""What is known of an engine's error for one operation, size, number of ranks and network; and what is not."""
+"""What is known of an engine's error in one case, and why nothing is where nothing is.
+
+When is a comparison at one rate evidence at another? A prediction depends on sizes s, rates B, latencies L, overheads o
+and seconds per reduced byte g. Time, and bytes, may be counted in any unit, so a time over another is a function of the
+groups s/(B L), o/L and g B alone, and the packet engine knows one quantity more: packets of m bytes. With its ideal
+window it has no clock of its own (windows are counted in bandwidth-delay products, queues have no end), so the times of
+both engines, and their ratio, depend on s/m, B L/m, o B/m and g B. Two cases in which these are equal *are* one case,
+at 10 Gbit/s or at 400, but for picoseconds to which the packet engine rounds. So the rate is no condition there; what a
+link holds, B L, is. DCTCP and DCQCN have clocks and thresholds of their own: there the rate is a condition as well. So
+it is for real runs: what software takes for a message does not shrink when links become faster. What was run between
+20 and 500 Mbit/s says nothing about 400 Gbit/s, whatever the groups are.
+
+A case is known if comparisons lie around it: those of the very same algorithm, family of network, routing and
+placement, and for each of some numbers the next one below and the next one above, or the number itself. That is never
+outside of what was compared, and it does not join one corner (many ranks, little data) with another (few ranks, much
+data). Not looked at: how many spines or pods there are, and latencies that differ within one network.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from commsim.core.known_error import AGAINST, KnownError, known_errors
+import numpy as np
+
+from commsim.core.known_error import AGAINST, LABELS, PACKET, Case, Comparison
 from commsim.core.units import format_size
 
-FEWEST = 4
-"""Comparisons: of fewer, nothing is said about the worst tenth."""
+from .around import around, by_kind, near
+from .saying import say_range
 
 
-def evidence(engine: str, operation: str, size: float, n_ranks: int, network: str) -> tuple[KnownError, ...]:
-    """Return the comparisons that cover a case without extrapolation, the most telling kind first.
-
-    A comparison covers sizes between the smallest and the largest that were compared in its kind, numbers of ranks
-    likewise, and the families of networks that were compared: a star says nothing of a fat tree.
+@dataclass(frozen=True, slots=True)
+class KnownError:
+    """What comparisons around a case say.
 
     Parameters
     ----------
-    engine, operation : str
-        As results name them.
-    size : float, bytes
-        Of the operation.
-    n_ranks : int
-        Ranks.
-    network : str
-        Name of the network; its family is what stands before the first colon.
+    against : str
+        One of AGAINST.
+    error : float
+        That is promised: of real runs the 90th percentile, of comparisons with the packet engine, which are the same
+        every time, the largest.
+    median : float
+        Of the absolute errors.
+    count : int
+        Comparisons.
+    text : str
+        Which.
     """
-    mine = [e for e in known_errors() if (e.engine, e.operation) == (engine, operation)]
-    found = [
-        e
-        for e in mine
-        if e.low <= size < e.high
-        and _compared_sizes(mine, e.against)[0] <= size <= _compared_sizes(mine, e.against)[1]
-        and min(e.ranks, default=1) <= n_ranks <= max(e.ranks, default=0)
-        and family(network) in map(family, e.networks)
-        and e.count >= FEWEST
-    ]
-    return tuple(sorted(found, key=lambda e: AGAINST.index(e.against)))
+
+    against: str
+    error: float
+    median: float
+    count: int
+    text: str
+
+    @property
+    def real(self) -> bool:
+        """Whether something real was compared with."""
+        return self.against not in PACKET.values()
 
 
-def family(network: str) -> str:
-    """Family of a network by its name: ``leaf_spine`` of ``leaf_spine:n_leaves=4,...``."""
-    return network.partition(":")[0].partition(" ")[0].replace("-", "_")
+def evidence(engine: str, case: Case, transport: str = "window") -> tuple[tuple[KnownError, ...], dict[str, str]]:
+    """Return what is known of an engine's error in a case, and for all else why nothing is.
+
+    Parameters
+    ----------
+    engine : str
+        As results name it.
+    case : Case
+        Its conditions.
+    transport : str
+        Of the packet engine; comparisons with its other transports come after those with this one.
+
+    Returns
+    -------
+    tuple of KnownError
+        The most telling first; none at all if only other transports than this were compared.
+    dict of str to str
+        By what was compared with: what was not compared, and what was.
+    """
+    found: list[KnownError] = []
+    lacking: dict[str, str] = {}
+    others = [against for key, against in PACKET.items() if key != transport]
+    for against in (a for a in AGAINST if a not in others):
+        some = around(engine, against, case)
+        if isinstance(some, list):
+            found.append(_known(engine, against, case, some))
+        elif some:
+            lacking[against] = some
+    for against in others if found else ():
+        some = around(engine, against, case)
+        found += [_known(engine, against, case, some)] if isinstance(some, list) else []
+    return tuple(found), lacking
+
+
+def never(engine: str, labels: Sequence[str], n_ranks: int) -> bool:
+    """Whether such an operation and algorithm, on such a network, were never compared with so many ranks at all."""
+    n = [one.case.ranks for one in _labelled(engine, labels)]
+    return not n or not min(n) <= n_ranks <= max(n)
+
+
+def say_labels(engine: str, labels: Sequence[str]) -> str:
+    """Say what of operation, algorithm, kind of network and ranks was compared."""
+    for i, label in enumerate(labels):
+        if not _labelled(engine, labels[: i + 1]):
+            known = sorted({getattr(one.case, LABELS[i]) for one in _labelled(engine, labels[:i])})
+            of = f"{', '.join(labels[:i])} on " if i == 2 else ""
+            return f"{of}{label} was never compared, only {', '.join(known)} {'was' if len(known) == 1 else 'were'}"
+    ranks = [one.case.ranks for one in _labelled(engine, labels)]
+    return f"{labels[1]} on {labels[2]} was compared with {say_range('ranks', min(ranks), max(ranks))}"
 
 
 def say(error: KnownError) -> str:
     """Say what a comparison was, in a phrase."""
     whom = "what others measured" if error.against == "measured" else f"the {error.against}"
-    return f"{error.count} comparisons with {whom}: median {error.median:.1%}, p90 {error.p90:.1%}, {_case(error)}"
+    how = "p90" if error.real else "largest"
+    how_many = f"{error.count} comparison{'s' * (error.count > 1)}"
+    return f"{how_many} with {whom}: median {error.median:.1%}, {how} {error.error:.1%}, {error.text}"
 
 
-def compared_cases(engine: str, operation: str) -> list[str]:
-    """Say in which cases an engine was compared often enough on an operation."""
-    mine = [e for e in known_errors() if (e.engine, e.operation) == (engine, operation) and e.count >= FEWEST]
-    return list(dict.fromkeys(map(_case, mine)))
+def _labelled(engine: str, labels: Sequence[str]) -> list[Comparison]:
+    return [
+        one
+        for (of, _), some in by_kind().items()
+        if of == engine
+        for one in some
+        if all(getattr(one.case, name) == label for name, label in zip(LABELS, labels, strict=False))
+    ]
 
 
-def _case(error: KnownError) -> str:
-    ranks = " to ".join(dict.fromkeys(f"{n}" for n in (min(error.ranks), max(error.ranks))))
-    sizes = " to ".join(dict.fromkeys((format_size(error.smallest), format_size(error.biggest))))
-    return f"{sizes} on {ranks} ranks of {', '.join(error.networks)}"
+def _known(engine: str, against: str, case: Case, pool: list[Comparison]) -> KnownError:
+    real = against not in PACKET.values()
+    counted = near(engine, against, case, pool) if real else pool
+    errors = np.abs([one.error for one in counted])
+    error = float(np.quantile(errors, 0.9)) if real else float(errors.max())
+    text = f"{_extent(counted)} of {case.network}"
+    return KnownError(against, error, float(np.median(errors)), len(counted), text)
 
 
-def compared_operations() -> list[str]:
-    """Operations on which any engine was compared."""
-    return sorted({e.operation for e in known_errors()})
-
-
-def _compared_sizes(errors: Iterable[KnownError], against: str) -> tuple[float, float]:
-    mine = [e for e in errors if e.against == against]
-    return min(e.smallest for e in mine), max(e.biggest for e in mine)
+def _extent(some: list[Comparison]) -> str:
+    sizes, ranks = [one.case.size for one in some], [one.case.ranks for one in some]
+    size = " to ".join(dict.fromkeys((format_size(min(sizes)), format_size(max(sizes)))))
+    return f"{size} on {' to '.join(dict.fromkeys((f'{min(ranks):g}', f'{max(ranks):g}')))} ranks"

@@ -38,6 +38,7 @@ def read_tolerance(args: argparse.Namespace) -> float | None:
     flags = {
         "--group": args.group, "--operation": args.operation, "--algorithm": args.algorithm,
         "--compressor": args.compressor, "--start-jitter": args.start_jitter, "--header": args.header,
+        "--method": args.method,
     }  # fmt: skip
     for flag, value in flags.items():
         if value:
@@ -46,19 +47,24 @@ def read_tolerance(args: argparse.Namespace) -> float | None:
 
 
 def predict_with_auto(
-    spec: str, ready: Prepared, sizes: list[int], options: dict[str, Any], tolerance: float
+    spec: str, ready: Prepared, sizes: list[int], options: dict[str, Any], tolerance: float, transport: str
 ) -> list[Any]:
     """Choose an engine for every size, say which and why, predict and print; returns the results."""
     from commsim.auto_engine import choose
 
-    choices = [choose(ready, size, tolerance) for size in sizes]
+    choices = [choose(ready, size, tolerance, transport) for size in sizes]
     for choice in choices:
         for line in choice.lines:
             print(f"# {line}")
     results: list[Any] = []
     for engine, some in itertools.groupby(choices, key=lambda choice: choice.engine):
         of_engine = [int(choice.size) for choice in some]
-        results += predict_and_print(spec, ready, of_engine, options | {"engine": engine})
+        mine = options | {"engine": engine}
+        if engine == "packet":
+            from commsim.engine.packet.transport import TRANSPORTS
+
+            mine["transport"] = TRANSPORTS[transport]()
+        results += predict_and_print(spec, ready, of_engine, mine)
     return results
 
 

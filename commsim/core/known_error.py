@@ -1,119 +1,152 @@
-"""How far predictions are known to be off: what the validation matrix found, shipped as data.
+"""How far predictions were off: every comparison that says something of an engine's error, shipped as data.
 
-``python -m benchmarks.validation --write-data`` writes the file; nothing that is shipped computes it.
+``python -m benchmarks.validation --write-data`` writes what was run for real into validation.json,
+``python -m benchmarks.packet_vs_flow --write-data`` what the packet engine says into packet_vs_flow.json; nothing that
+is shipped computes either.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
+import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from .errors import InputError
 from .formats.files import parse_json
 
-FILE = "validation.json"
-AGAINST = ("testbed", "measured", "packet engine")
-"""What errors are kept of, the most telling first: real runs here, runs of others, and the engine with most detail."""
+REAL_FILE, PACKET_FILE = "validation.json", "packet_vs_flow.json"
+PACKET = {
+    "window": "packet engine",
+    "dctcp": "packet engine, DCTCP",
+    "dcqcn": "packet engine, DCQCN",
+}
+"""What a comparison with the packet engine is called, by its transport."""
+AGAINST = ("testbed", "measured", *PACKET.values())
+"""What is compared with, the most telling first: real runs here, runs of others, and the engine with most detail."""
 
 
 @dataclass(frozen=True, slots=True)
-class KnownError:
-    """Absolute relative errors of one engine on one operation.
+class Case:
+    """What decides how far off a prediction is, as far as it is looked at.
 
     Parameters
     ----------
-    engine, operation : str
-        Such as "flow" and "all_reduce".
+    operation, collective : str
+        What runs; the algorithm with those of its parameters that were given, such as
+        ``double_tree_all_reduce:n_chunks=4``.
+    network : str
+        Family of the network, such as ``leaf_spine``.
+    routing, placement : str
+        How paths were chosen, and where ranks sit.
+    oversubscription : float
+        Most of any tier: capacity from below over capacity upwards; 1 where no tier has less.
+    unevenness : float
+        Rate of the fastest link over that of the slowest.
+    near : float
+        Ranks in the innermost group of locality, such as a rack or a machine.
+    ranks : float
+        How many.
+    size : float, bytes
+        Of the operation.
+    rate : float, bytes/s
+        Of the slowest link on the way from the first rank to the last.
+    product : float, bytes
+        That rate times the mean latency of the links on this way: what a link holds.
+    costs : float
+        What messages take besides time on the links and the way, over the time of the smallest on that link.
+    """
+
+    operation: str
+    collective: str
+    network: str
+    routing: str
+    placement: str
+    oversubscription: float
+    unevenness: float
+    near: float
+    ranks: float
+    size: float
+    rate: float
+    product: float
+    costs: float = 0.0
+
+
+LABELS = ("operation", "collective", "network", "routing", "placement")
+NUMBERS = ("oversubscription", "unevenness", "near", "ranks", "size", "rate", "product", "costs")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One engine's prediction of one case beside something else.
+
+    Parameters
+    ----------
+    engine : str
+        As results name it.
     against : str
         One of AGAINST.
-    low, high : float, bytes
-        Sizes from `low` to below `high`; the last range has no end.
-    count : int
-        Comparisons.
-    median, p90, largest : float
-        Of their absolute relative errors.
-    ranks : tuple of int
-        With which numbers of ranks.
-    networks : tuple of str
-        On which topologies.
-    smallest, biggest : float, bytes
-        Sizes that were really compared lie between these; a range may be wider.
+    case : Case
+        Of what.
+    error : float
+        Prediction over reference, less 1.
     """
 
     engine: str
-    operation: str
     against: str
-    low: float
-    high: float
-    count: int
-    median: float
-    p90: float
-    largest: float
-    ranks: tuple[int, ...]
-    networks: tuple[str, ...]
-    smallest: float = 0.0
-    biggest: float = math.inf
-
-
-def known_error(engine: str, operation: str, size: float) -> KnownError | None:
-    """Return what is known of an engine's error at a size, from real runs if there are some.
-
-    Parameters
-    ----------
-    engine, operation : str
-        As results name them.
-    size : float, bytes
-        Of the operation.
-
-    Returns
-    -------
-    KnownError or None
-        None where nothing was compared.
-
-    Raises
-    ------
-    InputError
-        If the shipped file is damaged.
-    """
-    found = [e for e in known_errors() if (e.engine, e.operation) == (engine, operation) and e.low <= size < e.high]
-    return min(found, key=lambda error: AGAINST.index(error.against), default=None)
+    case: Case
+    error: float
 
 
 @functools.cache
-def known_errors() -> tuple[KnownError, ...]:
-    """Read all of them; none where the file was never written.
+def comparisons() -> tuple[Comparison, ...]:
+    """Read all of them; none of a file that was never written.
 
     Raises
     ------
     InputError
-        If the file is damaged.
+        If a file is damaged.
     """
-    path = importlib.resources.files("commsim.data") / FILE
+    return tuple(itertools.chain.from_iterable(map(_read, (REAL_FILE, PACKET_FILE))))
+
+
+def _read(name: str) -> list[Comparison]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (importlib.resources.files("commsim.data") / name).read_text(encoding="utf-8")
     except FileNotFoundError:
-        return ()
+        return []
     try:
-        return tuple(from_tree(tree) for tree in parse_json(text)["errors"])
+        return from_tree(parse_json(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"commsim/data/{FILE}: damaged: {error!r}; install commsim anew") from None
+        raise InputError(f"commsim/data/{name}: damaged: {error!r}; install commsim anew") from None
 
 
-def from_tree(tree: Mapping[str, Any]) -> KnownError:
+def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:
     """Return what :func:`to_tree` wrote."""
-    ends = {name: math.inf if tree[name] is None else float(tree[name]) for name in ("high", "biggest") if name in tree}
-    if tree["against"] not in AGAINST:
-        raise ValueError(f"against {tree['against']!r}")
-    lists = {name: tuple(tree[name]) for name in ("ranks", "networks")}
-    return KnownError(**(dict(tree) | ends | lists))
+    found = []
+    for table in tree["tables"]:
+        if table["against"] not in AGAINST:
+            raise ValueError(f"against {table['against']!r}")
+        labels = [table[name] for name in LABELS]
+        for *numbers, error in table["rows"]:
+            if not all(math.isfinite(x) for x in (*numbers, error)):
+                raise ValueError(f"a number that is not finite in {labels}")
+            case = Case(*labels, *map(float, numbers))
+            found.append(Comparison(table["engine"], table["against"], case, float(error)))
+    return found
 
 
-def to_tree(error: KnownError) -> dict[str, Any]:
-    """Return fields as JSON has them; what has no end has null."""
-    tree = {name: getattr(error, name) for name in KnownError.__slots__}
-    ends = {name: None if math.isinf(tree[name]) else tree[name] for name in ("high", "biggest")}
-    return tree | ends | {"ranks": list(error.ranks), "networks": list(error.networks)}
+def to_tree(some: Iterable[Comparison]) -> dict[str, Any]:
+    """Return comparisons as JSON has them: a table for each set of words, with a row of numbers and the error."""
+    tables: dict[tuple[str, ...], list[list[float]]] = {}
+    for one in some:
+        values = astuple(one.case)
+        words = (one.engine, one.against, *values[: len(LABELS)])
+        numbers = [float(f"{value:.7g}") for value in values[len(LABELS) :]]
+        tables.setdefault(words, []).append([*numbers, round(one.error, 6)])
+    heads = ("engine", "against", *LABELS)
+    rows = [dict(zip(heads, words, strict=True)) | {"rows": sorted(tables[words])} for words in sorted(tables)]
+    return {"schema": 2, "columns": [*NUMBERS, "error"], "tables": rows}

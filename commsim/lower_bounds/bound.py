@@ -20,6 +20,7 @@ from .graph import Graph, usable
 from .latency import latency_bounds, nearest_ranks
 from .linear_program import MOST_VARIABLES, n_variables, program_bound
 from .min_cut import MOST_LINKS, min_cuts
+from .volume import volume_bounds
 
 TIE = 1e-6
 """Bounds that differ by less are one; of these the first says why."""
@@ -151,7 +152,7 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
     if importlib.util.find_spec("scipy") is None:
         notes.append("cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')")
     else:
-        found += min_cuts(graph, demand)
+        found += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
         program = program_bound(graph, demand)
         found += [program] if program is not None else []
         if demand.kind != "signals" and len(graph.link) > MOST_LINKS:
@@ -159,8 +160,9 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
                 f"cuts by locality only: minimum cuts are for at most {MOST_LINKS} links, got {len(graph.link)}"
             )
         elif n_variables(graph, demand) > MOST_VARIABLES:
-            notes.append(f"cuts only: the linear program would have {n_variables(graph, demand)} variables, "
-                         f"the limit is {MOST_VARIABLES}")  # fmt: skip
+            size = n_variables(graph, demand)
+            limit = f"it would have {size} variables, the limit is {MOST_VARIABLES}"
+            notes.append(f"no linear program, only cuts and distances: {limit}")
     late = [Cut(part.per_byte, part.why, part.fixed + after) for part in found if part.per_byte]
     return [*always, *_tightest(late)], notes
 

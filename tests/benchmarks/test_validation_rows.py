@@ -13,16 +13,20 @@ from benchmarks.validation import real_runs
 from benchmarks.validation.command import main
 from benchmarks.validation.html_page import html
 from benchmarks.validation.page import markdown
-from benchmarks.validation.real import real_rows, why_absent
+from benchmarks.validation.real import KEPT, read_real, real_rows, why_absent
 from benchmarks.validation.row import Row, row_from_json
-from benchmarks.validation.summary import errors_by_size, statistics, summary
+from benchmarks.validation.summary import looked_up, statistics, summary
 from commsim.core.errors import InputError
+from commsim.core.known_error import Case, comparisons, from_tree, to_tree
 
 pytestmark = pytest.mark.nojit
 RING = Row(
     id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,
     ours=2.2, unit="s", source="a run", ranks=4, network="star:n_hosts=4", size=1e6, spread=0.01,
 )  # fmt: skip
+
+
+CASE = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1.0, 1.0, 4.0, 4.0, 1e6, 25e6, 0.0)
 
 
 def other(**changes: Any) -> Row:
@@ -38,12 +42,12 @@ def test_the_error_is_relative_to_the_reference() -> None:
 
 @pytest.mark.parametrize("change", [{"valid": False}, {"fitted": True}])
 def test_what_proves_nothing_counts_nowhere(change: dict[str, bool]) -> None:
-    row = other(ours=9.0, **change)
+    row = other(ours=9.0, case=CASE, **change)
     assert (row.counts, row.missed) == (False, False)
     found = statistics([RING, row])
     assert (found.count, found.shown, found.misses) == (1, 1, 1)
     assert found.largest == pytest.approx(0.1)
-    assert errors_by_size([row]) == []
+    assert looked_up([row]) == []
 
 
 def test_statistics_are_of_absolute_errors() -> None:
@@ -70,19 +74,17 @@ def test_rows_without_a_meaning_are_refused(change: dict[str, Any], message: str
         other(**change)
 
 
-def test_data_is_grouped_by_engine_operation_reference_and_size() -> None:
-    rows = [RING, other(size=2e6, ours=2.0, ranks=8), other(size=1e5), other(against="measured", kind="published"),
-            other(against="slow solver", kind="engines"), other(size=None), other(engine="bound")]  # fmt: skip
-    found = errors_by_size(rows)
-    assert [(e.against, e.low, e.count) for e in found] == [
-        ("testbed", 0.0, 1), ("testbed", 2.0**18, 2), ("measured", 2.0**18, 1),
-    ]  # fmt: skip
-    assert (found[1].ranks, found[1].networks) == ((4, 8), ("star",))
-    assert (found[1].median, found[1].largest) == pytest.approx((0.05, 0.1))
+def test_what_auto_looks_up_are_predictions_of_known_cases_beside_real_runs() -> None:
+    mine = [other(case=CASE, ours=1.8)]
+    rows = [*mine, RING, other(case=CASE, against="slow solver"), other(case=CASE, engine="bound")]
+    found = looked_up(rows)
+    assert [(one.engine, one.against, one.case) for one in found] == [("flow", "testbed", CASE)]
+    assert found[0].error == pytest.approx(-0.1)
 
 
 def test_rows_come_back_from_json_as_they_were() -> None:
-    assert row_from_json(json.loads(json.dumps(RING.json())), "f.json") == RING
+    for row in (RING, other(case=CASE)):
+        assert row_from_json(json.loads(json.dumps(row.json())), "f.json") == row
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,8 @@ def test_rows_come_back_from_json_as_they_were() -> None:
         ({"ranks": True}, r"ranks must be int, got True"),
         ({"more": 1}, r"row 'ring/4': unknown field more"),
         ({"source": None}, r"source must be str, got None"),
+        ({"case": 3}, r"row 'ring/4': case must be a table with operation, collective, network"),
+        ({"case": dataclasses.asdict(CASE) | {"ranks": "4"}}, r"case.ranks must be float, got '4'"),
     ],
 )
 def test_damaged_rows_are_refused_by_name(change: dict[str, Any], message: str) -> None:
@@ -113,13 +117,36 @@ def test_real_rows_are_read_from_a_file_and_rows_of_other_kinds_left_out(tmp_pat
 
 
 def test_real_rows_come_from_real_runs_unless_a_file_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_runs, "rows", lambda quick: [other(ranks=1 + quick)])
+    monkeypatch.setattr(real_runs, "rows", lambda quick, names=(): [other(ranks=1 + quick)])  # noqa: ARG005
     assert [row.ranks for row in real_rows(True)] == [2]
     monkeypatch.setattr("commsim.testbed.requirements.lacking", lambda: "no root")
     assert "(--real FILE), and none can be made here: no root" in why_absent(None)
     assert why_absent("real.json") == ""
     monkeypatch.setattr("commsim.testbed.requirements.lacking", lambda: "")
     assert why_absent(None) == ""
+
+
+def test_some_groups_are_run_and_take_the_place_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a new group costs its own minutes, not those of all others."""
+    asked = []
+
+    def run(quick: bool, names: Any = ()) -> list[Row]:
+        asked.append((quick, list(names)))
+        return [other(id="real/star4-200M/new/1"), other(id="real/ratio/both/1", ours=3.0)]
+
+    monkeypatch.setattr(real_runs, "rows", run)
+    kept = [other(id=f"real/{name}/1") for name in ("star4-200M/old", "star8-100M/ring", "ratio/both")]
+    path = tmp_path / "real.json"
+    path.write_text(json.dumps({"rows": [row.json() for row in kept]}))
+    found = list(real_rows(False, path, ["star4-200M"]))
+    assert asked == [(False, ["star4-200M"])]
+    assert [row.id for row in found] == ["real/star8-100M/ring/1", "real/star4-200M/new/1", "real/ratio/both/1"]
+    assert found[-1].ours == 3.0
+
+
+def test_what_was_kept_of_real_runs_is_what_is_shipped() -> None:
+    shipped = [one for one in comparisons() if not one.against.startswith("packet")]
+    assert from_tree(json.loads(json.dumps(to_tree(looked_up(read_real(KEPT)))))) == shipped
 
 
 def test_pages_show_misses_and_what_does_not_count_and_escape_what_they_are_given() -> None:
@@ -149,7 +176,10 @@ def test_real_runs_from_a_file_are_in_the_matrix(tmp_path: Path, capsys: pytest.
     ("argv", "message"),
     [
         (["--only", "guess"], "--only takes kinds of closed_form, real, published, engines, got 'guess'"),
-        (["--quick", "--write-data"], "leave out --quick and --only"),
+        (["--quick", "--write-data"], "leave out --quick, and let --only have real"),
+        (["--only", "engines", "--write-data"], "leave out --quick, and let --only have real"),
+        (["--only", "engines", "--groups", "star4-200M"], "leave out --quick, and let --only have real"),
+        (["--groups", "star4-200M,star5"], "--groups takes groups of star4-200M, star4-200M-quick"),
         (["--only", "real", "--real", "nowhere.json"], "nowhere.json: No such file"),
         (["--only", "real", "--real", "nowhere.toml"], "real runs are read from a .json file"),
     ],

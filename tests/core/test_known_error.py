@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import itertools
+import importlib
 import json
-import math
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,66 +10,54 @@ import pytest
 
 from commsim.core import known_error as module
 from commsim.core.errors import InputError
-from commsim.core.known_error import AGAINST, KnownError, from_tree, known_error, known_errors, to_tree
+from commsim.core.known_error import AGAINST, PACKET, Case, Comparison, comparisons, from_tree, to_tree
 
 pytestmark = pytest.mark.nojit
-HERE = KnownError("flow", "all_reduce", "testbed", 1e6, math.inf, 9, 0.01, 0.04, 0.1, (4, 8), ("star",))
-THERE = KnownError("flow", "all_reduce", "measured", 0.0, 2e6, 2, 0.1, 0.2, 0.2, (8,), ("star",))
+RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, 1e6, 12.5e9, 6250)
+SOME = [Comparison("flow", "testbed", RING, -0.04), Comparison("flow", PACKET["dcqcn"], RING, 0.5)]
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put another file in the place of the shipped one."""
-    monkeypatch.setattr(module.importlib, "resources", SimpleNamespace(files=lambda _: tmp_path))
-    known_errors.cache_clear()
-    yield tmp_path / "validation.json"
-    known_errors.cache_clear()
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Put other files in the place of the shipped ones."""
+    monkeypatch.setattr(importlib, "resources", SimpleNamespace(files=lambda _: tmp_path))
+    comparisons.cache_clear()
+    yield tmp_path
+    comparisons.cache_clear()
 
 
-def test_the_most_telling_comparison_of_a_size_is_returned(data: Path) -> None:
-    data.write_text(json.dumps({"errors": [to_tree(THERE), to_tree(HERE)]}))
-    assert known_error("flow", "all_reduce", 1.5e6) == HERE
-    assert known_error("flow", "all_reduce", 1e6) == HERE
-    assert known_error("flow", "all_reduce", 1e5) == THERE
-    assert known_error("flow", "all_reduce", 1e15) == HERE
-    assert known_error("flow", "broadcast", 1e6) is None
-    assert known_error("packet", "all_reduce", 1e6) is None
+def test_comparisons_come_back_as_they_were_written() -> None:
+    assert from_tree(json.loads(json.dumps(to_tree(SOME)))) == SOME[::-1]  # in the order of their names
 
 
-def test_a_range_without_end_is_null_in_the_file(data: Path) -> None:
-    assert to_tree(HERE)["high"] is None
-    assert from_tree(json.loads(json.dumps(to_tree(HERE)))) == HERE
-
-
-def test_nothing_is_known_where_nothing_was_written(data: Path) -> None:
-    assert known_error("flow", "all_reduce", 1e6) is None
+def test_both_files_are_read_and_either_may_be_absent(data: Path) -> None:
+    assert comparisons() == ()
+    for name, one in zip((module.REAL_FILE, module.PACKET_FILE), SOME, strict=True):
+        (data / name).write_text(json.dumps(to_tree([one])))
+    comparisons.cache_clear()
+    assert comparisons() == tuple(SOME)
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "{}", '{"errors": [{}]}', '{"errors": [{"high": 1, "against": "hearsay"}]}', "3"]
+    "change", [{"against": "hearsay"}, {"rows": [[1, 2]]}, {"rows": [[1.0] * 8 + ["x"]]}, {"rows": [[1e999] * 9]}]
 )
-def test_a_damaged_file_is_said_to_be(data: Path, text: str) -> None:
-    data.write_text(text)
+def test_a_damaged_file_is_said_to_be(data: Path, change: dict[str, object]) -> None:
+    table = to_tree(SOME)["tables"][0] | change
+    (data / module.PACKET_FILE).write_text(json.dumps({"tables": [table]}))
+    with pytest.raises(InputError, match=r"commsim/data/packet_vs_flow.json: damaged"):
+        comparisons()
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "3", '{"tables": [3]}'])
+def test_a_file_that_is_none_is_said_to_be_damaged(data: Path, text: str) -> None:
+    (data / module.REAL_FILE).write_text(text)
     with pytest.raises(InputError, match=r"commsim/data/validation.json: damaged"):
-        known_error("flow", "all_reduce", 1e6)
+        comparisons()
 
 
-def test_the_shipped_file_knows_the_flow_engine_on_all_reduce() -> None:
-    known_errors.cache_clear()
-    found = known_error("flow", "all_reduce", 4 * 2**20)
-    assert found is not None
-    assert found.against in AGAINST
-    assert 0 <= found.median <= found.p90 <= found.largest
-    assert found.count > 0
-    assert found.ranks
-    assert found.low <= 4 * 2**20 < found.high
-
-
-def test_ranges_of_one_kind_do_not_overlap() -> None:
-    known_errors.cache_clear()
-    by_kind: dict[tuple[str, str, str], list[KnownError]] = {}
-    for one in known_errors():
-        by_kind.setdefault((one.engine, one.operation, one.against), []).append(one)
-    for mine in by_kind.values():
-        mine.sort(key=lambda one: one.low)
-        assert all(a.high <= b.low for a, b in itertools.pairwise(mine))
+def test_the_shipped_files_have_real_runs_and_packets() -> None:
+    comparisons.cache_clear()
+    kinds = {one.against for one in comparisons()}
+    assert {"testbed", PACKET["window"]} <= kinds <= set(AGAINST)
+    assert {one.engine for one in comparisons()} == {"flow"}
+    assert all(one.error > -1 and one.case.ranks > 1 and one.case.size > 0 for one in comparisons())
