@@ -27,9 +27,9 @@ the process, interpreter and libraries included (some 180 MB). `method` is the w
 all ways give the same answer. Up to {full_ranks} ranks (128 where it takes minutes) the full engine, with an event per
 message, does the work too: "full engine" is its time, "of full" how far the answer is from its. `ecmp` is
 seeded hashing; "late starters" begin at random times within 1 ms; "random rates" are between half a link's rate and
-all of it, both ways alike; "unequal" blocks are of 1 to 4 parts. "rails" are machines of 8 GPUs (H100, NVLink inside)
-whose i-th NICs share the
-i-th leaf of 32 machines, with three tiers of switches, none of them oversubscribed.
+all of it, both ways alike; "scattered" ranks sit on hosts at random, so that paths collide; "unequal" blocks are of 1
+to 4 parts. "rails" are machines of 8 GPUs (H100, NVLink inside) whose i-th NICs share the i-th leaf of 32 machines,
+with three tiers of switches, none of them oversubscribed.
 
 Limits are what we ask of a row; `no` stays in the table.
 """

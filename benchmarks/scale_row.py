@@ -68,7 +68,8 @@ def work(name: str, n: int) -> tuple[Seconds, Any, Any]:
     moments = [time.process_time()]
     network = series.build_network(n)
     moments.append(time.process_time())
-    ready = prepare(series.build_schedule(n), network, n_ranks=n, routing=series.routing)
+    placement = "random" if series.scattered else "packed"
+    ready = prepare(series.build_schedule(n), network, n_ranks=n, placement=placement, routing=series.routing)
     moments.append(time.process_time())
     result = ready.predict(SIZE, start_jitter=series.jitter)
     moments.append(time.process_time())

@@ -24,6 +24,8 @@ LEAST_RATE = 2e6
 RINGS = (1024, 2048, 4096, 8192, 16384)
 LARGE = (8192, 32768, 131072)
 LARGE_LIMIT = (10.0, 2000.0)
+COLLIDING = (1024, 8192)
+COLLIDING_LIMITS = {"ring": {8192: (120.0, 1000.0)}, "halving_doubling": {8192: (10.0, 1000.0)}}
 REDUCTIONS = ("ring", "halving_doubling", "double_tree", "hierarchical")
 RING_TRANSFERS = 2 * 1023 * 1024
 
@@ -66,6 +68,8 @@ class Series:
         What the work may take at most, for some numbers of ranks.
     random_rates : bool
         Whether each cable has a rate between a half of its own and all of it.
+    scattered : bool
+        Whether ranks sit on hosts at random, so that paths collide.
     jitter : float, s
         Ranks start at random times up to this.
     unequal : bool
@@ -81,6 +85,7 @@ class Series:
     few: int
     limits: Mapping[int, tuple[float, float | None]] = field(default_factory=dict)
     random_rates: bool = False
+    scattered: bool = False
     jitter: float = 0.0
     unequal: bool = False
     full_ranks: int = FULL_RANKS
@@ -110,8 +115,10 @@ def _series() -> dict[str, Series]:
     for routing in ("dmodk", "spray"):
         found[f"ring, fat tree, {routing}"] = Series(ring, fat_tree, routing, RINGS[:3], 64, {4096: (0.5, 300.0)})
     for name, routing in itertools.product(REDUCTIONS, ("dmodk", "spray", "ecmp")):
-        # collisions have no symmetry: a row at 8,192 ranks, with no limit
-        ranks, limits = (LARGE[:1], {}) if routing == "ecmp" else (LARGE, {LARGE[-1]: LARGE_LIMIT})
+        ranks: tuple[int, ...] = LARGE
+        limits = {LARGE[-1]: LARGE_LIMIT}
+        if routing == "ecmp":  # collisions have no symmetry, so 8,192 ranks are enough
+            ranks, limits = COLLIDING, COLLIDING_LIMITS.get(name, {})
         found[f"{name}, rails, {routing}"] = Series(f"{name}_all_reduce", rails, routing, ranks, 512, limits)
     for routing, few, many in (("dmodk", 0.05, 0.5), ("ecmp", 0.1, 1.5)):
         most = {256: (few, None), 1024: (many, None)}
@@ -130,6 +137,9 @@ def _series() -> dict[str, Series]:
     fast = {1024: (RING_TRANSFERS / LEAST_RATE, None)}
     found["ring, fat tree, random rates, ecmp"] = Series(
         ring, fat_tree, "ecmp", (256, 512, 1024), 64, fast, random_rates=True
+    )
+    found["ring, scattered on a fat tree, random rates, ecmp"] = Series(
+        ring, fat_tree, "ecmp", (256, 512, 1024), 64, fast, random_rates=True, scattered=True
     )
     found["ring, fat tree, late starters, ecmp"] = Series(
         ring, fat_tree, "ecmp", (256, 512, 1024), 64, {1024: (2.0, None)}, jitter=1e-3

@@ -41,9 +41,9 @@ def _error(name: str, n_ranks: int) -> float:
     if facts["cost"] is not None:
         low = high = ready.predict(SIZE, engine="closed-form").time
     else:
-        from commsim.engine.alpha_beta import slowest_link
+        from commsim.engine.closed_form import slowest_link
 
-        low, high = facts["bounds"](n_ranks, SIZE, slowest_link(ready.plan), **ready.parameters)
+        low, high = facts["bounds"](n_ranks, SIZE, slowest_link(ready.network, ready.paths.job), **ready.parameters)
     error = max(low - time, time - high, 0.0) / high if high else time
     if error > TOLERANCE:
         raise CommsimError(f"{name} on {n_ranks} ranks takes {time} s on a star, and its docstring says {low}..{high}")

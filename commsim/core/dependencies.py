@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ScheduleError
+from .cells import CELLS, cut_cells
+from .errors import InputError, ScheduleError
 from .schedule import Schedule, Transfers
+
+MOST_DEPENDENCIES = 2**27
+"""Where n ranks send to all what came from all, there are n^3: 1,024 ranks would need 20 GB for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +41,21 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     ------
     ScheduleError
         If two transfers of one hop write the same chunk and not both reduce into it.
+    InputError
+        If there are more than ``MOST_DEPENDENCIES``.
     """
     from .dependencies_kernel import FENCE, find_dependencies, find_fences
     from .jit import announce
 
     announce(find_dependencies)
-    first, pred, kind, conflict = find_dependencies(
-        transfers,
-        schedule.src_address(transfers),
-        schedule.dst_address(transfers),
-        schedule.n_participants,
-        schedule.n_addresses,
-    )
+    cells = np.empty(len(transfers), CELLS)
+    n_cells = cut_cells(schedule, transfers, cells)
+    first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MOST_DEPENDENCIES)
+    if len(pred) > MOST_DEPENDENCIES:
+        raise InputError(
+            f"{schedule.name}: its {len(transfers)} transfers wait for each other in more than {MOST_DEPENDENCIES} "
+            "ways, which is too many to lay out; take fewer ranks"
+        )
     if conflict >= 0:
         t = transfers[conflict]
         raise ScheduleError(

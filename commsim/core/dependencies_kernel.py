@@ -26,38 +26,36 @@ def _append(array: NDArray[Any], n: int, value: int) -> NDArray[Any]:
 
 @kernel
 def find_dependencies(
-    transfers: NDArray[Any],
-    src_address: NDArray[np.int64],
-    dst_address: NDArray[np.int64],
-    n_participants: int,
-    n_addresses: int,
+    transfers: NDArray[Any], cells: NDArray[Any], n_cells: int, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], int]:
     """Find the data order of transfers in program order; the wire order is not part of it.
 
-    Every address keeps two linked lists: the writers of the last hop that wrote it, and its readers since then.
+    Every cell keeps two linked lists: the writers of the last hop that wrote it, and its readers since then.
 
     Parameters
     ----------
     transfers : TRANSFER[n]
         In program order.
-    src_address, dst_address : int64[n]
-        First address that each reads and writes, within the participant.
-    n_participants, n_addresses : int
-        Size of the state.
+    cells : CELLS[n]
+        What each reads and writes; chunks would do, and where messages are long, cells are far fewer.
+    n_cells : int
+        Cells of all participants.
+    most : int
+        Where there are more predecessors than this in all, the rest is not looked at.
 
     Returns
     -------
     first : int64[n + 1]
         Predecessors of transfer i are ``pred[first[i]:first[i + 1]]``.
     pred : int32[m], kind : uint8[m]
-        The predecessor, and why.
+        The predecessor, and why; m is above `most` where they are not complete.
     conflict : int
         A transfer that overwrites what another of its hop writes, or -1.
     """
     n = transfers.shape[0]
-    last_writer = np.full(n_participants * n_addresses, -1, np.int32)  # node of the first writer in the list
-    last_reader = np.full(n_participants * n_addresses, -1, np.int32)
-    write_hop = np.full(n_participants * n_addresses, -1, np.int32)
+    last_writer = np.full(n_cells, -1, np.int32)  # node of the first writer in the list
+    last_reader = np.full(n_cells, -1, np.int32)
+    write_hop = np.full(n_cells, -1, np.int32)
     node_transfer = np.empty(2 * n, np.int32)
     node_next = np.empty(2 * n, np.int32)
     n_nodes = 0
@@ -68,17 +66,17 @@ def find_dependencies(
     m = 0
     conflict = -1
     begin = 0
-    while begin < n:
+    while begin < n and m <= most:
         end = begin
         while end < n and transfers[end]["hop"] == transfers[begin]["hop"]:
             end += 1
         for i in range(begin, end):
             first[i] = m
-            t = transfers[i]
-            read = t["src"] * n_addresses + src_address[i]
-            write = t["dst"] * n_addresses + dst_address[i]
-            for k in range(t["count"]):
-                node = last_writer[read + k]
+            if m > most:
+                break
+            of = cells[i]
+            for k in range(of["read"], of["read_end"]):
+                node = last_writer[k]
                 while node >= 0:
                     if seen[node_transfer[node]] != 2 * i + 1:
                         seen[node_transfer[node]] = 2 * i + 1
@@ -86,8 +84,8 @@ def find_dependencies(
                         kind = _append(kind, m, READ_AFTER_WRITE)
                         m += 1
                     node = node_next[node]
-            for k in range(t["count"]):
-                node = last_writer[write + k]
+            for k in range(of["write"], of["write_end"]):
+                node = last_writer[k]
                 while node >= 0:
                     if seen[node_transfer[node]] != 2 * i + 1:
                         seen[node_transfer[node]] = 2 * i + 1
@@ -95,8 +93,8 @@ def find_dependencies(
                         kind = _append(kind, m, WRITE_AFTER_WRITE)
                         m += 1
                     node = node_next[node]
-            for k in range(t["count"]):
-                node = last_reader[write + k]
+            for k in range(of["write"], of["write_end"]):
+                node = last_reader[k]
                 while node >= 0:
                     if seen[node_transfer[node]] < 2 * i:
                         seen[node_transfer[node]] = 2 * i
@@ -106,25 +104,22 @@ def find_dependencies(
                     node = node_next[node]
         for i in range(begin, end):
             t = transfers[i]
-            write = t["dst"] * n_addresses + dst_address[i]
-            for a in range(write, write + t["count"]):
-                if write_hop[a] != t["hop"]:
-                    write_hop[a] = t["hop"]
-                    last_writer[a] = -1
-                    last_reader[a] = -1
-                elif t["op"] != REDUCE or transfers[node_transfer[last_writer[a]]]["op"] != REDUCE:
+            for k in range(cells[i]["write"], cells[i]["write_end"]):
+                if write_hop[k] != t["hop"]:
+                    write_hop[k] = t["hop"]
+                    last_writer[k] = -1
+                    last_reader[k] = -1
+                elif t["op"] != REDUCE or transfers[node_transfer[last_writer[k]]]["op"] != REDUCE:
                     conflict = i
                 node_transfer = _append(node_transfer, n_nodes, i)
-                node_next = _append(node_next, n_nodes, last_writer[a])
-                last_writer[a] = n_nodes
+                node_next = _append(node_next, n_nodes, last_writer[k])
+                last_writer[k] = n_nodes
                 n_nodes += 1
         for i in range(begin, end):
-            t = transfers[i]
-            read = t["src"] * n_addresses + src_address[i]
-            for a in range(read, read + t["count"]):
+            for k in range(cells[i]["read"], cells[i]["read_end"]):
                 node_transfer = _append(node_transfer, n_nodes, i)
-                node_next = _append(node_next, n_nodes, last_reader[a])
-                last_reader[a] = n_nodes
+                node_next = _append(node_next, n_nodes, last_reader[k])
+                last_reader[k] = n_nodes
                 n_nodes += 1
         begin = end
     first[n] = m

@@ -1,23 +1,83 @@
-"""How kernels are compiled: one decorator, cached on disk, and one message the first time."""
+"""How kernels are run: compiled and cached on disk, with one message the first time; interpreted where work is little.
+
+Numba itself is imported when the first kernel is to be compiled. Loading it costs half a second and compiling some ten
+seconds, so that a kernel that touches a few thousand numbers is done sooner as plain Python: that is what
+:func:`sized` allows.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
-
+KERNEL: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
-BORROWING: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False, "forceinline": True}
+BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
+
+MOST_INTERPRETED = 500_000
+"""Steps that a process interprets in all before it compiles: about as long as loading Numba takes."""
+
+ALONE = False
+"""Whether nobody else in this process uses Numba; only the command line knows."""
+UNUSED = ("coverage", "scipy.linalg.cython_blas")
+"""What Numba imports where it is installed, a quarter of its own time, for matrices and messages that kernels lack."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+_interpreting: ContextVar[bool] = ContextVar("interpreting", default=False)
+
+
+class Kernel:
+    """A function of arrays and scalars, compiled when it is first called outside of little work.
+
+    Parameters
+    ----------
+    function : callable
+        What it does, as plain Python.
+    options : dict
+        Of the compiler.
+    """
+
+    steps_left = MOST_INTERPRETED
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options = options
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it, as plain Python within little work."""
+        return self.py_func(*args) if _interpreting.get() else self.compiled(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copies and documentation ask for
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The kernel as Numba's own, which other kernels call."""
+        Kernel.steps_left = 0
+        try:
+            return _numba().njit(**self.options)(self.py_func)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+        return _numba().njit(**{**self.options, "cache": False})(self.py_func)  # nowhere may be written to
 
 
 def kernel(function: F) -> F:
     """Compile with the project's options: disk cache, NumPy's division rules, no reordering of float sums."""
-    return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+    return cast(F, _kernel(function, KERNEL))
 
 
 def uncounted(function: F) -> F:
@@ -26,17 +86,86 @@ def uncounted(function: F) -> F:
     Counting costs an atomic operation for each array that is named, which is most of the time of a kernel that does
     little with many arrays: 9 tenths of the packet engine's.
     """
-    return cast(F, numba.njit(**BORROWING)(function))
+    return cast(F, _kernel(function, BORROWING))
+
+
+def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    return function if _is_disabled() else Kernel(function, options)
+
+
+@contextlib.contextmanager
+def sized(steps: float) -> Iterator[None]:
+    """Say how much the kernels called within have to do, so that little of it need not wait for the compiler.
+
+    They are interpreted as long as this process has compiled nothing and has interpreted little: results are the same
+    to the last bit.
+
+    Parameters
+    ----------
+    steps : float
+        How often all innermost loops together are gone through, or more.
+    """
+    import numpy as np
+
+    little = steps <= Kernel.steps_left
+    if little:
+        Kernel.steps_left -= int(steps)
+    token = _interpreting.set(little)
+    try:
+        with np.errstate(all="ignore") if little else contextlib.nullcontext():  # compiled code does not warn
+            yield
+    finally:
+        _interpreting.reset(token)
+
+
+def compile_all() -> None:
+    """Interpret nothing in this process from now on: for those who run many small cases, or measure."""
+    Kernel.steps_left = 0
 
 
 def announce(*kernels: Callable[..., Any]) -> None:
     """Say on standard error that kernels are about to be compiled, when the disk cache does not hold them yet."""
-    if any(not _is_cached(k) for k in kernels):
-        print("commsim: compiling kernels, once after installation (some 10 to 60 s) ...", file=sys.stderr, flush=True)
+    missing: list[Any] = [] if _interpreting.get() else [k for k in kernels if not _is_cached(k)]
+    if missing:
+        kept = missing[0].stats.cache_path
+        _say_once("once after installation" if kept else "each time: NUMBA_CACHE_DIR may name a folder for them")
+
+
+@functools.cache
+def _say_once(how_often: str) -> None:
+    print(f"commsim: compiling kernels, {how_often} (some 10 to 60 s) ...", file=sys.stderr, flush=True)
 
 
 def _is_cached(function: Any) -> bool:
-    if not hasattr(function, "stats"):
-        return True  # NUMBA_DISABLE_JIT: nothing will be compiled
-    name = function.py_func.__qualname__
-    return bool(function.signatures) or any(Path(function.stats.cache_path).glob(f"*.{name}-*.nbi"))
+    if not isinstance(function, Kernel):
+        return True  # nothing will be compiled
+    name, place = function.py_func.__qualname__, function.stats.cache_path
+    return bool(function.signatures) or (bool(place) and any(Path(place).glob(f"*.{name}-*.nbi")))
+
+
+def _is_disabled() -> bool:
+    """Whether Numba's own variable asks for plain functions throughout."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+@contextlib.contextmanager
+def absent(modules: Iterable[str]) -> Iterator[None]:
+    """Within, modules that are not yet imported seem not to be installed."""
+    hidden = [name for name in modules if name not in sys.modules]
+    try:
+        sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+@functools.cache
+def _numba() -> Any:
+    """Numba, which is told that a kernel inside of a kernel is the function that it compiled."""
+    with absent(UNUSED) if ALONE else contextlib.nullcontext():
+        numba = importlib.import_module("numba")
+        importlib.import_module("numba.core.registry").cpu_target.target_context.refresh()
+    typeof = importlib.import_module("numba.core.typing.typeof")
+    typeof.typeof_impl.register(Kernel)(lambda value, context: typeof.typeof_impl(value.compiled, context))
+    return numba

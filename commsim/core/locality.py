@@ -1,4 +1,4 @@
-"""What is near what: machines, racks, pods, found by climbing from each rank's place along the first link upwards."""
+"""What is near what: machines, racks, pods, found by climbing from each endpoint along the first link upwards."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .network import SWITCH, Network
-from .placement import Placement
 
-Groups = tuple[tuple[int, ...], ...]
 _NAMES = ("machine", "rack", "pod")
 
 
@@ -45,11 +43,11 @@ def locality_levels(network: Network) -> tuple[Level, ...]:
     unit = units(network)
     above = first_above(network, unit)
     at = unit[network.endpoints]
-    levels = [Level("machine", _numbered(at))]
+    levels = [Level("machine", numbered(at))]
     while (above[at] != at).any():
         at = above[at]
         n = len(levels)
-        levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", _numbered(at)))
+        levels.append(Level(_NAMES[n] if n < len(_NAMES) else f"tier {n}", numbered(at)))
     return tuple(levels)
 
 
@@ -64,32 +62,6 @@ def racks(network: Network) -> NDArray[np.int64]:
     """
     levels = locality_levels(network)
     return levels[min(1, len(levels) - 1)].group
-
-
-def rank_levels(network: Network, placement: Placement, n_ranks: int) -> tuple[tuple[str, Groups], ...]:
-    """Group ranks by where they sit: what collectives with locality take, for hierarchies of any depth.
-
-    Returns
-    -------
-    tuple of (str, tuple of tuple of int)
-        Name of a level and the ranks of each of its groups, the innermost level first. Levels that say nothing are
-        left out: every rank by itself, all ranks together, or the same groups as the level before.
-    """
-    found: list[tuple[str, Groups]] = []
-    for level in locality_levels(network):
-        group = np.full(network.n_nodes, -1, np.int64)
-        group[network.endpoints] = level.group
-        of_rank = group[placement.nodes[:n_ranks]]
-        elsewhere = of_rank < 0  # ranks that sit on something else than endpoints are near nothing
-        of_rank = _numbered(np.where(elsewhere, network.n_nodes + placement.nodes[:n_ranks], of_rank))
-        n_groups = int(of_rank.max()) + 1
-        if 1 < n_groups < n_ranks:
-            order = np.argsort(of_rank, kind="stable")
-            cuts = np.searchsorted(of_rank[order], np.arange(1, n_groups))
-            groups = tuple(tuple(part.tolist()) for part in np.split(order, cuts))
-            if not found or groups != found[-1][1]:
-                found.append((level.name, groups))
-    return tuple(found)
 
 
 def units(network: Network) -> NDArray[np.int64]:
@@ -118,7 +90,7 @@ def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     return above
 
 
-def _numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Renumber from 0 in the order of first appearance."""
+def numbered(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Renumber keys from 0, in the order of their first appearance."""
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]

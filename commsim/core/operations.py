@@ -10,6 +10,7 @@ the whole array.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -134,5 +135,7 @@ def operation(name: str) -> Operation:
         If there is none; a factor is never guessed.
     """
     if name not in OPERATIONS:
-        raise InputError(f"unknown operation {name!r}; known: {', '.join(sorted(OPERATIONS))}")
+        close = difflib.get_close_matches(name, OPERATIONS, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise InputError(f"unknown operation {name!r}; {hint}known: {', '.join(sorted(OPERATIONS))}")
     return OPERATIONS[name]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
+from .locality import locality_levels
 from .network import Network
 from .node_kind import CPU, KINDS, MEMORY, PLURALS, SEATS
 from .value import Value, freeze
@@ -130,8 +131,6 @@ def helper_nodes(network: Network) -> NDArray[np.intp]:
 
 def _spread(network: Network) -> NDArray[np.intp]:
     """Order of endpoints that deals the machines of each rack in turn, and then the racks."""
-    from .locality import locality_levels
-
     order = np.arange(len(network.endpoints))
     for level in locality_levels(network)[:2]:
         order = order[_round_robin(level.group[order])]

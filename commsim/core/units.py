@@ -123,6 +123,17 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
 PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size}
 
 
+def share(text: str) -> float:
+    """Read a part of a whole, such as ``1%`` or ``0.01``.
+
+    Raises
+    ------
+    ValueError
+        If it is no number.
+    """
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
 def write_bandwidth(bytes_per_s: float) -> str:
     """Write a rate so that :func:`parse_bandwidth` gives exactly the same float: ``400Gbps``."""
     return _exact(bytes_per_s, parse_bandwidth, ("Tbps", "Gbps", "Mbps", "kbps", "bps"), "B/s")

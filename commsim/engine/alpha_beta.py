@@ -1,4 +1,4 @@
-"""The alpha-beta engine: closed forms, and the critical path of any schedule under LogGP, without contention."""
+"""The alpha-beta engine: the critical path of any schedule under LogGP, without contention."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import LogGP, Wire
-from commsim.core.errors import InputError
-from commsim.core.network import SWITCH
-from commsim.core.registry import Entry
+from commsim.core.cost import Wire
+from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
-from commsim.core.schedule import REDUCE
+from commsim.core.routes.routing import Routes
 
 from .flow import job_results, not_negative, payload
 from .flow_plan import FlowPlan
@@ -29,6 +27,9 @@ TRANSFER_ROW = np.dtype(
     ],
     align=True,
 )
+
+STEPS = 100
+"""What the kernel does for a transfer where there are few, or more."""
 
 
 def simulate_alpha_beta(
@@ -53,11 +54,10 @@ def simulate_alpha_beta(
     ----------
     Alexandrov, Ionescu, Schauser and Scheiman, "LogGP", SPAA 1995. Without overheads it is Hockney's model.
     """
-    from commsim.core.jit import announce
+    from commsim.core.jit import announce, sized
 
     from .alpha_beta_kernel import critical_path
 
-    announce(critical_path)
     transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
     transfer["wire"], transfer["op"] = plan.wire_of, plan.op
     transfer["bytes"] = (wire or Wire()).on_wire(payload(plan, sizes))
@@ -67,7 +67,9 @@ def simulate_alpha_beta(
     ports = _ports(plan)
     n_ports = int(ports.max(initial=0)) + 1
     waiting = plan.waiting.copy()
-    critical_path(transfer, waiting, wires, plan.queue, plan.successors, ports, wire_costs(plan), n_ports)
+    with sized(STEPS * len(transfer)):
+        announce(critical_path)
+        critical_path(transfer, waiting, wires, plan.queue, plan.successors, ports, wire_costs(plan), n_ports)
     times = FlowTimes(
         transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], len(transfer)
     )
@@ -101,53 +103,41 @@ def wire_costs(plan: FlowPlan) -> NDArray[np.float64]:
         Overhead (s), seconds per byte, latency (s), receive overhead (s), gamma (s/byte).
     """
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
-    crosses = np.diff(plan.routes.first) > 0
-    beta = np.zeros(len(plan.wire))
-    of_wire = np.repeat(np.arange(len(plan.wire)), np.diff(plan.routes.first))
-    np.maximum.at(beta, of_wire, plan.routes.share / plan.network.bandwidth[plan.routes.link])
     cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_wire]
-    beta = np.where(crosses, np.maximum(beta, 1 / cap), 0.0)
-    network = plan.network
+    return costs_alone(plan.network, nodes, plan.routes, cap)
+
+
+def costs_alone(network: Network, nodes: NDArray[Any], routes: Routes, cap: ArrayLike) -> NDArray[np.float64]:
+    """Cost of a message on each route when it is alone.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    nodes : int[n_routes, 2]
+        Source and destination of each route; from a node to itself nothing is paid but gamma.
+    routes : Routes
+        Links, and the share of the bytes that each takes.
+    cap : float or float[n_routes], bytes/s
+        Highest rate that the job takes.
+
+    Returns
+    -------
+    float64[n_routes, 5]
+        As :func:`wire_costs`.
+    """
+    crosses = np.diff(routes.first) > 0
+    beta = np.zeros(len(nodes))
+    of_route = np.repeat(np.arange(len(nodes)), np.diff(routes.first))
+    np.maximum.at(beta, of_route, routes.share / network.bandwidth[routes.link])
     columns = (
         np.where(crosses, network.overhead[nodes[:, 0]], 0.0),
-        beta,
-        plan.routes.latency,
+        np.where(crosses, np.maximum(beta, 1 / np.asarray(cap)), 0.0),
+        routes.latency,
         np.where(crosses, network.recv_overhead[nodes[:, 1]], 0.0),
         network.gamma[nodes[:, 1]],
     )
     return np.stack(columns, axis=1)
-
-
-def slowest_link(plan: FlowPlan) -> LogGP:
-    """Return the worst of each of L, o, B and gamma over the plan's wires: what a closed form is evaluated with.
-
-    Gamma is that of wires that reduce: a switch may add at the rate of its links where a rank, which only takes copies,
-    would not.
-    """
-    if not len(plan.wire):
-        return LogGP()
-    costs = wire_costs(plan)
-    costs[:, 4] *= np.bincount(plan.wire_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
-    overhead, beta, latency, receive, gamma = costs.max(axis=0)
-    return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
-
-
-def closed_form(entry: Entry[Any], plan: FlowPlan, size: float, parameters: dict[str, Any]) -> Result:
-    """Evaluate a collective's closed form with the slowest path that its schedule uses.
-
-    It is exact where all paths are alike and no link is shared: on a star.
-
-    Raises
-    ------
-    InputError
-        If the collective states none.
-    """
-    cost = entry.facts["cost"]
-    if cost is None:
-        raise InputError(f"{entry.name} has no closed form; use --engine flow or alpha-beta")
-    n_ranks = plan.jobs[0].schedule.n_ranks
-    time = float(cost(n_ranks, size, slowest_link(plan), **parameters))
-    return Result(entry.name, entry.facts["operation"], "closed-form", n_ranks, size, time, time)
 
 
 def _with_counter(result: Result, name: str, value: float) -> Result:

@@ -14,8 +14,9 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 
+from .flow_memory import tables
 from .flow_plan import FlowPlan, Job
-from .flow_state import N_DONE, N_EVENTS, tables
+from .flow_state import N_DONE, N_EVENTS
 from .flow_times import FlowTimes, link_bytes
 from .physics import check_physics
 from .trace_files import TraceFile, keep_trace

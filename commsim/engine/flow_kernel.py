@@ -7,25 +7,15 @@ from typing import Any
 import numpy as np
 
 from commsim.core.jit import uncounted
-from commsim.core.schedule import REDUCE
 
-from .flow_state import (
-    DATA,
-    IDLE,
-    N_BEGINNING,
-    N_CHANGED,
-    N_DIRTY,
-    N_DONE,
-    N_EVENTS,
-    N_HEAP,
-    N_WAITING,
-    N_WORK,
-    OVERHEAD,
-    RECEIVING,
-    REDUCING,
-)
+from .flow_state import N_BEGINNING, N_CHANGED, N_DIRTY, N_HEAP, N_WAITING, N_WORK
+from .phases_kernel import push, try_later
 from .queue_kernel import heap_fix, pop_event, push_event
-from .sharing_kernel import enter, leave, mark_broken, share_again
+from .receiving_kernel import arrive, end_receiving
+from .sending_kernel import end_sending, try_to_send
+from .sharing.sharing_kernel import share_again
+from .sharing.stand_in_kernel import mark_broken
+from .sharing.users_kernel import enter, leave
 
 
 @uncounted
@@ -49,38 +39,38 @@ def simulate(t: Any, several_priorities: bool) -> None:
         t.wire[w]["upcoming"] = t.queue[t.wire[w]["next"]] if t.wire[w]["next"] < t.wire[w]["end"] else -1
         c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.wire[w]["ready"], 2 * w)
     while c[N_HEAP] > 0 or c[N_WAITING] > 0:
-        now = _first_finish(t)
+        now = first_finish(t)
         if c[N_WAITING] > 0:
             now = min(now, t.event_time[0])
         if now == np.inf:
             break
         c[N_BEGINNING] = 0
-        while _first_finish(t) <= now:
+        while first_finish(t) <= now:
             s = t.finish_heap[0]
             c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
             leave(t, s)
-            _push(t, s + n_wires)
+            push(t, s + n_wires)
         while c[N_WAITING] > 0 and t.event_time[0] <= now:
             code = t.event_code[0]
             c[N_WAITING] = pop_event(t.event_time, t.event_code, c[N_WAITING])
             if code % 2 == 0:
-                _try_later(t, code // 2)
+                try_later(t, code // 2)
             else:
-                _arrive(t, code // 2, now)
+                arrive(t, code // 2, now)
         while c[N_WORK] > 0:
             c[N_WORK] -= 1
             subject = t.work[c[N_WORK]]
             if subject < n_wires:
-                _try(t, subject, now)
+                try_to_send(t, subject, now)
             elif subject < 2 * n_wires:
-                _end_sending(t, subject - n_wires, now)
+                end_sending(t, subject - n_wires, now)
             else:
-                _end_receiving(t, subject - n_wires, now)
-        _allocate(t, now, several_priorities)
+                end_receiving(t, subject - n_wires, now)
+        allocate(t, now, several_priorities)
 
 
 @uncounted
-def _allocate(t: Any, now: float, several_priorities: bool) -> None:
+def allocate(t: Any, now: float, several_priorities: bool) -> None:
     """Let the slots that begin enter, share again, and queue everybody whose rate has changed."""
     c = t.counter
     for k in range(c[N_BEGINNING]):
@@ -100,7 +90,7 @@ def _allocate(t: Any, now: float, several_priorities: bool) -> None:
 
 
 @uncounted
-def _first_finish(t: Any) -> float:
+def first_finish(t: Any) -> float:
     """Find when the first slot finishes; the heap is told of one that finishes later only when it comes out."""
     c = t.counter
     while c[N_HEAP] > 0:
@@ -110,131 +100,3 @@ def _first_finish(t: Any) -> float:
             return first
         heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, first)
     return np.inf
-
-
-@uncounted
-def _push(t: Any, what: int) -> None:
-    """Put on the list of what is to be looked at: a wire to try, or n_wires + a slot whose phase has ended."""
-    t.work[t.counter[N_WORK]] = what
-    t.counter[N_WORK] += 1
-
-
-@uncounted
-def _try_later(t: Any, w: int) -> None:
-    """Look, before time goes on, whether wire `w` may send its next transfer."""
-    if not t.trying[w]:
-        t.trying[w] = True
-        _push(t, w)
-
-
-@uncounted
-def _try(t: Any, w: int, now: float) -> None:
-    """Send the next transfer of wire `w`, if nothing is in its way."""
-    t.trying[w] = False
-    t.counter[N_EVENTS] += 1
-    i = t.wire[w]["upcoming"]
-    if i >= 0 and t.slot[w]["phase"] == IDLE and now >= t.wire[w]["ready"] and t.waiting[i] == 0:
-        t.start[i] = now
-        t.slot[w]["transfer"] = i
-        k = t.wire[w]["next"] + 1  # looked up early: it is far away in memory
-        t.wire[w]["following"] = t.queue[k] if k < t.wire[w]["end"] else -1
-        work = t.wire[w]["overhead_work"]
-        if work > 0.0:
-            _begin(t, w, OVERHEAD, work)
-        else:
-            _begin(t, w, DATA, t.n_bytes[i])
-
-
-@uncounted
-def _begin(t: Any, s: int, phase: int, work: float) -> None:
-    """Begin a phase of slot `s`; one that moves nothing, or uses nothing, ends at once."""
-    t.slot[s]["phase"] = phase
-    t.slot[s]["work"] = work
-    if work == 0.0 or t.slot[s]["begin"] == t.slot[s]["end"]:
-        _push(t, s + len(t.wire))
-    else:
-        t.beginning[t.counter[N_BEGINNING]] = s
-        t.counter[N_BEGINNING] += 1
-
-
-@uncounted
-def _end_sending(t: Any, w: int, now: float) -> None:
-    """Go from overhead to data, or from data to what may follow it."""
-    c = t.counter
-    c[N_EVENTS] += 1
-    i = t.slot[w]["transfer"]
-    if t.slot[w]["phase"] == OVERHEAD:
-        _begin(t, w, DATA, t.n_bytes[i])
-        return
-    t.slot[w]["phase"] = IDLE
-    t.sent[i] = now
-    t.wire[w]["next"] += 1
-    t.wire[w]["upcoming"] = t.wire[w]["following"]
-    _try_later(t, w)
-    _release(t, i, 0)
-    if t.wire[w]["latency"] == 0.0:
-        _arrive(t, w, now)
-    elif t.wire[w]["arrived"] == t.wire[w]["next"] - 1:  # else an earlier one is on its way, and will call this one
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.wire[w]["latency"], 2 * w + 1)
-
-
-@uncounted
-def _arrive(t: Any, w: int, now: float) -> None:
-    """Take what has arrived over wire `w`, and wait for the next that is on its way."""
-    c = t.counter
-    c[N_EVENTS] += 1
-    t.wire[w]["arrived"] += 1
-    k = t.wire[w]["arrived"]
-    if k < t.wire[w]["next"] and t.wire[w]["latency"] > 0.0:
-        then = t.sent[t.queue[k]] + t.wire[w]["latency"]
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * w + 1)
-    _receive(t, w, now)
-
-
-@uncounted
-def _receive(t: Any, w: int, now: float) -> None:
-    """Receive what has arrived over wire `w`, one after the other; it is complete where that costs nothing."""
-    s = len(t.wire) + w
-    while t.slot[s]["phase"] == IDLE and t.wire[w]["receive"] < t.wire[w]["arrived"]:
-        i = t.queue[t.wire[w]["receive"]]
-        t.slot[s]["transfer"] = i
-        work = t.wire[w]["receive_work"]
-        if work > 0.0:
-            _begin(t, s, RECEIVING, work)
-        elif t.op[i] == REDUCE and t.wire[w]["reduces"]:
-            _begin(t, s, REDUCING, t.n_bytes[i])
-        else:
-            _complete(t, w, i, now)
-
-
-@uncounted
-def _end_receiving(t: Any, s: int, now: float) -> None:
-    """Go from receiving to reducing, or on to the next transfer."""
-    t.counter[N_EVENTS] += 1
-    w = s - len(t.wire)
-    i = t.slot[s]["transfer"]
-    if t.slot[s]["phase"] == RECEIVING and t.op[i] == REDUCE and t.wire[w]["reduces"]:
-        _begin(t, s, REDUCING, t.n_bytes[i])
-    else:
-        t.slot[s]["phase"] = IDLE
-        _complete(t, w, i, now)
-        _receive(t, w, now)
-
-
-@uncounted
-def _complete(t: Any, w: int, i: int, now: float) -> None:
-    t.done[i] = now
-    t.wire[w]["receive"] += 1
-    t.counter[N_DONE] += 1
-    _release(t, i, 1)
-
-
-@uncounted
-def _release(t: Any, i: int, kind: int) -> None:
-    """Tell the successors that wait for `kind` (0 sent, 1 complete) of transfer `i`."""
-    for k in range(t.first[i], t.first[i + 1]):
-        if t.successor[k] % 2 == kind:
-            j = t.successor[k] // 2
-            t.waiting[j] -= 1
-            if t.waiting[j] == 0:
-                _try_later(t, t.wire_of[j])

@@ -8,7 +8,9 @@ None when it turns out not to apply to these starts and this size. They never gu
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,22 +19,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Wire
 from commsim.core.errors import InputError
+from commsim.core.jit import sized
 from commsim.core.network import Network
 from commsim.core.result import Result
 
 from .flow_plan import FlowPlan, Job, plan_flows
 from .trace_files import TraceFile, keep_trace
 
-METHODS = ("auto", "rounds", "together", "symmetric", "full")
+METHODS = ("auto", "rounds", "together", "symmetric", "streamed", "full")
 NEEDS = {
     "rounds": "every message alone on its links, or sharing them with others that start and end when it does",
     "together": "messages that all start together",
     "symmetric": "transfers and links that fall into few classes of equals",
+    "streamed": "rings of at most 2^32 messages, and no trace",
 }
 """What a method by that name needs, for the message that refuses it."""
 
+WAYS = {
+    "rounds": ".rounds.rounds",
+    "together": ".together.together",
+    "symmetric": ".symmetry.symmetry",
+    "streamed": ".streamed.streamed",
+}
+"""Where the ways beside the full engine are; each has kernels and is imported when it is first tried."""
+
 MOST_TRANSFERS = 2**26
 """The full engine keeps some hundred bytes for each."""
+
+STEPS = {"rounds": 300, "together": 300, "symmetric": 5000, "streamed": 300, "full": 300}
+"""What a transfer takes in kernels by each way, where there are few of them; or more."""
 
 Simulate = Callable[..., Result | None]
 
@@ -61,7 +76,8 @@ class FlowPaths:
     def plan(self) -> FlowPlan:
         """Tables of the full engine; they take memory for every transfer."""
         if "full" not in self._plans:
-            self._plans["full"] = plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed)
+            with self._sized("full"):
+                self._plans["full"] = plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed)
         plan: FlowPlan = self._plans["full"]
         return plan
 
@@ -103,7 +119,8 @@ class FlowPaths:
         for name in self._order() if method == "auto" else (method,):
             if name == "full":
                 break
-            found = self._try(name, size, starts, wire, trace)
+            with self._sized(name):
+                found = self._try(name, size, starts, wire, trace)
             if found is not None:
                 return dataclasses.replace(found, method=name)
             if method != "auto":
@@ -112,17 +129,26 @@ class FlowPaths:
                     f"it needs {NEEDS[name]}; use auto"
                 )
         if self.job.schedule.n_transfers > MOST_TRANSFERS:
+            why = "are to be traced" if trace else "share links here in no regular way"
             raise InputError(
-                f"{self.job.schedule.name}: {self.job.schedule.n_transfers} transfers share links here in no regular "
-                f"way; the full engine is for at most {MOST_TRANSFERS}"
+                f"{self.job.schedule.name}: {self.job.schedule.n_transfers} transfers {why}; "
+                f"the full engine is for at most {MOST_TRANSFERS}"
             )
-        (found,) = simulate_flows(self.plan, size, starts=starts, wire=wire, trace=trace)
+        with self._sized("full"):
+            (found,) = simulate_flows(self.plan, size, starts=starts, wire=wire, trace=trace)
         return dataclasses.replace(found, method="full")
+
+    def _sized(self, name: str) -> AbstractContextManager[None]:
+        return sized(STEPS[name] * self.job.schedule.n_transfers + self.network.n_links)
 
     def _order(self) -> tuple[str, ...]:
         """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""
-        has_rings = self._plan("rounds").rings is not None
-        return ("rounds", "together", "symmetric") if has_rings else ("together", "rounds", "symmetric")
+        rounds = self._plan("rounds")
+        if rounds.rings is not None:
+            return ("rounds", "streamed", "together", "symmetric")
+        if rounds.turns:  # that share links: to play them is less than to look for symmetry
+            return ("streamed", "together", "rounds", "symmetric")
+        return ("together", "rounds", "symmetric")
 
     def _try(
         self, name: str, size: float, starts: ArrayLike, wire: Wire | None, trace: bool | TraceFile
@@ -130,7 +156,7 @@ class FlowPaths:
         plan = self._plan(name)
         if plan is None:
             return None
-        simulate = _ways()[name][1]
+        simulate = _way(name)[1]
         if not isinstance(trace, TraceFile) or name != "rounds":
             return simulate(plan, size, starts=starts, wire=wire, trace=trace)
         found = simulate(plan, size, starts=starts, wire=wire, trace=True)
@@ -142,22 +168,15 @@ class FlowPaths:
 
     def _plan(self, name: str) -> Any:
         if name not in self._plans:
-            lay_out = _ways()[name][0]
+            lay_out = _way(name)[0]
             self._plans[name] = lay_out(self.network, self.job, routing=self.routing, seed=self.seed)
         return self._plans[name]
 
 
-def _ways() -> dict[str, tuple[Callable[..., Any], Simulate]]:
-    """Ways beside the full engine; imported here, because they have kernels."""
-    from .rounds.rounds import plan_rounds, simulate_rounds
-    from .symmetry.symmetry import plan_symmetric, simulate_symmetric
-    from .together.together import plan_together, simulate_together
-
-    return {
-        "rounds": (plan_rounds, simulate_rounds),
-        "together": (plan_together, simulate_together),
-        "symmetric": (plan_symmetric, simulate_symmetric),
-    }
+def _way(name: str) -> tuple[Callable[..., Any], Simulate]:
+    """How a way beside the full engine lays out, and how it simulates."""
+    module = importlib.import_module(WAYS[name], __package__)
+    return getattr(module, f"plan_{name}"), getattr(module, f"simulate_{name}")
 
 
 __all__ = ["METHODS", "FlowPaths"]

@@ -16,7 +16,7 @@ from commsim.core.placement import Placement
 from commsim.core.routes.routing import Routes, find_routes
 from commsim.core.schedule import Schedule
 
-from .flow_state import share_table
+from .flow_memory import share_table
 from .flow_tables import slot_tables, wire_table
 
 Table = NDArray[Any]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
@@ -71,28 +70,28 @@ USER_ROW = np.dtype(
         ("level", np.float64),  # or OPEN, or WAITING
         ("used", np.float64),  # what of the resource it takes per level
         ("entry", np.int32),
+        ("slot", np.int32),
     ],
     align=True,
 )
 
 RESOURCE_ROW = np.dtype(
     [
-        ("capacity", np.float64),
         ("unit", np.float64),  # a power of two so small that sums of rates in whole units are exact,
         ("per_unit", np.float64),  # and one over it
-        ("whole", np.int64),  # the capacity in units, and
-        ("taken", np.int64),  # what of it is given away
-        ("first", np.int32),  # row of its users
+        ("left", np.int64),  # what of the capacity is not given away, in units
+        ("demand", np.float64),  # what the users whose level is looked for take together per level,
+        ("n_open", np.int32),  # and how many they are
         ("n_users", np.int32),
-        ("n_open", np.int32),  # users whose level is looked for, and
-        ("demand", np.float64),  # what they take together per level
-        ("full", np.float64),  # level of those that cannot have more because of it; infinite where there are none
-        ("top", np.float64),  # no user has a higher level
+        ("first", np.int32),  # row of its users
         ("dirty", np.bool_),  # a full resource that somebody has left, or
         ("touched", np.bool_),  # one with new open users
+        ("full", np.float64),  # level of those that cannot have more because of it; infinite where there are none
+        ("top", np.float64),  # no user has a higher level
     ],
     align=True,
 )
+"""As large as a line of a processor's cache; of all tables, these rows are read most often and in no order."""
 
 
 class Tables(NamedTuple):
@@ -136,63 +135,3 @@ class Tables(NamedTuple):
     variant_entry: Any  # int32[m]
     broken: Any  # int64[n_variants], hash of when who uses these could have more than the slot that stands for him
     stands: Any  # bool[1], whether slots stand for others at all
-
-
-def share_table(capacity: NDArray[np.float64], n_entries: NDArray[np.int64]) -> NDArray[Any]:
-    """Lay out the resources.
-
-    Parameters
-    ----------
-    capacity : float64[n_resources], bytes/s
-        Infinite where a resource is never in the way.
-    n_entries : int64[n_resources]
-        How many slots may use each.
-    """
-    resource = np.zeros(len(capacity), RESOURCE_ROW)
-    resource["capacity"] = np.minimum(capacity, 1e300)
-    # sums of floats would depend on the order of the users, and that on the order of the jobs
-    resource["unit"] = np.ldexp(1.0, np.frexp(resource["capacity"])[1] - 61)
-    resource["per_unit"] = 1 / resource["unit"]
-    resource["whole"] = (resource["capacity"] * resource["per_unit"]).astype(np.int64)
-    resource["first"][1:] = np.cumsum(n_entries)[:-1]
-    resource["full"] = np.inf
-    return resource
-
-
-def tables(
-    transfers: tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float64], NDArray[np.int32]],
-    shared: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]],
-    queue: NDArray[np.int32],
-    successors: tuple[NDArray[np.int64], NDArray[np.int32]],
-    variants: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]] | None = None,
-) -> Tables:
-    """Allocate what a run needs.
-
-    Parameters
-    ----------
-    transfers : (int32[n], uint8[n], float64[n], int32[n])
-        Wire, operation, bytes, and how many it waits for, of each; the last is copied.
-    shared : (wire, slot, entry, resource)
-        Tables at the beginning, copied.
-    queue, successors, variants
-        As in :class:`Tables`.
-    """
-    wire, slot, entry, resource = (table.copy() for table in shared)
-    wire_of, op, n_bytes, waiting = transfers
-    start, sent, done = (np.zeros(len(waiting)) for _ in range(3))
-    n_wires, n_slots, n_entries, n_resources = len(wire), len(slot), len(entry), len(resource)
-    most = int(np.diff(np.append(resource["first"], n_entries)).max(initial=0))
-    i, f = np.int32, np.float64
-    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, i)
-    return Tables(
-        wire_of, op, n_bytes, waiting.copy(), start, sent, done, wire, slot, entry, resource, queue, *successors,
-        np.empty(n_entries, USER_ROW),
-        np.empty(n_slots, f), np.empty(n_slots, f), np.full(n_slots, -1, i), np.empty(n_slots, i),
-        np.empty(n_resources, f), np.full(n_resources, -1, i), np.empty(n_resources, i),
-        np.empty(2 * n_wires, f), np.empty(2 * n_wires, np.int64),
-        np.empty(3 * n_wires + 1, i), np.zeros(n_wires, np.bool_),
-        np.empty(n_slots, i), np.empty(n_resources, i), np.empty(n_slots, i), np.empty(n_resources, i),
-        np.empty(most, i), np.empty(n_slots, i), np.zeros(N_COUNTERS, np.int64),
-        *(none if variants is None else variants), np.zeros(max(len((variants or none)[1]) - 1, 0), np.int64),
-        np.array([variants is not None]),
-    )  # fmt: skip

@@ -21,7 +21,7 @@ def slot_tables(
 ) -> tuple[Table, Table, NDArray[np.float64]]:
     """Lay out slots, their entries and the resources: links, then reduction units of nodes, then rate caps.
 
-    Links between the ends of a route that are never in the way have no entries.
+    Links that are never in the way have no entries.
 
     Parameters
     ----------
@@ -43,12 +43,15 @@ def slot_tables(
     """
     n_wires, n_links = len(nodes), network.n_links
     of_wire = np.repeat(np.arange(n_wires, dtype=np.int32), np.diff(routes.first))
-    is_port = network.src[routes.link] == nodes[of_wire, 0]
-    is_last = network.dst[routes.link] == nodes[of_wire, 1]
+    src, dst = nodes[of_wire, 0], nodes[of_wire, 1]
+    is_port = network.src[routes.link] == src
+    is_last = network.dst[routes.link] == dst
     cap = np.array([job.rate_cap for job in jobs])[job_of_wire]
     capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0)).astype(np.int32)
     everyone = np.arange(n_wires, dtype=np.int32)
-    kept = _may_be_full(network, routes, of_wire, is_port | is_last)
+    pays = is_port & (network.overhead[src] > 0) | is_last & (network.recv_overhead[dst] > 0)
+    kept = _may_be_full(network, routes, of_wire, pays)
+    is_last &= kept
     # a sending slot's entries are its route, nearest first, and its cap; a receiving one's the last links, and the
     # reduction unit of its node
     owner = np.concatenate((of_wire[kept], capped, n_wires + of_wire[is_last], n_wires + everyone))
@@ -62,7 +65,7 @@ def slot_tables(
     slot = np.zeros(2 * n_wires, SLOT_ROW)
     bounds = np.searchsorted(entry["slot"], np.arange(2 * n_wires + 1))
     slot["begin"], slot["end"] = bounds[:-1], bounds[1:]
-    slot["port"][:n_wires] = bounds[:n_wires] + np.bincount(of_wire[is_port], minlength=n_wires)
+    slot["port"][:n_wires] = bounds[:n_wires] + np.bincount(of_wire[is_port & kept], minlength=n_wires)
     slot["port"][n_wires:] = bounds[n_wires + 1 :] - 1
     slot["phase"], slot["transfer"] = IDLE, -1
     slot["weight"] = np.tile(np.array([job.weight for job in jobs])[job_of_wire], 2)
@@ -74,18 +77,26 @@ def slot_tables(
 
 
 def _may_be_full(
-    network: Network, routes: Routes, of_wire: NDArray[np.int32], is_end: NDArray[np.bool_]
+    network: Network, routes: Routes, of_wire: NDArray[np.int32], pays: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Say of each link of each route whether it could hold anybody back.
 
-    It cannot where all that ever use it, each as fast as the two ends of its route let it be, fit together; unless it
-    is such an end itself, where overheads take part as well.
+    It cannot where all that ever use it, each as fast as the slowest link of its route lets it be, fit together; unless
+    it is the one that says so of some wire, or overheads take part (`pays`).
     """
+    alone = network.bandwidth[routes.link] / routes.share
     fastest = np.full(len(routes.latency), np.inf)
-    np.minimum.at(fastest, of_wire[is_end], network.bandwidth[routes.link[is_end]] / routes.share[is_end])
+    crosses = np.diff(routes.first) > 0
+    if len(alone):
+        fastest[crosses] = np.minimum.reduceat(alone, routes.first[:-1][crosses])
     most = np.bincount(routes.link, weights=fastest[of_wire] * routes.share, minlength=network.n_links)
     in_the_way = most > network.bandwidth * (1 + 1e-12)
-    in_the_way[routes.link[is_end]] = True
+    in_the_way[routes.link[pays]] = True
+    slowest = alone == fastest[of_wire]
+    is_held = np.zeros(len(fastest), np.bool_)
+    is_held[of_wire[slowest & in_the_way[routes.link]]] = True
+    rest = np.flatnonzero(slowest & ~is_held[of_wire])
+    in_the_way[routes.link[rest[np.diff(of_wire[rest], prepend=-1) > 0]]] = True
     return np.asarray(in_the_way[routes.link])
 
 

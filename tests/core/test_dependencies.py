@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commsim.core import dependencies as module
+from commsim.core.cells import CELLS
 from commsim.core.dependencies import dependencies, wires
 from commsim.core.dependencies_kernel import (
     FENCE,
@@ -10,9 +12,10 @@ from commsim.core.dependencies_kernel import (
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     counting_order,
+    find_dependencies,
     successor_rows,
 )
-from commsim.core.errors import ScheduleError
+from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
 
@@ -156,6 +159,49 @@ def test_edges_are_those_of_the_definition(schedule):
         must_be_complete = wanted[pair] & {READ_AFTER_WRITE, WRITE_AFTER_WRITE}
         assert bool(kinds & {READ_AFTER_WRITE, WRITE_AFTER_WRITE}) == bool(must_be_complete)
         assert kinds <= wanted[pair]
+
+
+@st.composite
+def long_messages(draw):
+    """Messages of many chunks, cut anywhere; no hop writes to a participant twice."""
+    n_ranks, n_chunks = draw(st.integers(2, 4)), draw(st.integers(20, 90))
+    p = Program(n_ranks, n_chunks)
+    for _ in range(draw(st.integers(1, 9))):
+        who = draw(st.permutations(range(n_ranks)))
+        n = draw(st.integers(1, n_ranks))
+        count = draw(st.lists(st.integers(1, n_chunks), min_size=n, max_size=n))
+        at = [[draw(st.integers(0, n_chunks - c)) for c in count] for _ in range(2)]
+        write = draw(st.sampled_from([p.copy, p.reduce]))
+        write(src=draw(st.permutations(who))[:n], dst=who[:n], src_chunk=at[0], dst_chunk=at[1], count=count)
+    return p.build()
+
+
+@settings(deadline=None, max_examples=100)
+@given(schedule=long_messages())
+def test_cells_give_the_rows_that_looking_at_every_chunk_gives(schedule):
+    transfers = schedule.expand()
+    chunks = np.empty(len(transfers), CELLS)
+    for end, address in (("src", schedule.src_address), ("dst", schedule.dst_address)):
+        first = transfers[end] * np.int64(schedule.n_addresses) + address(transfers)
+        touches = "read" if end == "src" else "write"
+        chunks[touches], chunks[f"{touches}_end"] = first, first + transfers["count"]
+    wanted = find_dependencies(transfers, chunks, schedule.n_participants * schedule.n_addresses, 10**6)
+    got = dependencies(schedule, transfers)
+    for ours, theirs in zip((got.first, got.pred, got.kind), wanted, strict=False):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_dependencies_that_are_the_cube_of_the_ranks_are_refused_before_they_fill_the_memory(monkeypatch):
+    p = Program(8, n_chunks=1)
+    pairs = [(a, b) for a in range(8) for b in range(8) if a != b]
+    for _ in range(2):  # to all, and then what came from all to all
+        p.reduce(0, src=[a for a, _ in pairs], dst=[b for _, b in pairs])
+    schedule = p.build()
+    monkeypatch.setattr(module, "MOST_DEPENDENCIES", 400)
+    with pytest.raises(InputError, match="its 112 transfers wait for each other in more than 400 ways"):
+        dependencies(schedule, schedule.expand())
+    monkeypatch.undo()
+    assert len(dependencies(schedule, schedule.expand()).pred) > 400
 
 
 @pytest.mark.parametrize("n_ranks", [3, 3000])

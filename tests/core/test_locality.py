@@ -5,14 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.core.locality import locality_levels, racks, rank_levels
-from commsim.core.network import HOST, SWITCH, Network
-from commsim.core.placement import Placement, place
+from commsim.core.locality import locality_levels, racks
 from commsim.inputs import load_network
 from topologies.fat_tree import fat_tree
-from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
-from topologies.star import star
 
 pytestmark = pytest.mark.nojit
 
@@ -49,7 +45,6 @@ def test_machines_of_one_set_of_rails_are_one_rack():
 
 def test_hosts_without_a_switch_are_near_nothing():
     assert names_and_counts(ring(5)) == [("machine", 5)]
-    assert rank_levels(ring(5), place(ring(5), 5), 5) == ()
 
 
 def test_a_switch_inside_a_machine_is_no_rack():
@@ -57,27 +52,6 @@ def test_a_switch_inside_a_machine_is_no_rack():
     assert racks(load_network("dgx-h100")).tolist() == [0] * 8
 
 
-def test_groups_of_ranks_follow_the_placement_and_leave_out_what_says_nothing():
-    network = leaf_spine(3, 2, 2)
-    assert rank_levels(network, Placement([4, 0, 5, 1]), 4) == (("rack", ((0, 2), (1, 3))),)
-    assert rank_levels(network, Placement([0, 2, 4]), 3) == ()
-    assert rank_levels(network, Placement([0, 1]), 2) == ()
-    assert rank_levels(star(4), place(star(4), 4), 4) == ()
-
-
-def test_levels_are_as_many_as_there_are_and_the_innermost_is_first():
-    network = load_network("dgx-h100@fat_tree:k=8")
-    levels = rank_levels(network, place(network, 128), 128)
-    assert [(name, len(groups), len(groups[0])) for name, groups in levels] == [
-        ("machine", 16, 8), ("pod", 8, 16),
-    ]  # fmt: skip
-
-
 def test_a_machine_on_several_racks_is_in_that_of_its_first_link():
     network = load_network("dgx-h100@fat_tree:k=8")  # 4 hosts per edge switch: a machine takes two of them
     assert racks(network).reshape(-1, 8).tolist() == [[m] * 8 for m in range(16)]
-
-
-def test_ranks_that_sit_on_something_else_are_near_nothing():
-    network = Network("x", tuple("abcs"), [2, 2, HOST, SWITCH], [0, 1, 2], [3, 3, 3], 1.0, 0.0, machine=[0, 0, -1, -1])
-    assert rank_levels(network, Placement([0, 1, 2]), 3) == (("machine", ((0, 1), (2,))),)

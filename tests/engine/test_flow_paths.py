@@ -11,6 +11,7 @@ from collectives.double_tree import double_tree_all_reduce
 from collectives.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import place
+from commsim.engine import flow_paths
 from commsim.engine.flow_paths import METHODS, FlowPaths
 from commsim.engine.flow_plan import Job
 from topologies.star import star
@@ -53,10 +54,24 @@ def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
     assert paths.simulate(1e6).method in METHODS
 
 
-def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out() -> None:
-    costly = dataclasses.replace(star(8192, 1e9, 1e-6), recv_overhead=1e-6)  # which no other way knows
-    with pytest.raises(InputError, match="ring_all_reduce: 134201344 transfers share links here in no regular way"):
-        FlowPaths(costly, Job(ring_all_reduce(8192), place(costly, 8192))).simulate(1e9)
+def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow_paths, "MOST_TRANSFERS", 100)
+    costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which rounds do not know, and trees are no rings
+    paths = FlowPaths(costly, Job(double_tree_all_reduce(8, 16), place(costly, 8)))
+    with pytest.raises(InputError, match=r"double_tree_all_reduce: \d+ transfers share links here in no regular way"):
+        paths.simulate(1e9)
+    assert "full" not in paths._plans
+
+
+def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which no other way knows
+    paths = FlowPaths(costly, RING.job)
+    full = paths.simulate(1e6, method="full")
+    monkeypatch.setattr(flow_paths, "MOST_TRANSFERS", 100)
+    assert paths.simulate(1e6).method == "streamed"
+    assert paths.simulate(1e6).time == full.time
+    with pytest.raises(InputError, match="112 transfers are to be traced; the full engine is for at most 100"):
+        paths.simulate(1e6, trace=True)
 
 
 @pytest.mark.parametrize("method", ["rounds", "full"])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from commsim.core.attach import attach_machines
 from commsim.core.errors import InputError
-from commsim.core.formats.nccl_topology import read_nccl_topology
-from commsim.core.formats.nvidia_smi import read_nvidia_smi
 from commsim.core.network import Network
+from commsim.core.registry import Registry
 from commsim.core.spec import read_arguments, split_spec
 
+from .. import TOPOLOGIES
+from ..presets import PRESETS
 from . import HOST_TYPES
 
 MACHINE_SUFFIXES = (".xml", ".txt")
@@ -20,12 +22,10 @@ MACHINE_SUFFIXES = (".xml", ".txt")
 
 def is_machine(text: str) -> bool:
     """Whether `text` names a machine rather than a whole network."""
-    from topologies.presets import PRESETS
-
     name = text.partition(":")[0].strip()
     if Path(name).suffix in MACHINE_SUFFIXES:
         return True
-    return PRESETS[name].is_host if name in PRESETS else name in HOST_TYPES
+    return (PRESETS[name].builder if name in PRESETS else name) in HOST_TYPES
 
 
 def load_machine(text: str) -> Network:
@@ -36,26 +36,50 @@ def load_machine(text: str) -> Network:
     InputError
         If the name is unknown, an argument is wrong, or the file does not hold one machine.
     """
-    from commsim.core.formats.network_file import read_network
-    from topologies.presets import PRESETS
-
     if Path(text).suffix in (".toml", ".json", ".npz"):
+        from commsim.core.formats.network_file import read_network
+
         return read_network(text)
     name, raw = split_spec(text)
     if Path(name).suffix in MACHINE_SUFFIXES:
         return dataclasses.replace(_read(name, raw), name=text)
     if name in PRESETS:
-        if not PRESETS[name].is_host:
+        if not is_machine(name):
             raise InputError(f"preset {name} is a whole network, not a machine")
-        return PRESETS[name].build(raw)
+        return build_preset(name, raw)
     if name not in HOST_TYPES:
-        hosts = [preset for preset in PRESETS if PRESETS[preset].is_host]
+        hosts = [preset for preset in PRESETS if is_machine(preset)]
         files = f"a file ending with {', '.join(MACHINE_SUFFIXES)}"
         raise InputError(f"unknown machine {name!r}; known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
     build = HOST_TYPES[name].build
     return build(**read_arguments(build, raw))
 
 
+def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
+    """Build a preset; `raw` replaces arguments, and ``rates=spec`` asks for the numbers as sold.
+
+    Raises
+    ------
+    InputError
+        If there is no such preset, or an argument is unknown or wrong.
+    """
+    preset, given = PRESETS[name], dict(raw or {})
+    rates, host = given.pop("rates", "effective"), given.pop("host", preset.host) if preset.host else None
+    if rates not in ("effective", "spec"):
+        raise InputError(f"preset {name}: rates must be effective or spec, got {rates!r}")
+    registry: Registry[Network] = HOST_TYPES if preset.builder in HOST_TYPES else TOPOLOGIES
+    build = registry[preset.builder].build
+    values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **given}
+    network = build(**read_arguments(build, values))
+    if host is not None:
+        network = attach_machines(network, load_machine(host))
+    written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())
+    return dataclasses.replace(network, name=f"{name}:{written}" if written else name)
+
+
 def _read(path: str, raw: dict[str, str]) -> Network:
+    from commsim.core.formats.nccl_topology import read_nccl_topology
+    from commsim.core.formats.nvidia_smi import read_nvidia_smi
+
     read: Callable[..., Network] = read_nccl_topology if Path(path).suffix == ".xml" else read_nvidia_smi
     return read(**read_arguments(read, raw, given=("path",)), path=path)

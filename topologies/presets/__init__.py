@@ -5,17 +5,12 @@ To add one, add it to a module of this package; a preset is data. Anything witho
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from commsim.core.attach import attach_machines
 from commsim.core.errors import InputError
-from commsim.core.network import Network
-from commsim.core.registry import Entry, Registry
-from commsim.core.spec import read_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +68,11 @@ class Preset:
     sources: tuple[str, ...]
     host: str | None = None
 
-    @property
-    def is_host(self) -> bool:
-        """Whether it is one machine rather than a whole network."""
-        from topologies.hosts import HOST_TYPES
-
-        return self.builder in HOST_TYPES
-
     def text(self, rates: str = "effective") -> str:
         """Return what to write on a command line instead of the preset's name."""
         values = {**self.arguments, **{rate.parameter: rate.used(rates) for rate in self.rates}}
         spec = f"{self.builder}:{','.join(f'{key}={value}' for key, value in values.items())}"
         return f"{self.host}@{spec}" if self.host else spec
-
-    def build(self, raw: Mapping[str, str] | None = None) -> Network:
-        """Build it; `raw` replaces arguments, and ``rates=spec`` asks for the numbers as sold.
-
-        Raises
-        ------
-        InputError
-            If an argument is unknown or wrong.
-        """
-        given = dict(raw or {})
-        rates, host = given.pop("rates", "effective"), given.pop("host", self.host) if self.host else None
-        if rates not in ("effective", "spec"):
-            raise InputError(f"preset {self.name}: rates must be effective or spec, got {rates!r}")
-        build = _builder(self.builder).build
-        values = {**self.arguments, **{rate.parameter: rate.used(rates) for rate in self.rates}, **given}
-        network = build(**read_arguments(build, values))
-        if host is not None:
-            from topologies.hosts.load import load_machine
-
-            network = attach_machines(network, load_machine(host))
-        written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())
-        return dataclasses.replace(network, name=f"{self.name}:{written}" if written else self.name)
 
 
 @dataclass(slots=True)
@@ -137,11 +103,3 @@ class Presets:
 
 
 PRESETS = Presets()
-
-
-def _builder(name: str) -> Entry[Network]:
-    from topologies import TOPOLOGIES
-    from topologies.hosts import HOST_TYPES
-
-    registry: Registry[Network] = HOST_TYPES if name in HOST_TYPES else TOPOLOGIES
-    return registry[name]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..network import Network
 from ..node_kind import KINDS
-from ..routes.routing import links_in_rows
+from ..routes.link_rows import links_in_rows
 from ..tiers import tiers
 
 MAX_SOURCES = 4096
@@ -73,6 +73,11 @@ def measure(network: Network) -> NetworkMetrics:
         is_exact=is_exact,
         no_path=no_path,
     )
+
+
+def most_oversubscribed(network: Network) -> float:
+    """Return the largest oversubscription of any tier; 1 where none has less upwards than it has from below."""
+    return max([1.0, *_oversubscription(network, tiers(network)).values()])
 
 
 def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, float]:

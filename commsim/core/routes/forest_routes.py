@@ -13,6 +13,9 @@ from .link_rows import Rows, links_in_rows
 LEAST = 1024
 """Routes for which looking for a forest pays."""
 
+WALK_STEPS = 32
+"""What finding both ports and the way between them takes, or more."""
+
 _latest: list[tuple[Network, FabricForest | None]] = []
 
 Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
@@ -56,10 +59,10 @@ def walk_known(
     forest = forest_of(network) if len(src) >= LEAST else None
     if forest is None:
         return None
-    from ..jit import announce
-    from .forest_kernel import find_ports, walk_forest
+    from ..jit import announce, sized
+    from .forest_kernel import walk_forest
+    from .ports_kernel import find_ports
 
-    announce(find_ports, walk_forest)
     fabric = fabric_nodes(network)
     unit = np.where(network.machine >= 0, network.machine, network.machine.max() + 1 + np.arange(network.n_nodes))
     apart = np.flatnonzero((unit[src] != unit[dst]) & ~fabric[src] & ~fabric[dst])
@@ -68,17 +71,19 @@ def walk_known(
     inside = (network.machine, fabric, network.forwards, network.metric)
     sources, source = _numbered(src[apart], network.n_nodes)
     targets, target = _numbered(dst[apart], network.n_nodes)
-    first, link, latency, known = walk_forest(
-        np.stack((source, target, dst[apart], key[apart]), axis=1),
-        find_ports(sources, leaving, entering, *inside),
-        find_ports(targets, entering, leaving, *inside),
-        _rows_by_class(network, forest, fabric),
-        np.stack((network.src, network.dst), axis=1),
-        (forest.node, forest.parent, forest.depth, forest.up, forest.down),
-        network.latency,
-        order,
-        choice,
-    )
+    with sized(network.n_links + WALK_STEPS * len(apart)):
+        announce(find_ports, walk_forest)
+        first, link, latency, known = walk_forest(
+            np.stack((source, target, dst[apart], key[apart]), axis=1),
+            find_ports(sources, leaving, entering, *inside),
+            find_ports(targets, entering, leaving, *inside),
+            _rows_by_class(network, forest, fabric),
+            np.stack((network.src, network.dst), axis=1),
+            (forest.node, forest.parent, forest.depth, forest.up, forest.down),
+            network.latency,
+            order,
+            choice,
+        )
     return apart[known], np.append(first[:-1][known], first[-1]), link, latency[known]
 
 

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..errors import InputError, RoutingError
+from ..errors import InputError
 from ..network import ROUTINGS, Network
 from .flow_hash import flow_hash
-from .link_rows import forwarding_rows, shared_searches
-from .link_rows import links_in_rows as links_in_rows
-from .routing_needs import destination_order, require_suited
+from .routing_needs import require_suited
+from .valiant import find_valiant_routes
+from .walk import Routes, no_path, walk
 
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
 """Routings that depend on the seed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """Links of each route, in compressed rows, nearest to the source first.
-
-    Parameters
-    ----------
-    first : int64[n_routes + 1]
-        Links of route r are ``link[first[r]:first[r + 1]]``; none when source and destination are one node.
-    link : int32[m]
-        Directed links.
-    share : float64[m]
-        Part of the bytes that takes the link; 1 unless packets are sprayed over several paths.
-    latency : float64[n_routes], s
-        Propagation along the path, the slowest one where there are several.
-    """
-
-    first: NDArray[np.int64]
-    link: NDArray[np.int32]
-    share: NDArray[np.float64]
-    latency: NDArray[np.float64]
 
 
 def find_routes(
@@ -90,8 +66,6 @@ def find_routes(
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
     if routing == "valiant":
-        from .valiant import find_valiant_routes
-
         return find_valiant_routes(network, src, dst, channel, seed)
     routes, lost = walk(network, src, dst, flow_hash(src, dst, channel, seed), routing)
     if lost >= 0:
@@ -99,107 +73,4 @@ def find_routes(
     return routes
 
 
-def walk(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], routing: str
-) -> tuple[Routes, int]:
-    """Walk the paths that a routing other than ``valiant`` takes.
-
-    Returns
-    -------
-    Routes, int
-        The routes, and -1; or the first that has no path, and then the routes mean nothing.
-    """
-    from .forest_routes import walk_known
-    from .routing_kernel import ALL, BY_DIGITS, BY_HASH, BY_ONE_HASH, FIRST
-    from .search_kernel import ANY, DIMENSION_ORDER, LAST_GROUP_CHANGE
-
-    rule, choice = {
-        "ecmp": (ANY, BY_HASH),
-        "ecmp_polarised": (ANY, BY_ONE_HASH),
-        "shortest": (ANY, FIRST),
-        "spray": (ANY, ALL),
-        "dmodk": (ANY, BY_DIGITS),
-        "dimension_order": (DIMENSION_ORDER, BY_HASH),
-        "minimal": (LAST_GROUP_CHANGE, BY_HASH),
-    }[routing]
-    order = destination_order(network, routing)
-    known = walk_known(network, src, dst, key, choice, order) if rule == ANY else None
-    if known is not None:
-        rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
-        searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
-        if lost >= 0:
-            return searched, int(rest[lost])
-        which, first, link, latency = known
-        return _in_given_order(
-            np.concatenate((first, first[-1] + searched.first[1:])),
-            np.concatenate((link, searched.link)),
-            np.concatenate((np.ones(len(link)), searched.share)),
-            np.concatenate((latency, searched.latency)),
-            np.concatenate((which, rest)),
-        ), -1
-    return _search(network, src, dst, key, rule, choice, order)
-
-
-def _search(
-    network: Network,
-    src: NDArray[np.int64],
-    dst: NDArray[np.int64],
-    key: NDArray[np.int64],
-    rule: int,
-    choice: int,
-    order: NDArray[np.int64],
-) -> tuple[Routes, int]:
-    from ..jit import announce
-    from .routing_kernel import walk_routes
-    from .search_kernel import DIMENSION_ORDER
-
-    arriving = links_in_rows(network.dst, network.src, network.n_nodes)
-    # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
-    shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
-    by_search = np.lexsort((dst, shared))
-    announce(walk_routes)
-    first, link, share, latency, lost = walk_routes(
-        np.stack((src, dst, key, shared), axis=1)[by_search],
-        (
-            arriving,
-            forwarding_rows(network, network.dst, network.src),
-            forwarding_rows(network, network.src, network.dst),
-            network.dst,
-            network.metric,
-            network.forwards,
-            network.coordinates,
-        ),
-        network.latency,
-        order,
-        rule,
-        choice,
-    )
-    if lost >= 0:
-        return Routes(first, link, share, latency), int(by_search[lost])
-    return _in_given_order(first, link, share, latency, by_search), -1
-
-
-def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
-    """Return the error that names a pair without a path."""
-    how = {
-        "dimension_order": " in dimension order; ecmp takes any",
-        "minimal": " that changes the group at most once; ecmp takes any",
-        "valiant": " by way of a third group; minimal takes none, ecmp any",
-    }.get(routing, "")
-    return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")
-
-
-def _in_given_order(
-    first: NDArray[np.int64],
-    link: NDArray[np.int32],
-    share: NDArray[np.float64],
-    latency: NDArray[np.float64],
-    order: NDArray[np.intp],
-) -> Routes:
-    """Undo the sorting by destination."""
-    from .routing_kernel import rows_in_order
-
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    new_first, new_link, new_share = rows_in_order(first, link, share, place)
-    return Routes(new_first, new_link, new_share, latency[place])
+__all__ = ["HASHED", "Routes", "find_routes"]

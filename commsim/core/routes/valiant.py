@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..network import Network
 from .flow_hash import flow_hash
-from .routing import Routes, no_path, walk
+from .walk import Routes, no_path, walk
 
 _GROUP, _LINK = 1, 2  # what is drawn; apart from each other and from the hash of the flow itself
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,8 +67,8 @@ class Fabric:
             raise InputError(f"a queue needs a buffer > 0, got {self.buffer}")
         if not self.shared_buffer > 0 or not self.alpha > 0:
             raise InputError(f"a shared buffer needs size and alpha > 0, got {self.shared_buffer} and {self.alpha}")
-        if not self.loss_burst >= 1:
-            raise InputError(f"a burst of losses is at least 1 packet, got {self.loss_burst}")
+        if not 1 <= self.loss_burst < math.inf:
+            raise InputError(f"a burst of losses is at least 1 packet, and ends, got {self.loss_burst}")
 
 
 def link_tables(network: Network, fabric: Fabric) -> tuple[NDArray[np.void], NDArray[np.void]]:
@@ -80,11 +81,14 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[NDArray[np.void], NDA
     Raises
     ------
     InputError
-        If a loss is not in [0, 1), or a latency does not fit into int64 picoseconds.
+        If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
     """
     link = np.zeros(network.n_links, LINK_ROW)
     if (network.latency > LONGEST).any():
         raise InputError(f"{network.name}: a latency must be below {LONGEST:g} s, got {network.latency.max()} s")
+    if (network.bandwidth * LONGEST < 1).any():
+        slowest = network.bandwidth.min()
+        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
     link["ps_per_byte"] = PS / network.bandwidth
     link["latency"] = np.rint(network.latency * PS)
     link["first_time"] = np.rint(network.overhead[network.src] * PS)

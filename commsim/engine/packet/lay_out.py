@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from switch_model.operation_log import LOG_ROW
 from switch_model.slot_kernel import SLOT_ROW
 
@@ -16,6 +17,8 @@ from .fabric import LONGEST, PS
 
 LINE = 64  # bytes
 LOG_MARGIN = 8  # records that one event may write at most
+MOST_PACKETS = 1 << 25  # at once, 2 GiB of them
+MOST_BYTES = 1 << 34  # of what is recorded, each kind
 ROWS: dict[str, Any] = {
     "packet": s.PACKET_ROW, "stream": s.STREAM_ROW, "route": s.ROUTE_ROW, "job": s.JOB_ROW, "tensor": s.TENSOR_ROW,
     "worker": s.WORKER_ROW, "entry": s.ENTRY_ROW, "aggregator": s.AGGREGATOR_ROW, "server": s.SERVER_ROW,
@@ -85,6 +88,11 @@ def grown(tables: s.Tables, margin: int) -> s.Tables:
         What the main loop returned.
     margin : int
         Packets that one event may need at most.
+
+    Raises
+    ------
+    InputError
+        If a run needs more memory than any sensible one does.
     """
     clock = tables.clock
     changes: dict[str, Any] = {}
@@ -97,6 +105,8 @@ def grown(tables: s.Tables, margin: int) -> s.Tables:
     ):
         table = getattr(tables, name)
         if used + room > len(table):
+            if table.nbytes > MOST_BYTES // 2:
+                raise InputError(f"a run of {clock[s.NOW] / PS:g} s so far has {used} records ({name}); ask for less")
             changes[name] = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
             changes[name][:used] = table[:used]
     return tables._replace(**changes)
@@ -104,6 +114,11 @@ def grown(tables: s.Tables, margin: int) -> s.Tables:
 
 def _more_packets(tables: s.Tables, margin: int) -> Any:
     clock, old = tables.clock, len(tables.packet)
+    if old > MOST_PACKETS // 2:
+        raise InputError(
+            f"{old} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
+            "windows are too large"
+        )
     new = max(2 * old, 4 * margin, 1024)
     packet = on_lines(np.zeros(new, s.PACKET_ROW))
     packet[:old] = tables.packet

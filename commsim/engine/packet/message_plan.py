@@ -99,8 +99,9 @@ def _check(
     for job in plan.jobs:
         if job.weight != 1 or job.priority or np.isfinite(job.rate_cap):
             raise InputError("the packet engine knows neither weights, priorities nor rate caps of jobs")
-    if (link["buffer"] < size).any() or fabric.shared_buffer < size:
-        smallest = min(link["buffer"].min(), fabric.shared_buffer)
+    shared = fabric.shared_buffer * min(1.0, fabric.alpha)
+    if (link["buffer"] < size).any() or shared < size:
+        smallest = min(link["buffer"].min(), shared)
         raise InputError(f"every buffer must hold a packet of {size} bytes, got {smallest}")
     if isinstance(transport, Window):
         if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.cables import partners
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from switch_model.slot_kernel import SLOT_ROW
+from switch_model.system import System
 
 from . import packet_state as s
 from .aggregation_job import AggregationJob
 from .block_rounds import BlockRounds
-from .fabric import PS, Fabric, link_tables
+from .fabric import ENDLESS, PS, Fabric, link_tables
 from .lay_out import lay_out
 
 
@@ -75,7 +77,16 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     for number, job in enumerate(jobs):
         job.check(network)
         _add_job(draft, number, job, reverse, len(link))
+        _check_room(network, job.system, link, fabric)
     return _tables(draft, link, buffer, seed)
+
+
+def _check_room(network: Network, system: System, link: NDArray[np.void], fabric: Fabric) -> None:
+    """Refuse queues into which a packet never fits: it would be repeated for ever."""
+    size = max(system.payload + system.header, *map(system.packet_bytes, (0, system.packets_per_message - 1)))
+    room = min(float(link["buffer"].min(initial=ENDLESS)), fabric.shared_buffer * min(1.0, fabric.alpha))
+    if room < size:
+        raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
 
 
 def reverse_links(network: Network) -> dict[int, int]:

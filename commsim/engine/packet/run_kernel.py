@@ -37,6 +37,8 @@ from .sender_kernel import arm, go_on, on_ack, on_flow_timer, on_left
 from .wheel_kernel import next_event, schedule
 from .worker_kernel import on_worker_result, on_worker_timer
 
+AT_A_TIME = 1 << 24  # events; about 5 seconds
+
 
 @uncounted
 def run(t: Any, margin: int) -> int:
@@ -45,7 +47,7 @@ def run(t: Any, margin: int) -> int:
     Parameters
     ----------
     t : Tables
-        All state; a run that returned FULL goes on when a table has grown.
+        All state; a run that returned FULL goes on when a table has grown, or was stopped to hear of Ctrl-C.
     margin : int
         Packets that one event may need at most; log records are at most 8.
 
@@ -57,9 +59,12 @@ def run(t: Any, margin: int) -> int:
     clock = t.clock
     n_links = clock[N_LINKS]
     first_flow_timer = 3 * n_links + len(t.worker)
+    left = AT_A_TIME
     while clock[N_UNFINISHED] > 0:
+        left -= 1
         if (
-            clock[N_FREE] < margin
+            left < 0
+            or clock[N_FREE] < margin
             or clock[N_LOG] + 8 > len(t.log)
             or clock[N_TAPPED] == len(t.tap)
             or clock[N_SAMPLES] == len(t.sample)

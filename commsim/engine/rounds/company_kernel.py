@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-from .lanes import FULL
+from .rounding import FULL
 
 SAME = 1.0 + 1e-12
 USE = np.dtype([("asked", np.float64), ("hop", np.int64)])

@@ -13,12 +13,7 @@ from commsim.core.routes.forest_routes import LEAST
 from commsim.core.routes.routing import Routes, find_routes
 
 from ..flow_plan import Job
-
-FULL = 1.0 + 1e-11
-"""Part of a resource that may be asked for at once; what is above 1 is rounding."""
-
-SLACK = 2**14
-"""Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next."""
+from .rounding import FULL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,13 +182,14 @@ class Companies:
 
 def companies(lanes: Lanes, wire: NDArray[np.int32], hop: NDArray[np.int64]) -> Companies | None:
     """Find the companies in each hop; None where messages of a hop would share links at different rates."""
-    from commsim.core.jit import announce
+    from commsim.core.jit import announce, sized
 
     from .company_kernel import find_companies
 
-    announce(find_companies)
     pace, company = np.empty(len(wire)), np.empty(len(wire), np.int32)
-    n = find_companies(wire, hop, lanes.per_byte, lanes.rows, lanes.held, lanes.n_resources, pace, company)
+    with sized(3 * int(np.diff(lanes.rows[0])[wire].sum())):
+        announce(find_companies)
+        n = find_companies(wire, hop, lanes.per_byte, lanes.rows, lanes.held, lanes.n_resources, pace, company)
     return None if n < 0 else Companies(pace, company, n)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.cells import cut_cells
 from commsim.core.dependencies import wires
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE, Schedule, Transfers
@@ -25,9 +26,6 @@ from .move_state import CLUSTER, LANE, MOVE
 
 MOST_TRANSFERS = 2**23
 """More are left to other ways; they would take gigabytes."""
-
-MOST_TOUCHES = 1024
-"""Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,13 +88,13 @@ def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) ->
     lanes = lanes_of(network, job, ends, channel, some_reduce, routing=routing, seed=seed)
     if lanes is None:
         return None
-    move = np.empty(len(transfers), MOVE)
-    move["wire"], move["stage"], move["reduces"] = wire, transfers["stage"], reduces
-    n_cells = _cut_cells(schedule, transfers, move)
     hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
     found = companies(lanes, wire, hop)
     if found is None:
         return None
+    move = np.empty(len(transfers), MOVE)
+    move["wire"], move["stage"], move["reduces"] = wire, transfers["stage"], reduces
+    n_cells = cut_cells(schedule, transfers, move)
     return Moves(job, lanes, move, hop, transfers["count"].copy(), n_cells, found, shared_resources(lanes))
 
 
@@ -113,33 +111,6 @@ def _in_order(wire: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[
     leads[lead] = True
     number = np.cumsum(leads, dtype=np.int32) - np.int32(1)
     return number[lead][wire], np.flatnonzero(leads)
-
-
-def _cut_cells(schedule: Schedule, transfers: Transfers, move: NDArray[np.void]) -> int:
-    """Say which cells each transfer reads and writes, and how many there are.
-
-    A cell is a chunk, where that is not many times more than transfers touch; else chunks between two ends of messages.
-    """
-    n_addresses, count = schedule.n_addresses, transfers["count"].astype(np.int64)
-    read = transfers["src"] * np.int64(n_addresses) + schedule.src_address(transfers)
-    write = transfers["dst"] * np.int64(n_addresses) + schedule.dst_address(transfers)
-    n_cells = schedule.n_participants * n_addresses
-    if n_cells <= 4 * len(transfers) + 2**16 and count.sum() <= 4 * len(transfers):
-        move["read"], move["read_end"], move["write"], move["write_end"] = read, read + count, write, write + count
-        return n_cells
-    from commsim.core.jit import announce
-
-    from .cell_kernel import cut_cells, touched
-
-    announce(touched, cut_cells)
-    ends = np.cumsum(touched(transfers["src"], transfers["dst"], schedule.n_participants))
-    if np.diff(ends, prepend=0).max() <= MOST_TOUCHES and n_addresses < 2**31:
-        return int(cut_cells(transfers, schedule.src_address(transfers), schedule.dst_address(transfers), ends, move))
-    bounds = np.sort(np.concatenate((read, read + count, write, write + count)))
-    bounds = bounds[np.diff(bounds, prepend=-1) > 0]
-    for name, address in (("read", read), ("read_end", read + count), ("write", write), ("write_end", write + count)):
-        move[name] = np.searchsorted(bounds, address)
-    return len(bounds)
 
 
 def play_moves(

@@ -18,30 +18,13 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 
 from ..flow_plan import Job
-from .lanes import SLACK, Companies, Lanes, companies, lanes_of, scale_for, shared_resources
-from .turn_times import Load, play_turn
-from .turn_waits import Waits, find_waits
-from .turns import Turn, find_turns
+from .lanes import Companies, Lanes, companies, lanes_of, scale_for, shared_resources
+from .rounding import SLACK
+from .turn_times import Claims, Load, play_turn
+from .turn_waits import Waits, find_all_waits
+from .turns import Turn, wires_of
 
 Ticks = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Claims:
-    """What the wires of one turn ask for of resources that turns could overload together.
-
-    Parameters
-    ----------
-    wire, resource, part : int64[m], int64[m], float64[m]
-        Rows; the first `n_links` of them are of links, the others of reduction units.
-    n_links : int
-        How many.
-    """
-
-    wire: NDArray[np.int64]
-    resource: NDArray[np.int64]
-    part: NDArray[np.float64]
-    n_links: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,29 +58,21 @@ class Rings:
     companies: tuple[Companies, ...]
 
 
-def plan_rings(network: Network, job: Job, *, routing: str | None, seed: int) -> Rings | None:
-    """Find the turns and lay out their wires.
+def plan_rings(network: Network, job: Job, turns: tuple[Turn, ...], *, routing: str | None, seed: int) -> Rings | None:
+    """Lay out the wires of the turns of a schedule.
 
     Returns
     -------
     Rings or None
-        None if the schedule is not made of a few turns, receiving costs something, or wires of one turn share links at
-        different rates, or reduction units at all.
+        None if receiving costs something, wires of one turn share links at different rates, or reduction units at
+        all, or too many wires meet.
     """
     schedule = job.schedule
-    turns = None if job.messages is not None else find_turns(schedule)
-    if not turns:
-        return None
-    columns = [np.concatenate([getattr(t, name).ravel() for t in turns]) for name in ("src", "dst", "channel")]
-    n_channels = int(columns[2].max(initial=0)) + 1
-    key = (columns[0] * schedule.n_participants + columns[1]) * n_channels + columns[2]
-    key, lead, number = np.unique(key, return_index=True, return_inverse=True)
-    wire = tuple(np.split(number, np.cumsum([t.src.size for t in turns])[:-1]))
-    reduces = np.zeros(len(key), bool)
+    ends, channel, wire = wires_of(turns, schedule.n_participants)
+    reduces = np.zeros(len(ends), bool)
     for turn, w in zip(turns, wire, strict=True):
         reduces[w] |= any(adds for _, adds in turn.rounds)
-    ends = np.stack((columns[0][lead], columns[1][lead]), axis=1).astype(np.int32)
-    lanes = lanes_of(network, job, ends, columns[2][lead], reduces, routing=routing, seed=seed)
+    lanes = lanes_of(network, job, ends, channel, reduces, routing=routing, seed=seed)
     if lanes is None:
         return None
     shared = shared_resources(lanes)
@@ -105,9 +80,9 @@ def plan_rings(network: Network, job: Job, *, routing: str | None, seed: int) ->
     sharing = tuple(c for c in found if c is not None)
     if len(sharing) < len(found) or any(_units_shared(lanes, w) for w in wire):
         return None
-    waits = tuple(
-        tuple(find_waits(turn, before, schedule.n_addresses) for before in turns[:i]) for i, turn in enumerate(turns)
-    )
+    waits = find_all_waits(turns, schedule.n_addresses)
+    if waits is None:
+        return None
     claims = tuple(_claims(lanes, w, c.pace, shared) for w, c in zip(wire, sharing, strict=True))
     return Rings(job, lanes, turns, wire, waits, claims, sharing)
 

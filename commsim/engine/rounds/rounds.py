@@ -21,6 +21,7 @@ from ..physics import SLACK, check_links
 from .lanes import Lanes
 from .moves import Moves, plan_moves, play_moves
 from .rings import Rings, plan_rings, play_rings
+from .turns import Turn, find_turns
 
 
 @dataclass(slots=True, eq=False)
@@ -31,14 +32,17 @@ class Rounds:
     ----------
     network, job, routing, seed
         As in :func:`commsim.engine.flow_plan.plan_flows`.
+    turns : tuple of Turn or None
+        None where the schedule is not made of rings.
     rings : Rings or None
-        None where the schedule is not made of rings, or they share links.
+        None where they share links, too.
     """
 
     network: Network
     job: Job
     routing: str | None
     seed: int
+    turns: tuple[Turn, ...] | None
     rings: Rings | None
     _moves: list[Moves | None] = field(default_factory=list)
 
@@ -62,7 +66,9 @@ def plan_rounds(network: Network, job: Job, *, routing: str | None = None, seed:
     -------
     Rounds
     """
-    return Rounds(network, job, routing, seed, plan_rings(network, job, routing=routing, seed=seed))
+    turns = None if job.messages is not None else find_turns(job.schedule)
+    rings = plan_rings(network, job, turns, routing=routing, seed=seed) if turns else None
+    return Rounds(network, job, routing, seed, turns, rings)
 
 
 def simulate_rounds(

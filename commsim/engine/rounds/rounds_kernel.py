@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-from .lanes import FULL, SLACK
+from .rounding import FULL, SLACK
 
 Table = NDArray[Any]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-from .lanes import SLACK
+from .rounding import SLACK
 
 Ticks = NDArray[np.int64]
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .lanes import FULL, SLACK, Companies
+from .lanes import Companies
+from .rounding import FULL, SLACK
 from .turns import Turn
-
-if TYPE_CHECKING:
-    from .rings import Claims
 
 Ticks = NDArray[np.int64]
 LATEST = np.iinfo(np.int64).max
@@ -88,24 +87,29 @@ def _play(
     pairs: NDArray[np.intp],
     n_cycles: int,
 ) -> tuple[Ticks, Ticks] | None:
-    from commsim.core.jit import announce
-
     from .turn_kernel import pass_on, pass_on_and_reduce
 
     start, done, sent = start.copy(), last.copy(), np.zeros_like(start)
     adds = any(reduces for _, reduces in rounds) and bool(reduction.any())
     if not adds and (last <= start + send + latency).all():  # then what arrives is complete, and in order
-        announce(pass_on)
-        play = functools.partial(pass_on, start, send, send + latency, pairs, n_cycles)
+        play = functools.partial(_played, pass_on, start, send, send + latency, pairs, n_cycles)
         in_step = _advance((start,), sum(n for n, _ in rounds) - 1, play)
         return (start + send, start + send + latency) if in_step and _in_step(start, pairs) else None
-    announce(pass_on_and_reduce)
     for n_rounds, reduces in rounds:
         costs = (send, latency, reduction if reduces else np.zeros_like(reduction))
-        play = functools.partial(pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)
+        play = functools.partial(_played, pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)
         if not _advance((start, done, sent), n_rounds, play):
             return None
     return sent, done
+
+
+def _played(rounds: Callable[..., bool], start: Ticks, *given: Any) -> bool:
+    """Play rounds, whose number is the last of what is given, compiled unless they are few."""
+    from commsim.core.jit import announce, sized
+
+    with sized(4 * len(start) * given[-1]):
+        announce(rounds)
+        return rounds(start, *given)
 
 
 def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
@@ -139,6 +143,24 @@ def _advance(state: tuple[Ticks, ...], n_rounds: int, play: Callable[[int], bool
                     a += gain[0] * n_rounds
                 return True
     return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claims:
+    """What the wires of one turn ask for of resources that turns could overload together.
+
+    Parameters
+    ----------
+    wire, resource, part : int64[m], int64[m], float64[m]
+        Rows; the first `n_links` of them are of links, the others of reduction units.
+    n_links : int
+        How many.
+    """
+
+    wire: NDArray[np.int64]
+    resource: NDArray[np.int64]
+    part: NDArray[np.float64]
+    n_links: int
 
 
 class Load:

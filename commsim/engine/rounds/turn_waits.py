@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from .turns import Turn
 
 Whole = NDArray[np.int64]
+
+MOST_MEETINGS = 2**24
+"""Pairs of wires that are looked at: what sends from all to all twice has a pair for every three ranks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +37,16 @@ class Waits:
     certain: NDArray[np.bool_]
 
 
+def find_all_waits(turns: Sequence[Turn], n_addresses: int) -> tuple[tuple[Waits, ...], ...] | None:
+    """Find what each turn waits for in each earlier one; None where too many wires meet to look at."""
+    pairs = [(later, earlier) for i, later in enumerate(turns) for earlier in turns[:i]]
+    if sum(_n_meetings(later, earlier) for later, earlier in pairs) > MOST_MEETINGS:
+        return None
+    return tuple(
+        tuple(find_waits(later, earlier, n_addresses) for earlier in turns[:i]) for i, later in enumerate(turns)
+    )
+
+
 def find_waits(later: Turn, earlier: Turn, n_addresses: int) -> Waits:
     """Find the wires that meet at a participant and may touch the same chunks there."""
     mine, theirs, sent = _meetings(later, earlier)
@@ -46,6 +60,15 @@ def find_waits(later: Turn, earlier: Turn, n_addresses: int) -> Waits:
     possible &= _carries(earlier, b, (low[a[1]], high[a[1]]), n_addresses)
     kept = certain | possible
     return Waits(mine[kept], theirs[kept], sent[kept], certain[kept])
+
+
+def _n_meetings(later: Turn, earlier: Turn) -> int:
+    """How many pairs :func:`_meetings` would find."""
+    n = 1 + max(int(ends.max(initial=0)) for ends in (later.src, later.dst, earlier.src, earlier.dst))
+    reads, writes, sends, receives = (
+        np.bincount(ends.ravel(), minlength=n) for ends in (later.src, later.dst, earlier.src, earlier.dst)
+    )
+    return int((reads + writes) @ receives + writes @ sends)
 
 
 def _meetings(later: Turn, earlier: Turn) -> tuple[Whole, Whole, NDArray[np.bool_]]:

@@ -17,6 +17,7 @@ So a round is: start at the later of having sent and having received.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,24 @@ class Turn:
     def n_rounds(self) -> int:
         """Rounds in all."""
         return sum(n for n, _ in self.rounds)
+
+
+def wires_of(turns: Sequence[Turn], n_participants: int) -> tuple[NDArray[np.int32], Whole, tuple[Whole, ...]]:
+    """Give numbers to the wires of all turns, in order of (source, destination, channel).
+
+    Returns
+    -------
+    ends : int32[n_wires, 2], channel : int64[n_wires]
+        Source and destination, and channel, of each wire.
+    wire : tuple of int64[n]
+        Wire of each wire of each turn, in rows.
+    """
+    names = ("src", "dst", "channel")
+    src, dst, channel = (np.concatenate([getattr(t, name).ravel() for t in turns]) for name in names)
+    key = (src * n_participants + dst) * (int(channel.max(initial=0)) + 1) + channel
+    _, lead, number = np.unique(key, return_index=True, return_inverse=True)
+    ends = np.stack((src[lead], dst[lead]), axis=1).astype(np.int32)
+    return ends, channel[lead], tuple(np.split(number, np.cumsum([t.src.size for t in turns])[:-1]))
 
 
 def find_turns(schedule: Schedule, most: int = 8) -> tuple[Turn, ...] | None:
@@ -183,11 +202,14 @@ def _turn(run: _Run) -> Turn | None:
     """Lay out the cycles; None if they are not equally long, or chunks of different messages overlap."""
     if run.feeder is None:
         return _laid_out(run, np.arange(len(run.src)), 1)
+    from commsim.core.jit import sized
+
     from .turn_kernel import cycles
 
     following = np.empty_like(run.feeder)
     following[run.feeder] = np.arange(len(following))
-    order, length = cycles(following)
+    with sized(len(following)):
+        order, length = cycles(following)
     if (length != length[0]).any():
         return None
     turn = _laid_out(run, order, int(length[0]))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..flow_state import ENTRY_ROW, IDLE, SLOT_ROW, Tables, share_table, tables
+from ..flow_memory import share_table, tables
+from ..flow_state import ENTRY_ROW, IDLE, SLOT_ROW, Tables
 from .pattern import Pattern
 
 Table = NDArray[Any]

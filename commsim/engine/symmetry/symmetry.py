@@ -15,8 +15,6 @@ every flow has a bottleneck.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -24,220 +22,20 @@ from commsim.core.cost import Wire
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.core.routes.fold import Fold, fold
-from commsim.core.routes.routing import Routes, find_routes
 
 from ..flow import chunk_bytes, not_negative
-from ..flow_plan import Job
 from ..flow_state import N_DONE, N_EVENTS, Tables
-from ..flow_tables import slot_tables, wire_table
 from ..physics import SLACK, check_links
 from ..trace_files import Columns, TraceFile, keep_trace
-from .pattern import find_pattern
-from .quotient import Full, Quotient, quotient
+from .plan import SymmetricPlan, Wires, plan_symmetric
+from .quotient import Quotient
 
-MOST_SHARE = 0.5
-"""Classes per wire, above which playing all wires is as cheap."""
+__all__ = ["plan_symmetric", "simulate_symmetric"]
+
 MOST_ROUNDS = 40
 """How often classes are played, and told apart where a check fails."""
 TRIAL = 8
 """Classes are first told apart on this part of all repetitions."""
-LEAST_WIRES = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wires:
-    """All wires of a job on a network.
-
-    Parameters
-    ----------
-    full : Full
-        On the network or on its fold.
-    routes : Routes
-        Of each wire.
-    folded : Fold or None
-        How links were put together, if packets are sprayed over them.
-    """
-
-    full: Full
-    routes: Routes
-    folded: Fold | None
-
-
-@dataclass(slots=True, eq=False)
-class SymmetricPlan:
-    """What does not depend on the size; laid out when ranks are first known to start together.
-
-    Parameters
-    ----------
-    network, job, routing, seed
-        As :func:`plan_symmetric` takes them.
-    wires : Wires or None
-        None before, and where there is nothing to win.
-    classes : list of Quotient
-        The first is what every run starts from, so that a result does not depend on what was asked before.
-    finer : dict
-        From a number of classes, and which of their parts could have more, to the number of finer ones; None where
-        these would be too many.
-    """
-
-    network: Network
-    job: Job
-    routing: str
-    seed: int
-    wires: Wires | None = None
-    tried: bool = False
-    classes: list[Quotient] = field(default_factory=list)
-    finer: dict[tuple[int, bytes], int | None] = field(default_factory=dict)
-
-
-def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> SymmetricPlan | None:
-    """Plan to play a job by classes.
-
-    Parameters
-    ----------
-    network : Network
-        Where.
-    job : Job
-        What runs.
-    routing, seed : str, int
-        As in :func:`commsim.core.routes.routing.find_routes`.
-
-    Returns
-    -------
-    SymmetricPlan or None
-        None if messages have sizes of their own.
-    """
-    job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
-    return None if job.messages is not None else SymmetricPlan(network, job, routing or network.routing, seed)
-
-
-def _lay_out(plan: SymmetricPlan) -> None:
-    """Find the wires and their first classes; nothing if the schedule is too long to be looked at, or all differ."""
-    plan.tried = True
-    pattern = find_pattern(plan.job.schedule)
-    if pattern is None or len(pattern.lead) < LEAST_WIRES:
-        return
-    transfers = pattern.transfers[pattern.lead]
-    nodes = plan.job.placement.nodes[np.stack((transfers["src"], transfers["dst"]), axis=1)]
-    on, nodes, routes, folded = _routes(plan, nodes, transfers["channel"].astype(np.int64))
-    tables = slot_tables(on, [plan.job], routes, nodes, np.zeros(len(nodes), np.intp))
-    full = Full(pattern, wire_table(on, pattern.n_on_wire, nodes, routes, tables), *tables)
-    colour = _features(full)
-    if _is_worth_while(colour):
-        pattern.find_waits(plan.job.schedule)
-        plan.wires = None if _refine(plan, full, colour) is None else Wires(full, routes, folded)
-
-
-def _routes(
-    plan: SymmetricPlan, nodes: NDArray[np.int32], channel: NDArray[np.int64]
-) -> tuple[Network, NDArray[np.int32], Routes, Fold | None]:
-    """Find the routes on the network, or on its fold where packets are sprayed over all of it alike."""
-    if plan.routing == "spray":
-        folded = fold(plan.network)
-        at = folded.node[nodes]
-        routes = find_routes(folded.network, at[:, 0], at[:, 1], channel, routing="spray")
-        if (routes.share == 1).all():
-            return folded.network, at, routes, folded
-    routes = find_routes(plan.network, nodes[:, 0], nodes[:, 1], channel, routing=plan.routing, seed=plan.seed)
-    return plan.network, nodes, routes, None
-
-
-def _is_worth_while(colour: NDArray[np.uint64]) -> bool:
-    from .symmetry_kernel import number_colours
-
-    return len(number_colours(colour)[1]) <= MOST_SHARE * len(colour)
-
-
-def _features(full: Full) -> NDArray[np.uint64]:
-    """Colour wires by what they are, and by what they carry."""
-    from .symmetry_kernel import number_colours
-
-    pattern, wire, n = full.pattern, full.wire, len(full.wire)
-    port = (full.slot["port"] - full.slot["begin"]).reshape(2, n)
-    length = (full.slot["end"] - full.slot["begin"]).reshape(2, n)
-    alone = np.append(full.capacity[full.entry["resource"]] / full.entry["share"], np.inf)
-    rate = np.minimum.reduceat(alone, np.stack((full.slot["begin"][:n], full.slot["end"][:n]), axis=1).ravel())[::2]
-    rows = np.stack(
-        [wire[name].astype(np.float64) for name in ("latency", "overhead_work", "receive_work", "reduces")]
-        + [np.where(length[0] > 0, rate, 0.0), port[0], pattern.n_on_wire]
-    )
-    colour = np.zeros(n, np.uint64)
-    for row in rows:
-        colour = colour * np.uint64(n + 1) + number_colours(row.view(np.uint64))[0].astype(np.uint64)
-        colour = number_colours(colour)[0].astype(np.uint64)
-    kind = pattern.transfers["op"].astype(np.int64) << 32 | pattern.transfers["count"]
-    carried = number_colours(kind.astype(np.uint64))[0].astype(np.uint64)
-    spread = np.random.default_rng(0).integers(1, 2**63, int(pattern.place.max()) + 1, np.uint64)
-    around = np.zeros(n, np.uint64)
-    np.add.at(around, pattern.wire, spread[pattern.place] * (carried + np.uint64(1)))
-    return around * np.uint64(0x9E3779B97F4A7C15) + colour
-
-
-def _refine(plan: SymmetricPlan, full: Full, colour: NDArray[np.uint64]) -> int | None:
-    """Tell wires apart until their classes say what they wait for; add the quotient, if it is worth while.
-
-    Returns
-    -------
-    int or None
-        Its number among the plan's.
-    """
-    from commsim.core.jit import announce
-
-    from .symmetry_kernel import number_colours, refine_wires
-
-    announce(refine_wires)
-    pattern, n_before, n_classes = full.pattern, -1, 0
-    assert pattern.waits is not None
-    while n_classes != n_before:
-        colour = refine_wires(colour, (pattern.wire, pattern.place), pattern.waits)
-        n_before, n_classes = n_classes, len(number_colours(colour)[1])
-        if n_classes > MOST_SHARE * len(colour):
-            return None
-    plan.classes.append(quotient(full, colour))
-    return len(plan.classes) - 1
-
-
-def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, Tables] | None:
-    """Play the classes, told apart as far as they must be."""
-    from commsim.core.jit import announce
-
-    from ..flow_kernel import simulate
-
-    announce(simulate)
-    all_times, now = plan.classes[0].full.pattern.times, 0
-    times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
-    for _ in range(MOST_ROUNDS):
-        classes = plan.classes[now]
-        t = classes.tables(n_bytes, ready, times)
-        simulate(t, False)
-        if not t.broken.any():
-            if times == all_times:
-                return classes, t
-            times = all_times
-            continue
-        finer = _told_apart(plan, now, t.broken)
-        if finer is None:
-            return None
-        now = finer
-    return None
-
-
-def _told_apart(plan: SymmetricPlan, now: int, broken: NDArray[np.int64]) -> int | None:
-    """Find the classes that tell apart what could have more from what could not."""
-    from .symmetry_kernel import number_colours
-
-    # times differ from size to size; who is alike differs less
-    alike = number_colours(np.append(broken, 0).astype(np.uint64))[0]
-    key = (now, alike.tobytes())
-    if key not in plan.finer:
-        classes = plan.classes[now]
-        colour = (classes.of_wire.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        # those of a class that could have more at the same times may well be alike, and stay together
-        mark = alike[classes.variant_of].astype(np.uint64).reshape(2, -1)
-        colour = (colour ^ mark[0]) * np.uint64(0xBF58476D1CE4E5B9) ^ mark[1]
-        plan.finer[key] = _refine(plan, classes.full, colour)
-    return plan.finer[key]
 
 
 def simulate_symmetric(
@@ -253,7 +51,7 @@ def simulate_symmetric(
     Parameters
     ----------
     plan : SymmetricPlan
-        From :func:`plan_symmetric`.
+        From :func:`commsim.engine.symmetry.plan.plan_symmetric`.
     size, starts, wire, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
@@ -275,7 +73,7 @@ def simulate_symmetric(
     if not (starts == starts[0]).all():
         return None
     if not plan.tried:
-        _lay_out(plan)
+        plan.lay_out()
     if plan.wires is None:
         return None
     n_bytes = (wire or Wire()).on_wire(plan.wires.full.pattern.transfers["count"] * chunk)
@@ -306,6 +104,31 @@ def simulate_symmetric(
         counters=counters,
         trace=keep_trace(trace, schedule.n_transfers, _times(classes, t)),
     )
+
+
+def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, Tables] | None:
+    """Play the classes, told apart as far as they must be."""
+    from commsim.core.jit import announce
+
+    from ..flow_kernel import simulate
+
+    announce(simulate)
+    all_times, now = plan.classes[0].full.pattern.times, 0
+    times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
+    for _ in range(MOST_ROUNDS):
+        classes = plan.classes[now]
+        t = classes.tables(n_bytes, ready, times)
+        simulate(t, False)
+        if not t.broken.any():
+            if times == all_times:
+                return classes, t
+            times = all_times
+            continue
+        finer = plan.tell_apart(now, t.broken)
+        if finer is None:
+            return None
+        now = finer
+    return None
 
 
 def _link_bytes(network: Network, wires: Wires, n_bytes: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

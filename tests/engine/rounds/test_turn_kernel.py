@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.rounds.lanes import SLACK
+from commsim.engine.rounds.rounding import SLACK
 from commsim.engine.rounds.turn_kernel import cycles, pass_on, pass_on_and_reduce
 
 NONE = np.empty((0, 2), np.int64)

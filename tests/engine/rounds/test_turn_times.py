@@ -8,8 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.rounds.lanes import SLACK, Companies
+from commsim.engine.rounds.lanes import Companies
 from commsim.engine.rounds.rings import Claims
+from commsim.engine.rounds.rounding import SLACK
 from commsim.engine.rounds.turn_times import Load, _advance, _period, play_turn
 from commsim.engine.rounds.turns import Turn
 

@@ -15,7 +15,7 @@ from commsim.core.dependencies import dependencies, wires
 from commsim.core.dependencies_kernel import WRITE_AFTER_READ
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE, SCRATCH, Schedule
-from commsim.engine.rounds.turn_waits import find_waits
+from commsim.engine.rounds.turn_waits import MOST_MEETINGS, find_all_waits, find_waits
 from commsim.engine.rounds.turns import Turn, find_turns
 
 RINGS = ["ring_all_reduce", "ring_reduce_scatter", "ring_all_gather", "multi_ring_all_reduce",
@@ -130,6 +130,19 @@ def test_a_hierarchy_is_three_turns_and_a_ring_is_one() -> None:
     ]
     (turn,) = find_turns(ring_all_reduce(5)) or ()
     assert (turn.src.shape, turn.rounds) == ((5, 1), ((4, True), (4, False)))
+
+
+def test_turns_in_which_all_meet_all_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = tuple(tuple(range(i, i + 4)) for i in range(0, 12, 4))
+    schedule = hierarchical_all_reduce(12, groups)
+    turns = find_turns(schedule)
+    assert turns is not None
+    met = 3 * 12 * 3  # each of three pairs of turns: what reads and what writes of a rank, on one wire each
+    assert met < MOST_MEETINGS
+    monkeypatch.setattr("commsim.engine.rounds.turn_waits.MOST_MEETINGS", met)
+    assert find_all_waits(turns, schedule.n_addresses) is not None
+    monkeypatch.setattr("commsim.engine.rounds.turn_waits.MOST_MEETINGS", met - 1)
+    assert find_all_waits(turns, schedule.n_addresses) is None
 
 
 def test_a_torus_of_three_sides_is_five_turns() -> None:

@@ -14,11 +14,12 @@ from collectives import COLLECTIVES
 from commsim.core.cost import Wire
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
-from commsim.core.schedule import Schedule
+from commsim.core.program import Program
+from commsim.core.schedule import SCRATCH, Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.symmetry import symmetry
-from commsim.engine.symmetry.pattern import find_pattern
+from commsim.engine.symmetry import classes, plan, symmetry
+from commsim.engine.symmetry.pattern import Pattern, find_pattern
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
@@ -27,12 +28,16 @@ from topologies.star import star
 SIZE = 1e9
 
 
+def play_whatever_it_is_worth(patch: pytest.MonkeyPatch) -> None:
+    """Play classes even where there are as many as wires."""
+    patch.setattr(classes, "MOST_SHARE", 1.0)
+    patch.setattr(symmetry, "MOST_ROUNDS", 100)
+    patch.setattr(plan, "LEAST_WIRES", 1)
+
+
 @pytest.fixture
 def whatever_it_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Play classes even where there are as many as wires."""
-    monkeypatch.setattr(symmetry, "MOST_SHARE", 1.0)
-    monkeypatch.setattr(symmetry, "MOST_ROUNDS", 100)
-    monkeypatch.setattr(symmetry, "LEAST_WIRES", 1)
+    play_whatever_it_is_worth(monkeypatch)
 
 
 def compare(network: Network, job: Job, routing: str | None = None, start: float = 0.0) -> float | None:
@@ -114,8 +119,7 @@ def test_random_schedules_on_random_networks_end_as_in_the_full_engine(seed: int
     network = alike(rng, n, costs)
     job = Job(random_collective(rng, n), Placement(rng.permutation(n)))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("MOST_SHARE", 1.0), ("MOST_ROUNDS", 100), ("LEAST_WIRES", 1)):
-            patch.setattr(symmetry, name, value)
+        play_whatever_it_is_worth(patch)
         assert compare(network, job, routing) is not None
 
 
@@ -131,6 +135,34 @@ def test_it_refuses_what_has_no_symmetry() -> None:
     assert plan is not None
     assert simulate_symmetric(plan, SIZE, starts=np.arange(80.0)) is None
     assert simulate_symmetric(plan, SIZE, wire=Wire(1000, 40)) is not None
+
+
+def random_fetches(n: int, each: int) -> Schedule:
+    """Everybody fetches messages of random sizes from random others, one after the other."""
+    random = np.random.default_rng(0)
+    p = Program(n, n_chunks=16, n_scratch=16)
+    for _ in range(each):
+        src = (np.arange(n) + random.integers(1, n, n)) % n
+        count = random.integers(1, 17, n)
+        p.copy(src=src, dst=np.arange(n), src_chunk=0, dst_chunk=0, count=count, dst_buffer=SCRATCH)
+    return p.build()
+
+
+def test_who_waits_for_whom_is_not_looked_for_where_most_participants_send_and_receive_something_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("looked for")
+
+    monkeypatch.setattr(Pattern, "find_waits", fail)
+    network = star(80)
+    fetches = plan_symmetric(network, Job(random_fetches(80, 5), place(network, 80)))
+    assert fetches is not None
+    assert simulate_symmetric(fetches, SIZE) is None
+    ring = plan_symmetric(network, Job(COLLECTIVES["ring_all_reduce"].build(80), place(network, 80)))
+    assert ring is not None
+    with pytest.raises(AssertionError, match="looked for"):
+        simulate_symmetric(ring, SIZE)
 
 
 def test_a_pattern_is_one_repetition_only_where_repetitions_have_no_chunk_in_common() -> None:

@@ -19,8 +19,8 @@ from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.together.levels_kernel import levels_of_flows
 from commsim.engine.together.together import plan_together, simulate_together
-from commsim.engine.together.together_kernel import levels_of_flows
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel
+from .jit import kernel
 
 
 @kernel
@@ -57,12 +57,12 @@ def _insert(bounds: NDArray[np.int32], n: int, address: int) -> int:
 
 
 @kernel
-def cut_cells(
+def cut_by_insertion(
     transfers: NDArray[Any],
     src_address: NDArray[np.int64],
     dst_address: NDArray[np.int64],
     ends: NDArray[np.int64],
-    move: NDArray[Any],
+    cells: NDArray[Any],
 ) -> int:
     """Give numbers to the cells, and say which each transfer reads and writes.
 
@@ -74,8 +74,8 @@ def cut_cells(
         First address that each reads and writes, within the participant; 31 bits.
     ends : int64[n_participants]
         Running sum of :func:`touched`: a participant has at most twice as many bounds as transfers.
-    move : MOVE[n]
-        Written: ``read``, ``read_end``, ``write`` and ``write_end``.
+    cells : CELLS[n]
+        Or another table with these fields. Written: ``read``, ``read_end``, ``write`` and ``write_end``.
 
     Returns
     -------
@@ -100,9 +100,9 @@ def cut_cells(
         reads = bounds[2 * ends[src - 1] if src else 0 : 2 * ends[src]]
         writes = bounds[2 * ends[dst - 1] if dst else 0 : 2 * ends[dst]]
         low = _place(reads, 0, n_bounds[src], src_address[i])
-        move[i]["read"] = first[src] + low
-        move[i]["read_end"] = first[src] + _place(reads, low + 1, n_bounds[src], src_address[i] + count)
+        cells[i]["read"] = first[src] + low
+        cells[i]["read_end"] = first[src] + _place(reads, low + 1, n_bounds[src], src_address[i] + count)
         low = _place(writes, 0, n_bounds[dst], dst_address[i])
-        move[i]["write"] = first[dst] + low
-        move[i]["write_end"] = first[dst] + _place(writes, low + 1, n_bounds[dst], dst_address[i] + count)
+        cells[i]["write"] = first[dst] + low
+        cells[i]["write_end"] = first[dst] + _place(writes, low + 1, n_bounds[dst], dst_address[i] + count)
     return int(first[n_participants])

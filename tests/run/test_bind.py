@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import commsim as cs
-from commsim.run import prepare, rank_grid
+from commsim.run import prepare
 
 
 def test_hierarchies_of_any_depth_follow_machines_and_racks():
@@ -16,13 +16,6 @@ def test_dims_that_the_user_gives_are_kept():
     assert prepare("torus_all_reduce:dims=4x4", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4").parameters[
         "dims"
     ] == (4, 4)
-
-
-def test_ranks_that_are_spread_make_no_grid():
-    network = cs.load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4")
-    assert rank_grid(network, cs.place(network, 16, "packed"), 16) == (4, 4)
-    assert rank_grid(network, cs.place(network, 16, "spread"), 16) is None
-    assert rank_grid(network, cs.place(network, 6, "packed"), 6) is None
 
 
 def test_a_grid_that_fits_the_racks_beats_one_that_does_not():

@@ -1,0 +1,146 @@
+"""Paths that each routing but Valiant's takes: known from the fabric's forest, or found by a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RoutingError
+from ..jit import announce, sized
+from ..network import Network
+from .forest_routes import walk_known
+from .link_rows import forwarding_rows, links_in_rows, shared_searches
+from .routing_needs import destination_order
+
+ENDS = 16
+"""What leaving the source of a route and entering its destination takes, or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Links of each route, in compressed rows, nearest to the source first.
+
+    Parameters
+    ----------
+    first : int64[n_routes + 1]
+        Links of route r are ``link[first[r]:first[r + 1]]``; none when source and destination are one node.
+    link : int32[m]
+        Directed links.
+    share : float64[m]
+        Part of the bytes that takes the link; 1 unless packets are sprayed over several paths.
+    latency : float64[n_routes], s
+        Propagation along the path, the slowest one where there are several.
+    """
+
+    first: NDArray[np.int64]
+    link: NDArray[np.int32]
+    share: NDArray[np.float64]
+    latency: NDArray[np.float64]
+
+
+def walk(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], routing: str
+) -> tuple[Routes, int]:
+    """Walk the paths that a routing other than ``valiant`` takes.
+
+    Returns
+    -------
+    Routes, int
+        The routes, and -1; or the first that has no path, and then the routes mean nothing.
+    """
+    from .routing_kernel import ALL, BY_DIGITS, BY_HASH, BY_ONE_HASH, FIRST
+    from .search_kernel import ANY, DIMENSION_ORDER, LAST_GROUP_CHANGE
+
+    rule, choice = {
+        "ecmp": (ANY, BY_HASH),
+        "ecmp_polarised": (ANY, BY_ONE_HASH),
+        "shortest": (ANY, FIRST),
+        "spray": (ANY, ALL),
+        "dmodk": (ANY, BY_DIGITS),
+        "dimension_order": (DIMENSION_ORDER, BY_HASH),
+        "minimal": (LAST_GROUP_CHANGE, BY_HASH),
+    }[routing]
+    order = destination_order(network, routing)
+    known = walk_known(network, src, dst, key, choice, order) if rule == ANY else None
+    if known is not None:
+        if len(known[0]) == len(src):
+            _, first, link, latency = known
+            return Routes(first, link, np.ones(len(link)), latency), -1
+        rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
+        searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
+        if lost >= 0:
+            return searched, int(rest[lost])
+        which, first, link, latency = known
+        return _in_given_order(
+            np.concatenate((first, first[-1] + searched.first[1:])),
+            np.concatenate((link, searched.link)),
+            np.concatenate((np.ones(len(link)), searched.share)),
+            np.concatenate((latency, searched.latency)),
+            np.concatenate((which, rest)),
+        ), -1
+    return _search(network, src, dst, key, rule, choice, order)
+
+
+def _search(
+    network: Network,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    key: NDArray[np.int64],
+    rule: int,
+    choice: int,
+    order: NDArray[np.int64],
+) -> tuple[Routes, int]:
+    from .routing_kernel import walk_routes
+    from .search_kernel import DIMENSION_ORDER
+
+    arriving = links_in_rows(network.dst, network.src, network.n_nodes)
+    # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
+    shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
+    by_search = np.lexsort((dst, shared))
+    tables = (
+        arriving,
+        forwarding_rows(network, network.dst, network.src),
+        forwarding_rows(network, network.src, network.dst),
+        network.dst,
+        network.metric,
+        network.forwards,
+        network.coordinates,
+    )
+    pairs = np.stack((src, dst, key, shared), axis=1)[by_search]
+    between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))
+    searches = 2 * len(np.unique(shared)) * network.n_links
+    with sized(searches + len(src) * (between + ENDS)):  # each route looks at each link once at most
+        announce(walk_routes)
+        first, link, share, latency, lost = walk_routes(pairs, tables, network.latency, order, rule, choice)
+    if lost >= 0:
+        return Routes(first, link, share, latency), int(by_search[lost])
+    return _in_given_order(first, link, share, latency, by_search), -1
+
+
+def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
+    """Return the error that names a pair without a path."""
+    how = {
+        "dimension_order": " in dimension order; ecmp takes any",
+        "minimal": " that changes the group at most once; ecmp takes any",
+        "valiant": " by way of a third group; minimal takes none, ecmp any",
+    }.get(routing, "")
+    return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")
+
+
+def _in_given_order(
+    first: NDArray[np.int64],
+    link: NDArray[np.int32],
+    share: NDArray[np.float64],
+    latency: NDArray[np.float64],
+    order: NDArray[np.intp],
+) -> Routes:
+    """Undo the sorting by destination."""
+    from .routing_kernel import rows_in_order
+
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    with sized(len(order) + len(link)):
+        new_first, new_link, new_share = rows_in_order(first, link, share, place)
+    return Routes(new_first, new_link, new_share, latency[place])

@@ -1,0 +1,91 @@
+"""Closed forms of collectives, evaluated with the slowest path that their schedules use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import LogGP
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.registry import Entry
+from commsim.core.result import Result
+from commsim.core.routes.routing import find_routes
+from commsim.core.schedule import REDUCE, Schedule
+
+from .alpha_beta import costs_alone
+from .flow_plan import Job
+
+
+def closed_form(
+    entry: Entry[Any],
+    network: Network,
+    job: Job,
+    size: float,
+    parameters: dict[str, Any],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+) -> Result:
+    """Evaluate a collective's closed form with the slowest path that its schedule uses.
+
+    It is exact where all paths are alike and no link is shared: on a star.
+
+    Parameters
+    ----------
+    entry : Entry
+        The collective.
+    network : Network
+        Where.
+    job : Job
+        Its schedule and placement.
+    size : float, bytes
+        Of the collective.
+    parameters : dict of str to value
+        With which the schedule was built.
+    routing, seed : str or None, int
+        As in :func:`commsim.core.routes.routing.find_routes`.
+
+    Raises
+    ------
+    InputError
+        If the collective states none.
+    """
+    cost = entry.facts["cost"]
+    if cost is None:
+        raise InputError(f"{entry.name} has no closed form; use --engine flow or alpha-beta")
+    n_ranks = job.schedule.n_ranks
+    time = float(cost(n_ranks, size, slowest_link(network, job, routing=routing, seed=seed), **parameters))
+    return Result(entry.name, entry.facts["operation"], "closed-form", n_ranks, size, time, time)
+
+
+def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> LogGP:
+    """Return the worst of each of L, o, B and gamma over the wires: what a closed form is evaluated with.
+
+    Gamma is that of wires that reduce: a switch may add at the rate of its links where a rank, which only takes copies,
+    would not.
+    """
+    ends, channel, reduces = _wires(job.schedule)
+    if not len(ends):
+        return LogGP()
+    nodes = job.placement.nodes[ends]
+    routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
+    costs = costs_alone(network, nodes, routes, job.rate_cap)
+    costs[:, 4] *= reduces
+    overhead, beta, latency, receive, gamma = costs.max(axis=0)
+    return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
+
+
+def _wires(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Source and destination, channel, and whether anything is reduced, of each wire; without expanding all blocks."""
+    found = [np.empty((0, 4), np.int64)]
+    for block in schedule.blocks:
+        times = block.times if any(block.step[:2]) else min(1, block.times)
+        rows = [schedule.repetition(block, number) for number in range(times)]
+        fields = (np.stack([r["src"], r["dst"], r["channel"], r["op"] == REDUCE], axis=1) for r in rows)
+        found += [np.unique(f.astype(np.int64), axis=0) for f in fields]
+    wire, number = np.unique(np.concatenate(found)[:, :3], axis=0, return_inverse=True)
+    reduces = np.bincount(number.ravel(), weights=np.concatenate(found)[:, 3], minlength=len(wire)) > 0
+    return wire[:, :2], wire[:, 2], reduces

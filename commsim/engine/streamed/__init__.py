@@ -1,0 +1,1 @@
+"""Rings event by event, in memory for their wires and not for their transfers."""

@@ -1,0 +1,114 @@
+"""Kernel for the rates of flows that are all there at once: one progressive filling."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel
+
+from ..queue_kernel import heap_fix
+from .freezing_kernel import LINK_ROW, freeze_bundle, freeze_flow
+
+TIE = 1.0 + 1e-12  # levels this close are one level, as in the sharing kernels
+
+
+@kernel
+def rows_of(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Group things by a key, -1 for none: the things of key k are ``thing[first[k]:first[k + 1]]``, in order."""
+    first = np.zeros(n_keys + 1, np.int64)
+    for k in key:
+        if k >= 0:
+            first[k + 1] += 1
+    for k in range(n_keys):
+        first[k + 1] += first[k]
+    place = first[:n_keys].copy()
+    thing = np.empty(first[n_keys], np.int32)
+    for i in range(key.shape[0]):
+        if key[i] >= 0:
+            thing[place[key[i]]] = i
+            place[key[i]] += 1
+    return first, thing
+
+
+@kernel
+def levels_of_flows(
+    capacity: NDArray[np.float64],
+    routes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
+    bundle: NDArray[np.int32],
+    head: NDArray[np.int32],
+    cap: float,
+) -> NDArray[np.float64]:
+    """Rate of each of many flows of equal weight: max-min fair, by progressive filling.
+
+    Flows of a *bundle* share all of their path but the first link, its *head*. A resource that is full freezes bundles
+    as wholes, so that a bundle costs about as much as one flow.
+
+    Parameters
+    ----------
+    capacity : float64[n_links], bytes/s
+        Of each link.
+    routes : (int64[n_bundles + 1], int32[m], float64[m])
+        Links of each bundle, and their shares.
+    bundle, head : int32[n_flows]
+        Bundle of each flow, and the link that it takes before, or -1. No link is both a head and in a bundle.
+    cap : float, bytes/s
+        Most that a flow may get.
+
+    Returns
+    -------
+    float64[n_flows], bytes/s
+    """
+    first, link, share = routes
+    n_links, n_bundles = capacity.shape[0], first.shape[0] - 1
+    member_first, member = rows_of(bundle, n_bundles)
+    head_first, of_head = rows_of(head, n_links)
+    owner = np.empty(link.shape[0], np.int32)
+    for b in range(n_bundles):
+        owner[first[b] : first[b + 1]] = b
+    entry_first, entry = rows_of(link, n_links)
+
+    level = np.zeros(bundle.shape[0])
+    n_left = np.diff(member_first)  # open flows of each bundle
+    of_link = np.zeros(n_links, LINK_ROW)
+    for q in range(n_links):
+        unit = math.ldexp(1.0, math.frexp(capacity[q])[1] - 61)
+        of_link[q]["unit"], of_link[q]["per_unit"] = unit, 1.0 / unit
+        of_link[q]["free"] = np.int64(capacity[q] / unit)
+        of_link[q]["n_open"] = of_link[q]["demand"] = head_first[q + 1] - head_first[q]
+        for k in range(entry_first[q], entry_first[q + 1]):
+            b = owner[entry[k]]
+            of_link[q]["n_open"] += n_left[b]
+            of_link[q]["demand"] += n_left[b] * share[entry[k]]
+    state = (level, n_left, of_link)
+
+    full_at, place, heap = np.empty(n_links), np.full(n_links, -1, np.int32), np.empty(n_links, np.int32)
+    n_heap = 0
+    for i in range(n_links):
+        q = n_links - 1 - i
+        if of_link[q]["n_open"] > 0:
+            n_heap = heap_fix(heap, n_heap, full_at, place, q, capacity[q] / of_link[q]["demand"])
+    reached = 0.0
+    while n_heap > 0:
+        q = heap[0]
+        bound = full_at[q]
+        n_heap = heap_fix(heap, n_heap, full_at, place, q, -1.0)
+        if of_link[q]["n_open"] == 0:
+            continue
+        full = max(of_link[q]["free"], 0) * of_link[q]["unit"] / of_link[q]["demand"]
+        if full > bound * TIE and n_heap > 0 and full > full_at[heap[0]]:
+            n_heap = heap_fix(heap, n_heap, full_at, place, q, full)
+            continue
+        reached = full if full > reached * TIE else reached
+        if reached >= cap:
+            break
+        for k in range(entry_first[q], entry_first[q + 1]):
+            freeze_bundle(owner[entry[k]], reached, routes, (member_first, member), head, state)
+        for k in range(head_first[q], head_first[q + 1]):
+            freeze_flow(of_head[k], reached, routes, bundle, head, state)
+    for f in range(level.shape[0]):
+        if level[f] == 0.0:
+            level[f] = cap
+    return level

@@ -1,0 +1,93 @@
+"""From what a user names to a prepared collective, and to a prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.core.schedule import Schedule
+from commsim.core.units import parse_size
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.flow_plan import Job
+from commsim.inputs import load_network, load_schedule
+
+from .build import Built, build_named, placed
+from .prepared import Prepared
+
+
+def prepare(
+    collective: str | Schedule,
+    network: str | Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement = "packed",
+    routing: str | None = None,
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> Prepared:
+    """Build and place a collective, and lay out its simulation.
+
+    Parameters
+    ----------
+    collective : str or Schedule
+        ``name:key=value,...`` of a registered collective, the .npz file of a schedule, or a schedule.
+    network : str or Network
+        ``name:key=value,...`` of a registered topology, a file, or a network.
+    n_ranks : int, optional
+        Default: as many as the placement has, or all hosts less those that helpers need.
+    placement : str or Placement
+        ``packed``, ``spread``, ``random``, a file, or a placement.
+    routing : str, optional
+        Instead of the network's own.
+    seed : int
+        Of random placement and of ECMP's hash.
+    assume_programmable : bool
+        Whether aggregators may sit on switches of a network that says of none that it can aggregate.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a parameter is wrong, or the placement does not fit.
+    """
+    network = load_network(network) if isinstance(network, str) else network
+    if isinstance(collective, str) and collective.endswith(".npz"):
+        collective = load_schedule(collective)
+    if isinstance(collective, Schedule):
+        built = Built(collective, {}, network, placed(placement, network, collective, seed), ())
+    else:
+        built = build_named(collective, network, n_ranks, placement, seed, assume_programmable)
+    schedule, data = built.schedule, built.data
+    if n_ranks is not None and n_ranks != schedule.n_ranks:
+        raise InputError(f"the schedule has {schedule.n_ranks} ranks, got n_ranks={n_ranks}")
+    job = Job(schedule, built.placement, messages=None if data is None else data.messages)
+    built.placement.check(built.network, schedule.n_ranks, schedule.n_helpers)
+    paths = FlowPaths(built.network, job, routing, seed)
+    return Prepared(schedule, built.parameters, built.network, built.placement, paths, built.notes, data)
+
+
+def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:
+    """Predict how long a collective takes.
+
+    Parameters
+    ----------
+    collective, network
+        As in :func:`prepare`.
+    size : float or str
+        Bytes, or text such as ``64MiB``.
+    **options
+        The other parameters of :func:`prepare` and of :meth:`Prepared.predict`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> predict("ring_all_reduce", "star:n_hosts=4,bandwidth=100Gbps,latency=1us", "64MiB").time  # doctest: +SKIP
+    """
+    placing = {k: options.pop(k) for k in ("n_ranks", "placement", "routing") if k in options}
+    ready = prepare(collective, network, seed=options.get("seed", 0), **placing)
+    return ready.predict(parse_size(size) if isinstance(size, str) else size, **options)

@@ -1,0 +1,158 @@
+"""Build a collective for the ranks, groups and machines that a network and a placement give it, and place it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.rank_groups import rank_grid, rank_levels
+from commsim.core.registry import Entry
+from commsim.core.schedule import Schedule
+from commsim.core.spec import read_arguments
+from commsim.helper_seats import helpers_sit_beside, machines_of, on_memories, require_seats, usual_ranks
+from commsim.inputs import collective_entry, load_placement
+
+if TYPE_CHECKING:
+    from commsim.sparse_data import SparseData
+
+GIVEN = ("n_ranks", "groups", "tree", "machines")
+"""Parameters that the network and the placement decide."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """A schedule on a network, with all that was derived on the way.
+
+    Parameters
+    ----------
+    schedule, parameters, network, placement, notes, data
+        As in :class:`commsim.run.Prepared`.
+    """
+
+    schedule: Schedule
+    parameters: Mapping[str, Any]
+    network: Network
+    placement: Placement
+    notes: tuple[str, ...]
+    data: SparseData | None = None
+
+
+def build_named(
+    text: str,
+    network: Network,
+    n_ranks: int | None,
+    placement: str | Placement,
+    seed: int,
+    assume_programmable: bool,
+) -> Built:
+    """Build and place ``name:key=value,...`` of a registered collective; the rest is as in :func:`prepare`."""
+    entry, raw = collective_entry(text)
+    given = None
+    if entry.facts.get("sparse") is not None:
+        from commsim.sparse_data import split_data
+
+        raw, given = split_data(entry, raw)
+    parameters = read_arguments(entry.build, raw, given=GIVEN)
+    notes: list[str] = []
+    if entry.facts.get("helpers") is None:
+        schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
+    else:
+        from commsim.aggregators import seat_aggregators
+
+        seated = seat_aggregators(
+            entry.name,
+            entry.facts["helpers"],
+            network,
+            n_ranks=n_ranks,
+            placement=placement,
+            seed=seed,
+            assume_programmable=assume_programmable,
+        )
+        network, where = seated.network, seated.placement
+        notes += seated.notes
+        parameters["tree"] = seated.tree
+        schedule = entry.build(seated.n_ranks, **parameters)
+    data = _data(entry, schedule, parameters, given, notes)
+    return Built(schedule, parameters, network, where, tuple(notes), data)
+
+
+def _build_and_place(
+    entry: Entry[Schedule],
+    raw: Mapping[str, str],
+    parameters: dict[str, Any],
+    network: Network,
+    n_ranks: int | None,
+    placement: str | Placement,
+    seed: int,
+    notes: list[str],
+) -> tuple[Schedule, Placement]:
+    """Build and place a collective without aggregators; adds to `parameters` and `notes` what locality decides."""
+    name = entry.name
+    if n_ranks is None:
+        n_ranks = usual_ranks(entry, parameters, network, placement, seed, notes)
+    parameters |= machines_of(entry, network, placement, n_ranks, seed)
+    if "machines" in parameters:
+        machines = parameters["machines"]
+        notes.append(f"{name}: {len(machines)} machines of {_sizes(machines)} ranks each")
+    schedule = _build_checked(entry.build, n_ranks, parameters)
+    require_seats(schedule, network, placement)
+    where = placed(placement, network, schedule, seed)
+    if parameters.get("n_switches") and isinstance(placement, str):
+        where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
+    if schedule.n_helpers and helpers_sit_beside(network, placement):
+        names = [network.nodes[node] for node in where.nodes[n_ranks:]]
+        notes.append(f"{name}: helpers on {', '.join(names[:4])}{' and so on' if len(names) > 4 else ''}")
+    if "groups" in entry.parameters:
+        for level, groups in rank_levels(network, where, n_ranks)[:1]:
+            parameters["groups"] = groups
+            schedule = _build_checked(entry.build, n_ranks, parameters)
+            notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
+    if "dims" in entry.parameters and entry.facts["operation"] == "all_reduce" and "dims" not in raw:
+        dims = rank_grid(network, where, n_ranks)
+        if dims is not None:
+            parameters["dims"] = dims
+            schedule = _build_checked(entry.build, n_ranks, parameters)
+            notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
+    return schedule, where
+
+
+def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:
+    """Return the placement, or the one that a name or a file says."""
+    if isinstance(placement, Placement):
+        return placement
+    return load_placement(placement, network, schedule.n_participants, seed, n_helpers=schedule.n_helpers)
+
+
+def _data(
+    entry: Entry[Schedule],
+    schedule: Schedule,
+    parameters: Mapping[str, Any],
+    given: Mapping[str, Any] | None,
+    notes: list[str],
+) -> SparseData | None:
+    """Bind a sparse collective to its data; adds to `notes` what that is."""
+    form = entry.facts.get("sparse")
+    if form is None:
+        return None
+    if given is None:
+        notes.append(f"{entry.name}: without density=... or gradients=FILE all data is dense, and sent without indices")
+        return None
+    from commsim.sparse_data import SparseData
+
+    data = SparseData(form, schedule, parameters, given)
+    notes.append(f"{entry.name}: {data.note}")
+    return data
+
+
+def _sizes(groups: tuple[tuple[int, ...], ...]) -> str:
+    return " or ".join(map(str, sorted({len(group) for group in groups})))
+
+
+def _build_checked(build: Callable[..., Schedule], n_ranks: int, parameters: Mapping[str, Any]) -> Schedule:
+    if n_ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+    return build(n_ranks, **parameters)

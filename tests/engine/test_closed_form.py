@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from collectives import COLLECTIVES
+from commsim.core.cost import LogGP
+from commsim.core.errors import InputError
+from commsim.core.placement import place
+from commsim.core.schedule import REDUCE
+from commsim.engine.alpha_beta import wire_costs
+from commsim.engine.closed_form import closed_form, slowest_link
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.run import with_costs
+from topologies.leaf_spine import leaf_spine
+from topologies.star import star
+
+
+def test_the_closed_form_takes_the_slowest_path():
+    network = leaf_spine(n_leaves=2, n_spines=2, hosts_per_leaf=2, bandwidth=2e9, oversubscription=4.0, latency=1e-6)
+    entry = COLLECTIVES["ring_all_reduce"]
+    job = Job(entry.build(4), place(network, 4))
+    link = slowest_link(network, job)
+    assert (link.L, link.o, link.gamma) == (4e-6, 0.0, 0.0)
+    assert pytest.approx(network.bandwidth.min(), rel=1e-12) == link.B
+    assert closed_form(entry, network, job, 4e6, {}).time == entry.facts["cost"](4, 4e6, link)
+
+
+@pytest.mark.parametrize(
+    "name", ["ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all", "bruck_all_gather", "parallax"]
+)
+@pytest.mark.parametrize("routing", ["ecmp", "spray", "dmodk"])
+def test_the_slowest_link_is_that_of_all_transfers(name, routing):
+    network = with_costs(leaf_spine(4, 2, 4, oversubscription=4.0), overhead=1e-6, recv_overhead=2e-6, gamma=1e-10)
+    given = {"n_servers": 3} if name == "parallax" else {}
+    schedule = COLLECTIVES[name].build(8, **given)
+    job = Job(schedule, place(network, schedule.n_participants, "random", 5))
+    plan = plan_flows(network, [job], routing=routing, seed=2)
+    costs = wire_costs(plan)
+    costs[:, 4] *= np.bincount(plan.wire_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
+    overhead, beta, latency, receive, gamma = costs.max(axis=0)
+    assert slowest_link(network, job, routing=routing, seed=2) == LogGP(latency, overhead + receive, 1 / beta, gamma)
+
+
+def test_one_rank_takes_no_time():
+    entry, network = COLLECTIVES["ring_all_reduce"], star(1)
+    assert closed_form(entry, network, Job(entry.build(1), place(network, 1)), 1e6, {}).time == 0.0
+
+
+def test_a_collective_without_a_closed_form_says_so():
+    entry, network = COLLECTIVES["double_tree_all_reduce"], star(4)
+    with pytest.raises(InputError, match="double_tree_all_reduce has no closed form"):
+        closed_form(entry, network, Job(entry.build(4, n_chunks=2), place(network, 4)), 1e6, {})
