@@ -7,10 +7,10 @@ from typing import Any
 
 from .core.errors import InputError
 from .core.formats.placement_file import read_placement
-from .core.locality import rank_levels
 from .core.network import Network
 from .core.node_kind import PLURALS
 from .core.placement import STRATEGIES, Placement, helper_nodes, place
+from .core.rank_groups import rank_levels
 from .core.registry import Entry
 from .core.schedule import Schedule
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from topologies import TOPOLOGIES
-from topologies.hosts.load import is_machine, load_machine
+from topologies.hosts.load import build_preset, is_machine, load_machine
 from topologies.presets import PRESETS
 
 from .core.attach import attach_machines
@@ -54,7 +54,7 @@ def load_network(text: str) -> Network:
         return load_machine(text)
     name, raw = split_spec(text)
     if name in PRESETS:
-        return PRESETS[name].build(raw)
+        return build_preset(name, raw)
     if name not in TOPOLOGIES and (Path(text).exists() or "/" in name):
         raise InputError(
             f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"

@@ -11,6 +11,7 @@ ARITHMETICS = ("wrap", "saturate", "float")
 QUANTIZERS = ("block_exponent", "fixed", "none")
 DEDICATED, COLOCATED = "dedicated", "colocated"
 HOSTS = ("", DEDICATED, COLOCATED)
+MOST = 1 << 20  # of anything that is counted: far beyond any switch, and tables of it fit into memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ class System:
         for field in ("elements", "element_bytes", "packets_per_message", "pool_size", "window", "n_trees", "cores"):
             if getattr(self, field) < 1:
                 raise InputError(f"{self.name}: {field} must be at least 1, got {getattr(self, field)}")
+            if getattr(self, field) > MOST:
+                raise InputError(f"{self.name}: {field} must be at most {MOST}, got {getattr(self, field)}")
         if self.packets_per_message & (self.packets_per_message - 1):
             got = self.packets_per_message
             raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -36,6 +37,9 @@ VERBS = {
     "doctor": "say what this machine can do",
 }
 
+MOST_SHOWN = 4000
+"""Characters of an error: it may quote what a file holds."""
+
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
 
@@ -57,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when it did what it should; 2 when what the user gave is wrong; 1 when something else failed.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
+    _open_what_is_closed()
     verb = argv[0] if argv else ""
     if verb not in VERBS:
         return _without_verb(argv)
@@ -64,10 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         module = importlib.import_module(f"commsim.cli.{verb}")
-        parser = Parser(prog=f"commsim {verb}", description=VERBS[verb].capitalize() + ".")
+        parser = Parser(prog=f"commsim {verb}", description=sentence(VERBS[verb]))
         module.add_arguments(parser)
         completed = getattr(module, "completed", list)  # a verb of verbs may have one that need not be named
-        return int(module.main(parser.parse_args(completed(argv[1:]))))
+        args = parser.parse_args(completed(argv[1:]))
+        _check_json(args)
+        code = int(module.main(args))
+        sys.stdout.flush()
+        return code
+    except MemoryError as error:
+        _report(f"commsim {verb}: error: this needs more memory than there is: {error or 'no more could be had'}")
+        return 2
     except (InputError, BackendError) as error:
         _report(f"commsim {verb}: error: {error}")
         return 2
@@ -75,10 +87,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(f"commsim {verb}: {type(error).__name__}: {error}")
         return 1
     except BrokenPipeError:  # the reader of our output has left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return 0
+    except OSError as error:
+        _report(f"commsim {verb}: error: {error}")
+        if error.errno == errno.ENOSPC:  # of what is printed, too
+            _print_no_more()
+        return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _open_what_is_closed() -> None:
+    """Give streams that were closed when we were started, as by ``>&-``, a reader that throws away."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _print_no_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_json(args: argparse.Namespace) -> None:
+    """Refuse a file for the results that cannot be written, before the work and not after it."""
+    path = getattr(args, "json", None)
+    if path and isinstance(path, str) and path != "-":
+        from pathlib import Path
+
+        from commsim.core.formats.files import check_writable
+
+        check_writable(Path(path))
+
+
+def sentence(text: str) -> str:
+    """Begin a text with a capital, leave the others, and end it."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _report(message: str) -> None:
@@ -86,7 +131,8 @@ def _report(message: str) -> None:
     from commsim.core.printable import printable
 
     if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
-        print(printable(message), file=sys.stderr)
+        shown = message if len(message) <= MOST_SHOWN else f"{message[: MOST_SHOWN - 400]} ... {message[-400:]}"
+        print(printable(shown), file=sys.stderr)
 
 
 def _without_verb(argv: list[str]) -> int:
@@ -104,5 +150,10 @@ def _without_verb(argv: list[str]) -> int:
     if not argv:
         parser.print_help()
         return 2
+    import difflib
+
+    close = difflib.get_close_matches(argv[0], VERBS, n=1)
+    if close:
+        parser.error(f"there is no verb {argv[0]!r}; did you mean {close[0]}?")
     parser.parse_args(argv)
     return 2

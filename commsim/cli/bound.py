@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,22 +53,25 @@ def main(args: argparse.Namespace) -> int:
     network = load_network(args.topology)
     _check(args, network)
     ready = _prepared(args, network)
+    rows: list[dict[str, Any]] = []
+    if ready and args.root:
+        print("# --root: no effect, roots are the algorithms'; --collective NAME:root=RANK has another one")
     if not ready:
         p = len(network.endpoints) if args.ranks is None else args.ranks
         nodes = load_placement(args.placement, network, p, args.seed).nodes
         found = [lower_bound(args.operation, network, nodes, root=args.root, anywhere=some) for some in (False, True)]
-        rows: list[dict[str, Any]] = []
     else:
         bounds = _bounds(ready)
         found = _with_both_kinds(ready, list(dict.fromkeys(bounds.values())))
-        rows = [
-            _row(name, ready[name], bounds[name], size, args.engine)
-            for size in sizes
-            for name in progress(list(ready), "")
-        ]
-        rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
     print_bounds(f"{args.operation} on {network.name}", found, sizes)
-    if rows:
+    if ready:
+        sys.stdout.flush()  # predictions may take long
+        for name in progress(sorted(ready, key=lambda name: ready[name].schedule.n_transfers), ""):
+            try:
+                rows += [_row(name, ready[name], bounds[name], size, args.engine) for size in sizes]
+            except InputError as error:
+                _leave_out(args, name, error)
+        rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
         print_table(COLUMNS, [_cells(row) for row in rows], f"engine {args.engine}")
     if args.json:
         config = {k: v for k, v in vars(args).items() if k != "json"}
@@ -129,10 +133,21 @@ def _prepared(args: argparse.Namespace, network: Network) -> dict[str, Prepared]
     placing = {"placement": args.placement, "seed": args.seed}
     ready, left_out = prepare_all(list(specs), network, n_ranks=args.ranks, named=named, **placing)
     for spec, reason in left_out.items():
-        if spec in named:
-            raise InputError(reason)
-        print(f"# left out: {spec}: {reason}")
+        _leave_out(args, spec, InputError(reason))
     return ready
+
+
+def _leave_out(args: argparse.Namespace, spec: str, error: InputError) -> None:
+    """Say why an algorithm is not there, unless it was asked for by name.
+
+    Raises
+    ------
+    InputError
+        If it was.
+    """
+    if spec in (args.algorithm, *(args.collective or [])):
+        raise error
+    print(f"# left out: {spec}: {error}")
 
 
 def _bounds(ready: Mapping[str, Prepared]) -> dict[str, LowerBound]:

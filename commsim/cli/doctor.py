@@ -59,6 +59,8 @@ def _cache() -> str:
     stats = getattr(walk_routes, "stats", None)
     if stats is None:
         return "off (NUMBA_DISABLE_JIT)"
+    if not stats.cache_path:
+        return "nowhere can be written to: NUMBA_CACHE_DIR says where"
     place = Path(stats.cache_path)
     n = len(list(place.glob("*.nbi"))) if place.is_dir() else 0
     return f"{n} kernels beside {walk_routes.__name__}" if n else "empty, kernels are compiled on first use"

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_size
+from commsim.core.units import parse_size, share
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -29,7 +29,7 @@ def add_packet_arguments(parser: argparse.ArgumentParser) -> None:
     add("--buffer-alpha", type=float, metavar="A", help="part of the free shared buffer that a queue may take (1)")
     add("--ecn", metavar="MIN[:MAX[:P]]", help="mark from MIN bytes queued with up to P, from MAX all; 0B: never")
     add("--pause", metavar="AT[:RESUME]", help="PFC: pause a link when AT bytes of it wait in a switch; 0B: never")
-    add("--loss", type=float, metavar="P", help="chance that a packet is lost, on every link (the network's)")
+    add("--loss", type=share, metavar="P", help="chance that a packet is lost on any link, such as 1%% (the network's)")
     add("--loss-burst", type=float, metavar="N", help="packets that a burst of losses lasts (1)")
 
 
@@ -42,6 +42,8 @@ def packet_options(args: argparse.Namespace, network: Network) -> dict[str, Any]
         If a flag is wrong, or belongs to another engine or transport.
     """
     given = [name for name in FLAGS if getattr(args, name) is not None]
+    if args.engine == "auto":  # which transport it is compared with is all that it can choose by
+        given = [name for name in given if name != "transport"]
     if args.engine != "packet":
         if given:
             raise InputError(f"--{given[0].replace('_', '-')} needs --engine packet, got --engine {args.engine}")

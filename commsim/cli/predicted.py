@@ -19,6 +19,7 @@ METHODS = {
     "rounds": "a recurrence, since messages are alone on their links or share them in step",
     "together": "one allocation of rates, since all messages start together",
     "symmetric": "one of each class of transfers that are alike",
+    "streamed": "event by event, with state for wires and not for messages",
     "full": "event by event",
 }
 """What the flow engine's ways of computing are."""

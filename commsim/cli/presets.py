@@ -36,7 +36,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _show(preset: Preset, json: str | None) -> int:
-    network = preset.build()
+    from topologies.hosts.load import build_preset
+
+    network = build_preset(preset.name)
     print_facts({
         "name": preset.name,
         "what": preset.summary,
@@ -60,9 +62,11 @@ def _show(preset: Preset, json: str | None) -> int:
 
 
 def _row(preset: Preset) -> dict[str, Any]:
+    from topologies.hosts.load import is_machine
+
     return {
         "preset": preset.name,
-        "kind": "machine" if preset.is_host else "network",
+        "kind": "machine" if is_machine(preset.name) else "network",
         "summary": preset.summary,
         "text": preset.text(),
         "rates": [

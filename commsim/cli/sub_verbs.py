@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Mapping
 from types import ModuleType
 
+from . import sentence
+
 
 def add_verbs(parser: argparse.ArgumentParser, verb: str, whats: Mapping[str, str]) -> None:
     """Add the verbs of a verb, each with the flags of its own module.
@@ -22,7 +24,7 @@ def add_verbs(parser: argparse.ArgumentParser, verb: str, whats: Mapping[str, st
     """
     verbs = parser.add_subparsers(dest="what", required=True, metavar="|".join(whats))
     for name, what in whats.items():
-        one = verbs.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+        one = verbs.add_parser(name, help=what, description=sentence(what))
         _module(verb, name).add_arguments(one)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.core.formats.files import check_writable, replacing
+from commsim.core.formats.regular_file import check_regular
 from commsim.core.units import parse_size, parse_time
 
 from .switch_serve import PORT, port_number
@@ -52,6 +54,10 @@ def main(args: argparse.Namespace) -> int:
         raise InputError("--check needs drawn tensors, since this worker does not know the others' --input")
     if args.iterations < 1:
         raise InputError(f"--iterations must be at least 1, got {args.iterations}")
+    if not 0 <= args.rank < args.workers:
+        raise InputError(f"--rank is 0 to --workers less 1, got {args.rank} of {args.workers}")
+    if args.output:
+        check_writable(Path(args.output))
     tensor = _tensor(args)
     times = {name: parse_time(getattr(args, name), f"--{name.replace('_', '-')}")
              for name in ("rto", "join_timeout", "stall_timeout")}  # fmt: skip
@@ -107,10 +113,13 @@ def _tensor(args: argparse.Namespace) -> NDArray[np.int32] | NDArray[np.float32]
 def _read(path: str) -> NDArray[Any]:
     import numpy as np
 
+    check_regular(path)
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, EOFError):
+        raise InputError(f"{path}: not a readable npy file of numbers") from None
     if not isinstance(array, np.ndarray) or str(array.dtype) not in ("int32", "float32") or not array.size:
         raise InputError(f"{path}: expected one array of int32 or float32 with at least 1 element")
     return array.reshape(-1)
@@ -119,11 +128,8 @@ def _read(path: str) -> NDArray[Any]:
 def _write(path: str, array: NDArray[Any]) -> None:
     import numpy as np
 
-    try:
-        with Path(path).open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    with replacing(path) as file:
+        np.save(file, array, allow_pickle=False)
 
 
 def _shown(row: dict[str, Any]) -> list[str]:

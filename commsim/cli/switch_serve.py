@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_time
+from commsim.core.units import parse_time, share
 
 from . import switch_bpf
 from .table import print_facts, write_results
@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=PORT, metavar="N", help=f"UDP; TCP of the same number is the door ({PORT}; 0: any)")
     add("--pool-size", type=int, default=512, metavar="N", help="slots, for all jobs together (512)")
     add("--elements-per-packet", type=int, default=64, metavar="K", help="64 or 256 (64)")
-    add("--drop-in", type=float, default=0.0, metavar="P", help="chance that a packet that comes is lost (0)")
-    add("--drop-out", type=float, default=0.0, metavar="P", help="chance that a packet that leaves is lost (0)")
+    add("--drop-in", type=share, default=0.0, metavar="P", help="chance that a packet that comes is lost (0)")
+    add("--drop-out", type=share, default=0.0, metavar="P", help="chance that a packet that leaves is lost (0)")
     add("--seed", type=int, default=0, metavar="N", help="of these losses (0)")
     add("--worker-timeout", default="5s", metavar="TIME", help="after which a silent worker counts as dead (5s)")
     add("--datagrams", metavar="segments|messages|single", help="how to receive and send (the fastest that works)")

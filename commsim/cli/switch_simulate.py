@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
 
 from .table import print_table, progress, write_results
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from commsim.engine.packet.aggregation_job import AggregationJob
     from switch_model.system import System
 
-LISTS = {"workers": int, "pool_size": int, "loss": float, "seed": int}
+LISTS: dict[str, Callable[[str], Any]] = {"workers": int, "pool_size": int, "loss": share, "seed": int}
+MOST_TENSORS = 1_000_000
 COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "line rate", "resent", "drops", "exact")
 
 
@@ -28,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--system", default="switchml_rdma", metavar="NAME[:key=value,...]", help="atp, omnireduce:density=0.1, ...")
     add("--workers", default="8", metavar="N[,N...]", help="workers of a job (8)")
     add("--jobs", type=int, default=1, metavar="N", help="jobs that share the switches, each on hosts of its own (1)")
-    add("--bandwidth", default="100Gbps", metavar="RATE", help="of each link of a star (100Gbps)")
-    add("--latency", default="1us", metavar="TIME", help="one way, of each link of a star (1us)")
+    add("--bandwidth", metavar="RATE", help="of each link of a star (100Gbps)")
+    add("--latency", metavar="TIME", help="one way, of each link of a star (1us)")
     add("--topology", metavar="NAME:key=value,...|FILE", help="instead of a star")
     add("--size", default="64MiB", metavar="SIZE", help="of the tensor of each worker (64MiB)")
     add("--tensors", type=int, default=1, metavar="N", help="tensors of that size, one after the other (1)")
@@ -38,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pool-size", metavar="N[,N...]", help="slots, instead of the system's own")
     add("--window", type=int, metavar="N", help="packets that a worker may have outstanding (the pool size)")
     add("--rto", metavar="TIME", help="after which a worker repeats")
-    add("--loss", default="0", metavar="P[,P...]", help="chance that a packet is lost on a link, either way (0)")
-    add("--loss-up", type=float, metavar="P", help="from hosts, instead of --loss")
-    add("--loss-down", type=float, metavar="P", help="to hosts, instead of --loss")
+    add("--loss", default="0", metavar="P[,P...]", help="chance that a packet is lost on a link, such as 1%% (0)")
+    add("--loss-up", type=share, metavar="P", help="from hosts, instead of --loss")
+    add("--loss-down", type=share, metavar="P", help="to hosts, instead of --loss")
     add("--loss-burst", type=float, default=1.0, metavar="N", help="packets that a burst of losses lasts (1)")
     add("--buffer", metavar="SIZE", help="of each queue (infinite)")
     add("--ecn", metavar="SIZE", help="queue from which packets are marked")
@@ -62,6 +64,12 @@ def main(args: argparse.Namespace) -> int:
     """Simulate every combination, print a table."""
     grid = {name: _numbers(getattr(args, name), name, kind) for name, kind in LISTS.items()}
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    if args.pcap_values and not args.pcap:
+        raise InputError("--pcap-values says what --pcap writes, and needs it")
+    if args.topology and (args.bandwidth or args.latency):
+        raise InputError("--bandwidth and --latency are those of a star, and --topology is given")
+    if min(grid["seed"]) < 0:
+        raise InputError(f"--seed must not be negative, got {args.seed}")
     if (args.pcap or args.sample_every) and len(points) > 1:
         raise InputError(f"--pcap and --sample-every take one run, got {len(points)}")
     results, rows, series = [], [], None
@@ -174,6 +182,8 @@ def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tu
     for flag, n in (("--workers", point["workers"]), ("--jobs", args.jobs)):
         if n < 1:
             raise InputError(f"{flag} must be at least 1, got {n}")
+    if args.loss != "0" and None not in (args.loss_up, args.loss_down):
+        raise InputError(f"--loss-up and --loss-down leave nothing for --loss {args.loss}")
     network = _network(args, point["workers"] * args.jobs + spare_hosts(system))
     up = point["loss"] if args.loss_up is None else args.loss_up
     down = point["loss"] if args.loss_down is None else args.loss_down
@@ -182,6 +192,8 @@ def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tu
     n_elements = parse_size(args.size, "--size") / system.element_bytes
     if n_elements < 1 or args.tensors < 1:
         raise InputError(f"a tensor has at least 1 element, got --size {args.size} and --tensors {args.tensors}")
+    if args.tensors > MOST_TENSORS:
+        raise InputError(f"--tensors is at most {MOST_TENSORS}, got {args.tensors}")
     jitter = parse_time(args.start_jitter, "--start-jitter") if args.start_jitter else 0.0
     draw = np.random.default_rng(point["seed"])
     blocks = drawn_blocks(args.system, system, point["workers"], math.ceil(n_elements))
@@ -206,7 +218,8 @@ def _network(args: argparse.Namespace, n_hosts: int) -> Network:
     else:
         from topologies import TOPOLOGIES
 
-        bandwidth, latency = parse_bandwidth(args.bandwidth, "--bandwidth"), parse_time(args.latency, "--latency")
+        bandwidth = parse_bandwidth(args.bandwidth or "100Gbps", "--bandwidth")
+        latency = parse_time(args.latency or "1us", "--latency")
         network = TOPOLOGIES["star"].build(n_hosts=n_hosts, bandwidth=bandwidth, latency=latency)
     if args.buffer:
         buffer = np.full(network.n_links, parse_size(args.buffer, "--buffer"))
@@ -229,7 +242,7 @@ def _worker_links(network: Network, jobs: list[AggregationJob]) -> list[int]:
     return [i for i, (a, b) in enumerate(ends) if a in nodes or b in nodes]
 
 
-def _numbers(text: str | None, name: str, kind: type) -> list[Any]:
+def _numbers(text: str | None, name: str, kind: Callable[[str], Any]) -> list[Any]:
     if text is None:
         return [None]
     try:

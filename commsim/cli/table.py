@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows of text under right-aligned columns; the title is a comment, as in nccl-tests."""
-    rows = [[printable(cell) for cell in row] for row in rows]
+    columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
         print(f"# {printable(title)}", flush=True)
     if sys.stdout.isatty():
@@ -36,7 +36,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
     """Print names and values, one to a line, values aligned."""
     width = max((len(name) for name in facts), default=0)
     for name, value in facts.items():
-        print(f"{name.ljust(width)}  {value}")
+        print(f"{name.ljust(width)}  {printable(value)}")
 
 
 def progress(items: Sequence[T], what: str) -> Iterator[T]:

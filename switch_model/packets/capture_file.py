@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.formats.regular_file import check_regular
 
 from . import wire_format as w
 
@@ -68,6 +69,7 @@ class CaptureFile:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self.left_over = 0
+        check_regular(path)
         try:
             with Path(path).open("rb") as file:
                 self._parse(file.read(24))

@@ -16,6 +16,20 @@ def test_every_algorithm_stands_beside_the_bound(commsim):
     assert "left out: parameter_server" in commsim.out
 
 
+def test_an_algorithm_that_is_too_much_is_left_out_unless_it_is_asked_for(commsim, monkeypatch):
+    monkeypatch.setattr("commsim.core.dependencies.MOST_DEPENDENCIES", 80)
+    racks = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=1Gbps,latency=1us"
+    argv = ("bound", "--topology", racks, "--operation", "all_reduce")
+    said = commsim(*argv)
+    assert said.code == 0
+    refused = (
+        "# left out: double_tree_all_reduce: double_tree_all_reduce: its 1792 transfers wait for each other in more"
+    )
+    assert refused in said.out
+    assert "ring_all_reduce" in said.out.split("engine flow")[1]
+    assert commsim(*argv, "--algorithm", "double_tree_all_reduce").code == 2
+
+
 def test_the_bound_alone_needs_no_algorithm(commsim):
     tree = commsim.results(
         "bound", "--topology", RACKS, "--operation", "broadcast", "--algorithm", "none", "--root", "3"

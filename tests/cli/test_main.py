@@ -39,9 +39,30 @@ def test_the_version_is_printed(commsim):
     assert commsim.code == 0
 
 
+@pytest.mark.parametrize("command", ["switch budget", "topo list", "run --topology star:n_hosts=4 -b 1M -e 1M"])
+def test_standard_output_may_be_closed_or_full(command):
+    def run(redirected):
+        line = f"{sys.executable} -m commsim {command} {redirected}"
+        return subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+
+    closed, full = run(">&-"), run(">/dev/full")
+    assert (closed.returncode, closed.stderr) == (0, "")
+    assert full.returncode == 2
+    assert full.stderr.splitlines() == [f"commsim {command.split()[0]}: error: [Errno 28] No space left on device"]
+
+
 def test_a_reader_that_leaves_is_no_error():
     done = subprocess.run(
         f"{sys.executable} -m commsim schedule show ring_all_reduce --ranks 4 | head -1",
         shell=True, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("word", "meant"), [("rum", "run"), ("sweeps", "sweep"), ("calibrte", "calibrate")])
+def test_a_verb_that_is_misspelt_is_guessed(commsim, word, meant):
+    assert f"did you mean {meant}?" in commsim.refuses(word)
+
+
+def test_names_keep_their_capitals_in_descriptions(commsim):
+    assert "NCCL chooses" in commsim("explain", "--help").out

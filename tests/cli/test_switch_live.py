@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
         (("serve", "--seed", "-1", "--port", "0"), "--seed must not be negative"),
         (("status", "--port", "1"), "no switch answers at 127.0.0.1, port 1"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--port", "1"), "no switch answers"),
-        (("all-reduce", "--rank", "2", "--workers", "2", "--port", "1"), "a rank is 0 to 1 of 2 workers, got 2"),
+        (("all-reduce", "--rank", "2", "--workers", "2", "--port", "1"), "--rank is 0 to --workers less 1, got 2 of 2"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--size", "3B"), "--size must be a multiple of 4B"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--size", "0B"), "--size must be a multiple of 4B"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--iterations", "0"), "--iterations must be at least 1"),
@@ -119,6 +120,11 @@ def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
             "--check needs drawn tensors",
         ),
         (("all-reduce", "--rank", "0", "--workers", "1", "--rto", "0s"), "an rto is more than 0"),
+        (("all-reduce", "--rank", "-1", "--workers", "2"), "--rank is 0 to --workers less 1, got -1 of 2"),
+        (("all-reduce", "--rank", "0", "--workers", "2", "--size", "9000TiB"), "needs more memory than there is"),
+        (("all-reduce", "--rank", "0", "--workers", "2", "--output", "no/such/x.npy"), "no such folder"),
+        (("serve", "--port", "0", "--json", "no/such/x.json"), "no such folder"),
+        (("serve", "--drop-in", "5%%", "--port", "0"), "invalid share value"),
     ],
 )
 def test_wrong_flags_are_one_clear_line(commsim, argv, complaint):
@@ -144,3 +150,6 @@ def test_a_file_that_is_no_tensor_is_refused_and_no_pickle_is_loaded(commsim, tm
         path = Path(tmp_path / f"{name}.npy")
         np.save(path, array, allow_pickle=True)
         assert path.name in commsim.refuses("switch", "all-reduce", "--rank", 0, "--workers", 1, "--input", path)
+    os.mkfifo(tmp_path / "pipe")
+    said = commsim.refuses("switch", "all-reduce", "--rank", 0, "--workers", 1, "--input", tmp_path / "pipe")
+    assert "pipe: not a regular file" in said

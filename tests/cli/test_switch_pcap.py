@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from packet_story import story
@@ -48,6 +50,8 @@ def test_a_file_that_is_no_capture_is_refused(commsim, tmp_path):
     (tmp_path / "x.pcap").write_bytes(b"\x0a\x0d\x0d\x0a" * 10)
     assert "x.pcap: expected a pcap file, got a pcapng file" in commsim.refuses("switch", "pcap", tmp_path / "x.pcap")
     assert "No such file" in commsim.refuses("switch", "pcap", tmp_path / "y.pcap")
+    os.mkfifo(tmp_path / "z.pcap")
+    assert "z.pcap: not a regular file" in commsim.refuses("switch", "pcap", tmp_path / "z.pcap")
 
 
 @pytest.mark.parametrize("system", ["switchml_udp", "switchml_rdma", "atp"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
+from commsim.engine.packet import lay_out
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
 CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")
@@ -107,6 +108,18 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
         (["--pcap", "x.pcap", "--loss", "0,0.1"], "take one run"),
         (["--jobs", "0"], "--jobs must be at least 1"),
         (["--tensors", "0"], "--tensors"),
+        (["--tensors", "1000000000000"], "at most 1000000"),
+        (["--size", "1e30B"], "at most 2^48 elements"),
+        (["--elements-per-packet", "100000000000"], "elements must be at most 1048576"),
+        (["--pool-size", "1000000000000"], "pool_size must be at most 1048576"),
+        (["--bandwidth", "1e-300Gbps"], "a byte must leave"),
+        (["--buffer", "1B"], "every buffer must hold a packet"),
+        (["--loss", "0.1", "--loss-burst", "inf"], "a burst of losses"),
+        (["--seed", "-1"], "--seed must not be negative"),
+        (["--pcap-values"], "--pcap-values says what --pcap writes"),
+        (["--topology", "star:n_hosts=8", "--bandwidth", "1Gbps"], "--topology is given"),
+        (["--json", "no/such/folder.json"], "no such folder"),
+        (["--loss", "0.1", "--loss-up", "0.2", "--loss-down", "0.3"], "leave nothing for --loss 0.1"),
     ],
 )
 def test_wrong_input_gets_one_line(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,6 +127,28 @@ def test_wrong_input_gets_one_line(flags: list[str], message: str, capsys: pytes
     error = capsys.readouterr().err.strip().splitlines()
     assert message in error[-1]
     assert not Path("x.svg").exists()
+
+
+def test_losses_may_be_given_in_percent(tmp_path: Path) -> None:
+    share, percent = (simulate(tmp_path, "--loss", text)["results"][0] for text in ("0.05", "5%"))
+    assert percent["loss"] == 0.05
+    assert percent["time_s"] == share["time_s"]
+
+
+def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is_full(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lay_out, "MOST_PACKETS", 1 << 14)
+    assert main(["switch", "simulate", "--size", "64KiB", "--loss", "0.01", "--rto", "1e-12s"]) == 2
+    assert "packets are on their way at once" in capsys.readouterr().err
+
+
+def test_records_beyond_what_memory_holds_are_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lay_out, "MOST_BYTES", 1 << 17)
+    assert main(["switch", "simulate", "--size", "4MiB", "--no-values", "--sample-every", "1e-12s"]) == 2
+    assert "ask for less" in capsys.readouterr().err
 
 
 def test_jobs_share_a_switch(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.sparse.generate import drawn_occupancy
 from commsim.core.sparse.occupancy import Occupancy
-from commsim.engine.alpha_beta import slowest_link
+from commsim.engine.closed_form import slowest_link
 from commsim.engine.flow import play
 from commsim.run import prepare, with_costs
 from topologies.star import star
@@ -39,7 +39,8 @@ def test_time_lies_between_the_bounds(n_ranks, n_servers, share, size, data):
         gamma=data.draw(st.sampled_from([0.0, 1e-11, 1e-9])),
     )
     ready = prepare(f"parallax:n_servers={n_servers},dense_share={share!r}", network, n_ranks=n_ranks)
-    low, high = COLLECTIVES["parallax"].facts["bounds"](n_ranks, size, slowest_link(ready.plan), **ready.parameters)
+    link = slowest_link(network, ready.paths.job)
+    low, high = COLLECTIVES["parallax"].facts["bounds"](n_ranks, size, link, **ready.parameters)
     assert low * (1 - 1e-9) <= ready.predict(size).time <= high * (1 + 1e-9)
 
 
