@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
     from commsim.comparison.one_algorithm import several_algorithms
     from commsim.comparison.pairs import one_per_size, pair_up
     from commsim.comparison.summary import summarise
-    from commsim.formats.measured import read_measured
+    from commsim.formats.read_measured import read_measured
 
     if len(args.files) > 2:
         raise InputError(f"one file that was measured, and at most one that was predicted, got {len(args.files)}")
@@ -80,7 +80,7 @@ def _prediction(
     """Return what gives a prediction for a measurement, and the collective that was prepared for it, if one was."""
     from commsim.comparison.one_algorithm import of_one_algorithm
     from commsim.comparison.pairs import one_per_size, predictions_of
-    from commsim.formats.measured import read_measured
+    from commsim.formats.read_measured import read_measured
 
     if len(args.files) == 2:
         for flag in ("overhead", "recv_overhead", "reduce_rate", "routing"):

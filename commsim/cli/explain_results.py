@@ -17,8 +17,8 @@ def rules_from_results(args: argparse.Namespace) -> int:
     InputError
         If a flag is missing or wrong, or no result is of an algorithm that NCCL knows.
     """
-    from commsim.formats.measured import read_measured
     from commsim.formats.nccl_tuner import rules_of_rows, write_tuner
+    from commsim.formats.read_measured import read_measured
 
     if args.tuner_csv is None:
         raise InputError("--from FILE makes rules; say where to, with --tuner-csv FILE")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
 from commsim.inputs import load_network, load_schedule
 
 from .given import Given, Notes, Sized
@@ -84,17 +83,12 @@ def _named(source: str) -> str:
     return NETWORK if name in TOPOLOGIES or name in PRESETS or "@" in source else ""
 
 
-def _read(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
-    from . import readers
-
-    read: Callable[[str, Given], tuple[Any, Notes]] = readers.READERS[name, kind]
-    return read(source, given)
-
-
 def _read_naming(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
     """Read, and begin whatever is wrong with the name of the file."""
+    from .readers import READERS
+
     try:
-        return _read(name, kind, source, given)
+        return READERS[name, kind](source, given)
     except InputError as error:
         if str(error).startswith((str(Path(source).with_suffix("")), given.network or source)):
             raise
@@ -106,25 +100,3 @@ def _write(name: str, kind: str, value: Any, target: str, given: Given) -> Notes
 
     write: Callable[[Any, str, Given], Notes] = writers.WRITERS[name, kind]
     return write(value, target, given)
-
-
-def sizes_of(network: str | None) -> tuple[int, ...]:
-    """Hosts along each dimension of the network that goes with a system layer.
-
-    Raises
-    ------
-    InputError
-        If none is given, or it is no product of dimensions.
-    """
-    from .astra.recognise import dimensions_of
-
-    if network is None:
-        raise InputError("a system layer needs the network that it is for: say --network")
-    return tuple(d.n_hosts for d in dimensions_of(any_network(network))[0])
-
-
-def any_network(text: str) -> Network:
-    """Load a network by name, or from a file of any format."""
-    if Path(text).suffix in (".yml", ".yaml", ".graphml"):
-        return _read(format_of_source(text), NETWORK, text, Given())[0]  # type: ignore[no-any-return]
-    return load_network(text)

@@ -6,24 +6,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from commsim.core.errors import InputError
 from commsim.core.formats.bounded import read_json
 from commsim.core.formats.nccl_topology import read_nccl_topology
 from commsim.core.formats.node_link import read_node_link
 from commsim.core.formats.store import read_network, read_schedule
+from commsim.core.network import Network
+from commsim.inputs import load_network
 from commsim.workload.graph_file import read_graph
 
 from .astra.choice import schedule_of_system
 from .astra.network import read_astra_network
+from .astra.recognise import dimensions_of
 from .astra.system import read_system
 from .chakra.operations import GROUPS
 from .chakra.programs import programs_of_traces
 from .chakra.to_graph import graph_of_traces, read_groups
 from .chakra.traces import prefix_of, read_traces
-from .convert import sizes_of
 from .given import Given, Notes, Sized
 from .goal.binary import read_goal_binary
 from .goal.text import read_goal_text
-from .kinds import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD
+from .kinds import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD, format_of_source
 from .msccl.read import read_msccl
 from .msccl.to_schedule import schedule_of_algorithm
 from .networks.graphml import read_graphml
@@ -109,3 +112,24 @@ READERS: dict[tuple[str, str], Reader] = {
     ("ns3", NETWORK): _plain(read_ns3),
     ("simai", NETWORK): _plain(read_simai),
 }
+
+
+def sizes_of(network: str | None) -> tuple[int, ...]:
+    """Hosts along each dimension of the network that goes with a system layer.
+
+    Raises
+    ------
+    InputError
+        If none is given, or it is no product of dimensions.
+    """
+    if network is None:
+        raise InputError("a system layer needs the network that it is for: say --network")
+    return tuple(d.n_hosts for d in dimensions_of(any_network(network))[0])
+
+
+def any_network(text: str) -> Network:
+    """Load a network by name, or from a file of any format."""
+    if Path(text).suffix in (".yml", ".yaml", ".graphml"):
+        network: Network = READERS[format_of_source(text), NETWORK](text, Given())[0]
+        return network
+    return load_network(text)

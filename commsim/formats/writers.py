@@ -23,7 +23,6 @@ from .chakra.from_graph import traces_of_graph
 from .chakra.operations import GROUPS
 from .chakra.programs import traces_of
 from .chakra.traces import prefix_of, write_traces
-from .convert import any_network, sizes_of
 from .given import Given, Notes, Sized
 from .goal.binary import write_goal_binary
 from .goal.text import write_goal_text
@@ -39,6 +38,7 @@ from .networks.simai import write_simai
 from .programs.from_schedule import programs_of
 from .programs.op import Programs
 from .programs.waits import find_reductions
+from .readers import any_network, sizes_of
 
 Writer = Callable[[Any, str, Given], Notes]
 FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"

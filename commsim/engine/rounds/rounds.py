@@ -17,7 +17,7 @@ from commsim.core.result import Result, Trace
 
 from ..flow import chunk_bytes, not_negative
 from ..flow_plan import Job
-from ..physics import SLACK, check_links
+from ..one_job import one_job_result
 from .lanes import Lanes
 from .moves import Moves, plan_moves, play_moves
 from .rings import Rings, plan_rings, play_rings
@@ -108,22 +108,9 @@ def simulate_rounds(
     if found is None:
         return None
     last, lanes, per_wire, kept = found
-    ranks = entered[: schedule.n_ranks]
-    end = max(last, float(ranks.max()))
-    per_link = lanes.link_bytes(per_wire)
-    check_links(plan.network, per_link, end, SLACK * end)
-    return Result(
-        schedule.name,
-        schedule.operation,
-        "flow",
-        schedule.n_ranks,
-        size,
-        end - float(ranks.min()),
-        end - float(ranks.max()),
-        per_link,
-        lanes.bytes_on_wire(per_wire),
-        counters={"events": 0.0, "transfers": float(schedule.n_transfers)},
-        trace=kept,
+    carried = lanes.link_bytes(per_wire), lanes.bytes_on_wire(per_wire)
+    return one_job_result(
+        plan.network, schedule, size, entered=entered, last=last, carried=carried, counters={"events": 0.0}, trace=kept
     )
 
 

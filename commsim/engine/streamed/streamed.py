@@ -23,7 +23,7 @@ from ..flow_memory import share_table, tables
 from ..flow_plan import Job
 from ..flow_state import N_DONE, N_EVENTS, Tables
 from ..flow_tables import slot_tables, wire_table
-from ..physics import SLACK, check_links
+from ..one_job import one_job_result
 from ..rounds.turn_waits import Waits, find_all_waits
 from ..rounds.turns import Turn, find_turns, wires_of
 from ..trace_files import TraceFile
@@ -152,23 +152,17 @@ def simulate_streamed(
         raise PhysicsError(f"deadlock: {schedule.n_transfers - counter[N_DONE]} transfers never completed")
     if not in_order(legs.leg, plan.begin, plan.waits):
         return None
-    ranks = entered[: schedule.n_ranks]
-    end = max(float(legs.leg["done_at"].max()), float(entered.max()))
     per_wire = np.bincount(legs.leg["wire"], weights=legs.leg["n_rounds"] * legs.leg["n_bytes"])
-    carried = np.repeat(per_wire, np.diff(plan.routes.first)) * plan.routes.share
-    per_link = np.bincount(plan.routes.link, weights=carried, minlength=plan.network.n_links).astype(np.float64)
-    check_links(plan.network, per_link, end, SLACK * end)
-    return Result(
-        schedule.name,
-        schedule.operation,
-        "flow",
-        schedule.n_ranks,
+    each = np.repeat(per_wire, np.diff(plan.routes.first)) * plan.routes.share
+    per_link = np.bincount(plan.routes.link, weights=each, minlength=plan.network.n_links).astype(np.float64)
+    return one_job_result(
+        plan.network,
+        schedule,
         size,
-        end - float(ranks.min()),
-        end - float(ranks.max()),
-        per_link,
-        float(per_wire[np.diff(plan.routes.first) > 0].sum()),
-        counters={"events": float(counter[N_EVENTS]), "transfers": float(schedule.n_transfers)},
+        entered=entered,
+        last=float(legs.leg["done_at"].max()),
+        carried=(per_link, float(per_wire[np.diff(plan.routes.first) > 0].sum())),
+        counters={"events": float(counter[N_EVENTS])},
     )
 
 

@@ -25,7 +25,7 @@ from commsim.core.result import Result
 
 from ..flow import chunk_bytes, not_negative
 from ..flow_state import N_DONE, N_EVENTS, Tables
-from ..physics import SLACK, check_links
+from ..one_job import one_job_result
 from ..trace_files import Columns, TraceFile, keep_trace
 from .plan import SymmetricPlan, Wires, plan_symmetric
 from .quotient import Quotient
@@ -83,25 +83,15 @@ def simulate_symmetric(
     classes, t = found
     if t.counter[N_DONE] != len(t.done):
         raise PhysicsError(f"deadlock: {len(t.done) - t.counter[N_DONE]} transfers never completed")
-    end = float(t.done.max())
-    per_link, on_wire = _link_bytes(plan.network, plan.wires, n_bytes)
-    check_links(plan.network, per_link, end - starts[0], SLACK * (end - starts[0]))
-    counters = {
-        "events": float(t.counter[N_EVENTS]),
-        "transfers": float(schedule.n_transfers),
-        "classes": float(len(classes.lead)),
-    }
-    return Result(
-        schedule.name,
-        schedule.operation,
-        "flow",
-        schedule.n_ranks,
+    return one_job_result(
+        plan.network,
+        schedule,
         float(size),
-        end - float(starts[0]),
-        end - float(starts[0]),
-        per_link,
-        on_wire,
-        counters=counters,
+        entered=starts,
+        last=float(t.done.max()),
+        begin=float(starts[0]),
+        carried=_link_bytes(plan.network, plan.wires, n_bytes),
+        counters={"events": float(t.counter[N_EVENTS]), "classes": float(len(classes.lead))},
         trace=keep_trace(trace, schedule.n_transfers, _times(classes, t)),
     )
 

@@ -14,7 +14,7 @@ from commsim.core.cost import Wire
 from commsim.core.result import Result
 
 from ..flow import chunk_bytes, not_negative
-from ..physics import SLACK, check_links
+from ..one_job import one_job_result
 from ..trace_files import Columns, TraceFile, keep_trace
 from .plan import TogetherPlan, plan_together
 
@@ -102,23 +102,16 @@ def _result(
     schedule, bundles = plan.job.schedule, plan.bundles
     sent = (ready + plan.overhead) + took
     done = sent + bundles.latency
-    entered = starts[: schedule.n_ranks]
-    end = max(float(done.max(initial=0.0)), float(starts[plan.src].max()), float(starts[plan.dst].max()))
-    end = max(end, float(entered.max()))
-    per_link = bundles.link_bytes(n_bytes)
-    check_links(plan.network, per_link, end - ready, SLACK * (end - ready))
-    counters = {"events": 2.0 * schedule.n_transfers, "transfers": float(schedule.n_transfers)}
-    return Result(
-        schedule.name,
-        schedule.operation,
-        "flow",
-        schedule.n_ranks,
+    last = max(float(done.max(initial=0.0)), float(starts[plan.src].max()), float(starts[plan.dst].max()))
+    return one_job_result(
+        plan.network,
+        schedule,
         size,
-        end - float(entered.min()),
-        end - float(entered.max()),
-        per_link,
-        float(np.broadcast_to(n_bytes, len(plan.crosses)).sum()),
-        counters=counters,
+        entered=starts,
+        last=last,
+        begin=ready,
+        carried=(bundles.link_bytes(n_bytes), float(np.broadcast_to(n_bytes, len(plan.crosses)).sum())),
+        counters={"events": 2.0 * schedule.n_transfers},
         trace=keep_trace(trace, schedule.n_transfers, _times(plan, starts, sent, done)),
     )
 

@@ -151,7 +151,7 @@ def test_what_is_no_capture_is_refused(tmp_path, data, message):
 def test_what_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         read_pcap(tmp_path / "nothing.pcap")
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises(InputError, match="is a directory"):
         read_pcap(tmp_path)
 
 
