@@ -15,6 +15,8 @@ CHUNKS_PER_WORKER = 2
 STRIKES = 3
 """A point that is alone with a worker and ends it so often gets an error instead of another worker."""
 SECONDS_TO_BREAK = 60.0
+SECONDS_TO_NOTICE = 2.0
+"""Without an answer, until workers are looked at; an executor that sees a dead one itself needs milliseconds."""
 
 Answer = tuple[float, list[bytes]]
 
@@ -86,9 +88,12 @@ class Drive:
             self._settle(list(self._in_flight), error)
 
     def _collect(self) -> None:
-        if self._in_flight:
-            done, _ = wait(self._in_flight, return_when=FIRST_COMPLETED)
-            self._settle(done, None)
+        done: set[Future[Answer]] = set()
+        while self._in_flight and not done:
+            done, _ = wait(self._in_flight, timeout=SECONDS_TO_NOTICE, return_when=FIRST_COMPLETED)
+            if not done:
+                self._pool.end_if_cut_off()
+        self._settle(done, None)
 
     def _settle(self, done: Iterable[Future[Answer]], broken: BrokenExecutor | None) -> None:
         """Take the answers; if the executor is broken, all the others come to an end too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.connection
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -61,6 +62,20 @@ class Pool:
             raise BackendError(f"the executor {self.name} is broken; run again with a new one to go on")
         if broken is not None:
             _end(broken)
+
+    def end_if_cut_off(self) -> None:
+        """End the workers where one has died and the executor does not see it.
+
+        Python's pool reads an answer to its end before it looks at its workers, and holds the pipe open itself: it
+        waits for ever for the rest of an answer in the middle of which a worker was killed.
+        """
+        processes = getattr(self._executor, "_processes", None) or {}
+        answers = getattr(getattr(self._executor, "_result_queue", None), "_writer", None)
+        alive = [process.sentinel for process in processes.values()]
+        if answers is not None and multiprocessing.connection.wait(alive, timeout=0):
+            for process in processes.values():
+                process.kill()
+            answers.close()  # nobody else holds it now, so what is read comes to an end: the executor is broken
 
     def close(self, now: bool = False) -> None:
         """End the executor if it is ours; `now` also ends what runs."""
@@ -153,7 +168,6 @@ def _serial(n: int) -> Pool:  # noqa: ARG001 - one, whatever was asked for
 
 
 def _process(n: int) -> Pool:
-    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     methods = multiprocessing.get_all_start_methods()

@@ -2,8 +2,20 @@
 
 import contextlib
 import json
+import os
 import random
-from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
+import signal
+import struct
+import sys
+import time
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from concurrent.futures.process import BrokenProcessPool
 from threading import Timer
 
@@ -168,3 +180,24 @@ def test_a_pool_of_processes_is_a_process_pool():
     with open_pool(None, 3) as pool:
         assert isinstance(pool.executor, ProcessPoolExecutor)
         assert pool.n_workers == 3
+
+
+def dies_in_the_middle_of_its_answer():
+    """Begin an answer as a worker does, and be killed."""
+    frame = sys._getframe()
+    while "result_queue" not in frame.f_locals:
+        frame = frame.f_back
+    os.write(frame.f_locals["result_queue"]._writer.fileno(), struct.pack("!i", 1000) + b"the beginning")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_in_the_middle_of_its_answer_is_noticed():
+    with open_pool("process", 2) as pool:
+        lost = pool.executor.submit(dies_in_the_middle_of_its_answer)
+        until = time.monotonic() + 60
+        while not lost.done() and time.monotonic() < until:
+            pool.end_if_cut_off()
+            time.sleep(0.1)
+        assert isinstance(lost.exception(timeout=0), BrokenExecutor)
+        pool.renew()
+        assert pool.executor.submit(os.getpid).result() > 0
