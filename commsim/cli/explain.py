@@ -70,6 +70,8 @@ def main(args: argparse.Namespace) -> int:
         from .explain_results import rules_from_results
 
         return rules_from_results(args)
+    if args.nodes != -1:
+        raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
     setting = _setting(args)
     largest = parse_nccl_size(args.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in args.size or ()]

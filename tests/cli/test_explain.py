@@ -72,6 +72,7 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
         (["--topology", "dgx-h100", "--channels", "99:1GB/s"], "0..64 channels"),
         (["--topology", "dgx-h100", "--net-type", "USB"], "invalid choice: 'USB'"),
         (["--topology", "dgx-h100", "--graph", "/nowhere.xml"], "/nowhere.xml: No such file"),
+        (["--topology", "dgx-h100", "--nodes", "2"], "--nodes is for --from"),
         (["--from", "/nowhere"], "say where to, with --tuner-csv FILE"),
     ],
 )
