@@ -39,17 +39,9 @@ def simulate(t: Any, several_priorities: bool) -> None:
         t.wire[w]["upcoming"] = t.queue[t.wire[w]["next"]] if t.wire[w]["next"] < t.wire[w]["end"] else -1
         c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.wire[w]["ready"], 2 * w)
     while c[N_HEAP] > 0 or c[N_WAITING] > 0:
-        now = first_finish(t)
-        if c[N_WAITING] > 0:
-            now = min(now, t.event_time[0])
+        now = begin_batch(t)
         if now == np.inf:
             break
-        c[N_BEGINNING] = 0
-        while first_finish(t) <= now:
-            s = t.finish_heap[0]
-            c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
-            leave(t, s)
-            push(t, s + n_wires)
         while c[N_WAITING] > 0 and t.event_time[0] <= now:
             code = t.event_code[0]
             c[N_WAITING] = pop_event(t.event_time, t.event_code, c[N_WAITING])
@@ -67,6 +59,22 @@ def simulate(t: Any, several_priorities: bool) -> None:
             else:
                 end_receiving(t, subject - n_wires, now)
         allocate(t, now, several_priorities)
+
+
+@uncounted
+def begin_batch(t: Any) -> float:
+    """Find when something happens next, and let all phases that end then leave; infinity where nothing will."""
+    c = t.counter
+    now: float = first_finish(t)
+    if c[N_WAITING] > 0:
+        now = min(now, t.event_time[0])
+    c[N_BEGINNING] = 0
+    while now < np.inf and first_finish(t) <= now:
+        s = t.finish_heap[0]
+        c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
+        leave(t, s)
+        push(t, s + len(t.wire))
+    return now
 
 
 @uncounted

@@ -15,11 +15,10 @@ import numpy as np
 
 from commsim.core.jit import uncounted
 
-from ..flow_kernel import allocate, first_finish
+from ..flow_kernel import allocate, begin_batch
 from ..flow_state import (
     DATA,
     IDLE,
-    N_BEGINNING,
     N_DONE,
     N_EVENTS,
     N_HEAP,
@@ -29,9 +28,8 @@ from ..flow_state import (
     RECEIVING,
     REDUCING,
 )
-from ..phases_kernel import begin, push, try_later
-from ..queue_kernel import heap_fix, pop_event, push_event
-from ..sharing.users_kernel import leave
+from ..phases_kernel import begin, try_later
+from ..queue_kernel import pop_event, push_event
 
 
 @uncounted
@@ -53,17 +51,9 @@ def stream(t: Any, q: Any) -> None:
     for w in range(n_wires):
         c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.wire[w]["ready"], 2 * w)
     while c[N_HEAP] > 0 or c[N_WAITING] > 0:
-        now = first_finish(t)
-        if c[N_WAITING] > 0:
-            now = min(now, t.event_time[0])
+        now = begin_batch(t)
         if now == np.inf:
             break
-        c[N_BEGINNING] = 0
-        while first_finish(t) <= now:
-            s = t.finish_heap[0]
-            c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
-            leave(t, s)
-            push(t, s + n_wires)
         while c[N_WAITING] > 0 and t.event_time[0] <= now:
             code = t.event_code[0]
             c[N_WAITING] = pop_event(t.event_time, t.event_code, c[N_WAITING])
