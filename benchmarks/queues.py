@@ -193,6 +193,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.queues", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=5, help="runs of each (default 5)")
     times = parser.parse_args(argv).times
+    if times < 1:
+        parser.error(f"--times must be 1 or more, got {times}")
     print_table(["work", *QUEUES], compare_queues(times))
     print_table(["rings that share nothing", "processor(s)", "clock(s)"], compare_threads(times))
     return 0

@@ -35,6 +35,11 @@ class Given:
         Name of the GPUs for SimAI.
     n_helpers : int
         How many ranks of a file, the last ones, are helpers.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than none.
     """
 
     n_ranks: int | None = None
@@ -46,6 +51,10 @@ class Given:
     max_bytes: int = 2**40
     gpu_type: str = "H100"
     n_helpers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_helpers < 0:
+            raise InputError(f"--helpers must be 0 or more, got {self.n_helpers}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -88,6 +88,9 @@ def test_from_goal_to_goal_nothing_is_changed_and_to_chakra_times_and_sizes_are_
 
 def test_what_is_no_file_and_no_name_is_said_to_be_neither(commsim, tmp_path):
     assert "no such file, and no collective or topology" in commsim.refuses("convert", "ring_all_redduce", "x.xml")
+    assert "--helpers must be 0 or more, got -1" in commsim.refuses(
+        "convert", "ring_all_reduce", "x.goal", "--helpers", "-1"
+    )
 
 
 def test_a_system_layer_names_our_collective_for_its_network(commsim, tmp_path):
