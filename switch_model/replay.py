@@ -82,12 +82,10 @@ def replay(log: NDArray[Any], payload: Payload, system: System, n_registers: int
     InputError
         If a row makes no sense, such as reading a message before it is made; the message names it.
     """
-    from commsim.core.jit import announce
     from switch_model.replay_kernel import replay_log, scan_log
 
     if log.dtype != LOG_ROW:
         raise InputError(f"a log has rows of LOG_ROW, got {log.dtype}")
-    announce(scan_log, replay_log)
     workers, bounds = _tables(payload, system.elements)
     readers = np.zeros(n_messages, np.int32)
     row, reason, held, depth = scan_log(log, workers, n_registers, n_messages, readers)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.jit import announce
 from commsim.core.schedule import Schedule
 from commsim.core.sparse.form import SparseForm
 from commsim.core.sparse.limits import UNLIMITED, limits_of
@@ -211,7 +210,6 @@ def add_lists(a: Elements, b: Elements) -> Elements:
     """Return the sum of two lists; at an index of both, ``a + b``."""
     from .sparse_merge_kernel import merge_lists
 
-    announce(merge_lists)
     index, value = np.empty(len(a[0]) + len(b[0]), np.int64), np.empty(len(a[0]) + len(b[0]), a[1].dtype)
     n = merge_lists(*a, *b, index, value)
     return index[:n], value[:n]

@@ -54,16 +54,15 @@ def _machine() -> list[tuple[str, str, str]]:
 def _cache() -> str:
     if importlib.util.find_spec("numba") is None:
         return "no numba"
-    from commsim.core.routes.routing_kernel import walk_routes
-
-    stats = getattr(walk_routes, "stats", None)
-    if stats is None:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
         return "off (NUMBA_DISABLE_JIT)"
-    if not stats.cache_path:
-        return "nowhere can be written to: NUMBA_CACHE_DIR says where"
-    place = Path(stats.cache_path)
-    n = len(list(place.glob("*.nbi"))) if place.is_dir() else 0
-    return f"{n} kernels beside {walk_routes.__name__}" if n else "empty, kernels are compiled on first use"
+    from commsim.core.kernel_cache import cache_folder, why_unwritable
+
+    folder = cache_folder()
+    if why := why_unwritable(folder):
+        return f"{folder} {why}: NUMBA_CACHE_DIR may name another folder"
+    n = sum(1 for _ in folder.glob("*.nbc"))
+    return f"{n} entries in {folder}" if n else f"{folder} is empty, kernels are compiled on first use"
 
 
 def _package(name: str, purpose: str) -> tuple[str, str, str]:

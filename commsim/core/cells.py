@@ -43,9 +43,7 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
         cells["read"], cells["read_end"], cells["write"], cells["write_end"] = read, read + count, write, write + count
         return n_cells
     from .cell_kernel import cut_by_insertion, touched
-    from .jit import announce
 
-    announce(touched, cut_by_insertion)
     ends = np.cumsum(touched(transfers["src"], transfers["dst"], schedule.n_participants))
     if np.diff(ends, prepend=0).max() <= MOST_TOUCHES and n_addresses < 2**31:
         addresses = schedule.src_address(transfers), schedule.dst_address(transfers)

@@ -45,9 +45,7 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
         If there are more than ``MOST_DEPENDENCIES``.
     """
     from .dependencies_kernel import FENCE, find_dependencies, find_fences
-    from .jit import announce
 
-    announce(find_dependencies)
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
     first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MOST_DEPENDENCIES)

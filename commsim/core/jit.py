@@ -14,10 +14,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
-KERNEL: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+KERNEL: dict[str, Any] = {"error_model": "numpy"}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
@@ -67,12 +66,9 @@ class Kernel:
     def compiled(self) -> Any:
         """The kernel as Numba's own, which other kernels call."""
         Kernel.steps_left = 0
-        try:
-            return _numba().njit(**self.options)(self.py_func)
-        except RuntimeError as error:
-            if "no locator available" not in str(error):
-                raise
-        return _numba().njit(**{**self.options, "cache": False})(self.py_func)  # nowhere may be written to
+        compiled = _numba().njit(**self.options)(self.py_func)
+        compiled._cache = importlib.import_module("commsim.core.kernel_cache").KernelCache(self.py_func, self.options)
+        return compiled
 
 
 def kernel(function: F) -> F:
@@ -121,26 +117,6 @@ def sized(steps: float) -> Iterator[None]:
 def compile_all() -> None:
     """Interpret nothing in this process from now on: for those who run many small cases, or measure."""
     Kernel.steps_left = 0
-
-
-def announce(*kernels: Callable[..., Any]) -> None:
-    """Say on standard error that kernels are about to be compiled, when the disk cache does not hold them yet."""
-    missing: list[Any] = [] if _interpreting.get() else [k for k in kernels if not _is_cached(k)]
-    if missing:
-        kept = missing[0].stats.cache_path
-        _say_once("once after installation" if kept else "each time: NUMBA_CACHE_DIR may name a folder for them")
-
-
-@functools.cache
-def _say_once(how_often: str) -> None:
-    print(f"commsim: compiling kernels, {how_often} (some 10 to 60 s) ...", file=sys.stderr, flush=True)
-
-
-def _is_cached(function: Any) -> bool:
-    if not isinstance(function, Kernel):
-        return True  # nothing will be compiled
-    name, place = function.py_func.__qualname__, function.stats.cache_path
-    return bool(function.signatures) or (bool(place) and any(Path(place).glob(f"*.{name}-*.nbi")))
 
 
 def _is_disabled() -> bool:

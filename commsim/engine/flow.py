@@ -43,11 +43,8 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
     PhysicsError
         If the result contradicts capacity or causality: our bug.
     """
-    from commsim.core.jit import announce
-
     from .flow_kernel import simulate
 
-    announce(simulate)
     on_wire = (wire or Wire()).on_wire(not_negative("payload", n_bytes))
     transfers = plan.wire_of, plan.op, np.array(np.broadcast_to(on_wire, len(plan.wire_of))), plan.waiting
     wires = plan.wire.copy()

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import announce
-
 from .circles import Circle
 
 EXHAUSTIVE = 2**19
@@ -40,7 +38,6 @@ def search(circle: Circle, part: NDArray[np.float64]) -> tuple[NDArray[np.int64]
     if not _is_little(positions, circle.n_angles):
         positions = circle.distinct_positions(order=False)
         return search_together(circle, part[None], np.ones(1, np.int64), different_turns(positions), positions), False
-    announce(search_all)
     unit = _unit(circle, part[None], np.ones(1))
     demand = np.rint(circle.demand * (part * unit)[:, None]).astype(np.int64)
     floor = int(demand[:, circle.reach :].sum()) - int(unit) * circle.n_angles  # no turn changes the sum
@@ -80,7 +77,6 @@ def search_together(
     """
     from .search_kernel import search_in_turn
 
-    announce(search_in_turn)
     job, on = np.nonzero(part.T)
     first = np.searchsorted(job, np.arange(len(circle.period) + 1))
     unit = _unit(circle, part, weight)

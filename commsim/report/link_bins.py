@@ -51,11 +51,8 @@ def link_bins(run: PlayedRun, n_bins: int, most: int, window: tuple[float, float
     window : (float, float), s
         Part of the run; all of it unless given.
     """
-    from commsim.core.jit import announce
-
     from .interval_kernel import add_to_bins
 
-    announce(add_to_bins)
     network, trace = run.prepared.network, run.trace
     carried = run.result.link_bytes
     order = np.argsort(-carried / network.bandwidth, kind="stable")

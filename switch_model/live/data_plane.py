@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.jit import announce
 from switch_model.slot_kernel import SLOT_ROW
 
 from .data_kernel import (
@@ -68,7 +67,6 @@ class DataPlane:
         self.counters = np.zeros(len(COUNTERS), np.int64)
         self._replies = np.zeros(0, REPLY)
         self._register()
-        announce(handle_batch)
         self.handle(new_rows(1, elements), np.zeros(0, ARRIVED))  # compiles
 
     def open(self, job_number: int, peers: Sequence[tuple[str, int]], first_slot: int, n_slots: int) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.jit import announce
 from switch_model.quantize import block_exponents
 from switch_model.slot_sequence import packets_needed
 
@@ -157,7 +156,6 @@ def frames_of(lease: Lease) -> NDArray[np.uint32]:
 
 def compile_kernels() -> None:
     """Compile what an exchange needs, or read it from the disk, before there is a job that would have to wait."""
-    announce(take_results, next_packets, write_frames, expired)
     lease = Lease(0, 1, 0, 0, 1, min(SIZE_CODES))
     exchange = Exchange(lease, np.zeros(1, np.int32), 0, frames_of(lease))
     exchange.begin(0.0, 1.0)

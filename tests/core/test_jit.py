@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from commsim.core import jit
-from commsim.core.jit import Kernel, absent, announce, compile_all, kernel, sized, uncounted
+from commsim.core.jit import Kernel, absent, compile_all, kernel, sized, uncounted
 
 
 @uncounted
@@ -85,12 +85,6 @@ def test_a_kernel_is_pickled_and_copied_by_its_name():
 
     assert pickle.loads(pickle.dumps(walk_routes)) is walk_routes
     assert copy.deepcopy(walk_routes) is walk_routes
-
-
-def test_nothing_is_announced_within_little_work(steps, capsys):
-    with sized(1):
-        announce(kernel(lambda: None))
-    assert capsys.readouterr().err == ""
 
 
 def test_modules_seem_absent_for_a_while_unless_they_are_there_already():

@@ -95,7 +95,6 @@ def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, fl
 
 def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
     """Diameter, whether it is exact, and two endpoints without a path."""
-    from ..jit import announce
     from .network_metrics_kernel import farthest
 
     representatives, kept = _attachments(network)
@@ -105,7 +104,6 @@ def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
     links = np.flatnonzero(kept[network.src] & kept[network.dst])
     incoming = links_in_rows(network.dst[links], network.src[links], network.n_nodes)
     endpoints = np.flatnonzero(kept & (network.kind == network.seat_kind)).astype(np.int32)
-    announce(farthest)
     diameter, lost, target = farthest(representatives[::step], endpoints, incoming, network.forwards)
     no_path = None if lost < 0 else (network.nodes[lost], network.nodes[target])
     return int(diameter), step == 1, no_path

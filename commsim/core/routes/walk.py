@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RoutingError
-from ..jit import announce, sized
+from ..jit import sized
 from ..network import Network
 from .forest_routes import walk_known
 from .link_rows import forwarding_rows, links_in_rows, shared_searches
@@ -112,7 +112,6 @@ def _search(
     between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))
     searches = 2 * len(np.unique(shared)) * network.n_links
     with sized(searches + len(src) * (between + ENDS)):  # each route looks at each link once at most
-        announce(walk_routes)
         first, link, share, latency, lost = walk_routes(pairs, tables, network.latency, order, rule, choice)
     if lost >= 0:
         return Routes(first, link, share, latency), int(by_search[lost])

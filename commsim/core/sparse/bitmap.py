@@ -48,20 +48,16 @@ def bitmap_words(gradient: NDArray[Any], block: int, threshold: float, whose: st
 
 def _mark(bits: NDArray[Any], block: int, magnitude: int, limit: int) -> tuple[NDArray[np.uint64], int]:
     """Return the bitmap, and the largest pattern; short blocks by way of a bitmap of elements."""
-    from ..jit import announce
     from .bitmap_kernel import fold_elements, mark_blocks, mark_elements
 
     masks = np.uint64(magnitude), np.uint64(limit)
     n_blocks = -(-len(bits) // block)
     words = np.zeros(-(-n_blocks // WORD), np.uint64)
     if block >= WORD:
-        announce(mark_blocks)
         return words, int(mark_blocks(bits, block, *masks, words))
-    announce(mark_elements)
     elements = words if block == 1 else np.zeros(-(-len(bits) // WORD), np.uint64)
     largest = int(mark_elements(bits, *masks, elements))
     if block > 1:
-        announce(fold_elements)
         fold_elements(elements, block, n_blocks, words)
     return words, largest
 

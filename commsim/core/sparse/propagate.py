@@ -95,7 +95,6 @@ def transfer_contents(
     ScheduleError
         If a transfer reads what nobody has written, or adds two different chunks.
     """
-    from ..jit import announce
     from .propagate_kernel import play_sets
     from .rows import first_rows
 
@@ -109,7 +108,6 @@ def transfer_contents(
     partition = Partition(occupancy.n_elements, occupancy.block, schedule.n_chunks, hashed, bounds)
     limits = limits_of(keep, len(transfers))
     rows = first_rows(schedule, occupancy, partition)
-    announce(play_sets)
     blocks, covers, has_last, fault, where = play_sets(
         transfers,
         schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses,

@@ -46,7 +46,6 @@ def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition) -
     InputError
         If the sets would take more memory than :data:`MAX_BYTES`.
     """
-    from ..jit import announce
     from .rows_kernel import pack_classes, pack_ranges
 
     n_chunks, n_ranks = schedule.n_chunks, schedule.n_ranks
@@ -57,10 +56,8 @@ def first_rows(schedule: Schedule, occupancy: Occupancy, partition: Partition) -
     _check_memory(schedule, occupancy, n_words)
     words = np.zeros((n_ranks * n_chunks, n_words), np.uint64)
     if chunk_of is not None:
-        announce(pack_classes)
         pack_classes(occupancy.words, chunk_of, n_chunks, words)
     else:
-        announce(pack_ranges)
         pack_ranges(occupancy.words, partition.ranges(), words)
     row_of = np.full((schedule.n_participants, schedule.n_addresses), -1, np.int32)
     row_of[:n_ranks, :n_chunks] = np.arange(n_ranks * n_chunks).reshape(n_ranks, n_chunks)

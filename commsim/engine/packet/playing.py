@@ -38,11 +38,8 @@ def play(tables: s.Tables, margin: int, begin: Callable[[s.Tables], None]) -> tu
     cpu : float, s
         Taken, without compilation.
     """
-    from commsim.core.jit import announce
-
     from .run_kernel import run
 
-    announce(run)
     tables = grown(tables, margin)
     unfinished, tables.clock[s.N_UNFINISHED] = int(tables.clock[s.N_UNFINISHED]), 0
     run(tables, margin)  # compiles, or loads, before the clock starts

@@ -63,13 +63,10 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
     InputError
         If the times are no recurrence; the message says why.
     """
-    from commsim.core.jit import announce
-
     from .recurrence_kernel import sweep
 
     if reason := why_not(network, job, fabric):
         raise InputError(f"{job.system.name} has no recurrence here: {reason}; use the event engine")
-    announce(sweep)
     job.check(network)
     link, _ = link_tables(network, fabric or Fabric())
     draft = _unfold(network, job, link)

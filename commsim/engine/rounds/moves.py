@@ -134,11 +134,8 @@ def play_moves(
     MoveTimes or None
         None if a link might have been shared.
     """
-    from commsim.core.jit import announce
-
     from .rounds_kernel import longest_chain, play_in_order
 
-    announce(play_in_order, longest_chain)
     lanes, wire, n = moves.lanes, moves.move["wire"], len(moves.move)
     pace = moves.companies.pace
     cost = (lanes.overhead + lanes.latency)[wire] + n_bytes * (pace + lanes.gamma[wire] * moves.move["reduces"])

@@ -168,11 +168,8 @@ def simulate_streamed(
 
 def _play(plan: Streamed, legs: Legs, entered: NDArray[np.float64]) -> NDArray[np.int64]:
     """Play the legs, which are changed; return the counters."""
-    from commsim.core.jit import announce
-
     from .streamed_kernel import stream
 
-    announce(stream)
     t = _tables(plan, len(legs.leg))
     t.wire["ready"] = entered[plan.ends].max(axis=1, initial=0.0)
     stream(t, legs)

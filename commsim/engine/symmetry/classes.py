@@ -68,11 +68,8 @@ def colour_wires(full: Full) -> NDArray[np.uint64]:
 
 def refined(full: Full, colour: NDArray[np.uint64]) -> Quotient | None:
     """Tell wires apart until their classes say what they wait for; None where these are too many."""
-    from commsim.core.jit import announce
-
     from .symmetry_kernel import number_colours, refine_wires
 
-    announce(refine_wires)
     pattern, n_before, n_classes = full.pattern, -1, 0
     assert pattern.waits is not None
     while n_classes != n_before:

@@ -98,11 +98,8 @@ def simulate_symmetric(
 
 def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, Tables] | None:
     """Play the classes, told apart as far as they must be."""
-    from commsim.core.jit import announce
-
     from ..flow_kernel import simulate
 
-    announce(simulate)
     all_times, now = plan.classes[0].full.pattern.times, 0
     times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
     for _ in range(MOST_ROUNDS):

@@ -75,7 +75,6 @@ def plan_together(network: Network, job: Job, *, routing: str | None = None, see
     if found is None:
         return None
     from commsim.core.dependencies_kernel import counting_order
-    from commsim.core.jit import announce
 
     from .levels_kernel import levels_of_flows
 
@@ -93,7 +92,6 @@ def plan_together(network: Network, job: Job, *, routing: str | None = None, see
     overhead = _overhead(network, where[0][crosses], bundles)
     if overhead is None:
         return None
-    announce(levels_of_flows)
     rate = levels_of_flows(
         bundles.capacity, (bundles.first, bundles.link, bundles.share), bundles.bundle, bundles.head, job.rate_cap
     )

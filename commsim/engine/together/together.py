@@ -79,11 +79,9 @@ def _took(plan: TogetherPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float6
         return n_bytes[:1] / plan.rate
     if (n_bytes == 0).any() or plan.job.rate_cap < np.inf or (plan.bundles.share != 1).any():
         return None
-    from commsim.core.jit import announce
 
     from .departures_kernel import play_departures
 
-    announce(play_departures)
     first, link = plan.bundles.rows()
     used, number = np.unique(link, return_inverse=True)
     took, found = play_departures(plan.bundles.capacity[used], (first, number.astype(np.int32)), n_bytes, plan.rate)

@@ -21,11 +21,9 @@ def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], 
         or any(block.n_fences for block in schedule.blocks)
     ):
         return None
-    from commsim.core.jit import announce
 
     from .unroll_kernel import unroll
 
-    announce(unroll)
     n_scratch = max(1, schedule.n_scratch)
     n_chunks = np.array([schedule.n_chunks, schedule.n_chunks, n_scratch])
     sizes = schedule.n_ranks, n_chunks, schedule.buffer_offsets, schedule.n_addresses

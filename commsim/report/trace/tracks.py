@@ -99,10 +99,8 @@ def chosen(run: PlayedRun, window: tuple[float, float] | None = None, limit: int
 
 
 def _in_lanes(track: Numbers, start: NDArray[np.float64], end: NDArray[np.float64], transfer: Numbers) -> Slices:
-    from commsim.core.jit import announce
     from commsim.report.interval_kernel import fill_lanes
 
-    announce(fill_lanes)
     begins, ends = (np.rint(t / PICOSECOND).astype(np.int64) for t in (start, end))
     order = np.lexsort((transfer, ends, begins, track))
     track, begins, ends, transfer = track[order], begins[order], ends[order], transfer[order]

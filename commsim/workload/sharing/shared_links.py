@@ -113,11 +113,9 @@ def _play(
     adjust: float,
     iterations: int,
 ) -> tuple[float, NDArray[np.float64]]:
-    from commsim.core.jit import announce
 
     from .shared_links_kernel import simulate
 
-    announce(simulate)
     took = np.zeros((2, len(jobs), iterations))
     slowest = max(job.period for job in jobs)
     expected = sum((2 * len(job.phases) + 3 + 2 * mltcp[2]) * (iterations * slowest / job.period + 1) for job in jobs)

@@ -1,0 +1,323 @@
+"""Compiled kernels on disk, each under a stamp of all that its machine code depends on.
+
+Numba's own cache looks at the file of the outer kernel only, so that an edit of a helper kernel in another file goes
+unseen and old machine code answers. Here the stamp is of the byte code of every kernel that can be reached, and of the
+values of the constants that they read. Byte code is what is compiled; the text of a file may have been edited since it
+was imported. It needs no file to be read, and two checkouts whose kernels are equal share their machine code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import platform
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from enum import Enum
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
+"""Modules whose version stands for their content."""
+CODE_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+"""Numba's settings that change what the compiler makes of a kernel."""
+MAX_ENTRIES = 32
+"""Entries that are kept of one kernel, over all stamps and signatures; the least recently used are deleted."""
+MAX_AGE = 30 * 24 * 3600.0
+"""Seconds after which an unused entry is deleted."""
+PROBE_BYTES = 1 << 18
+"""What must fit into the folder for it to count as writable: about one compiled kernel."""
+DIGEST_BYTES = 32
+
+
+class KernelCache:
+    """The machine code of one kernel on disk, one file per stamp and signature; what Numba asks of a cache.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel as plain Python.
+    options : dict
+        Of the compiler.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function = function
+        self.options = options
+
+    @functools.cached_property
+    def cache_path(self) -> Path:
+        """The folder."""
+        return cache_folder()
+
+    @property
+    def name(self) -> str:
+        """How the names of all its files begin."""
+        safe = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")
+        return safe[-150:] + "-"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Read the machine code for a signature; None, and a notice, if it has to be compiled."""
+        target_context.refresh()
+        key = self._key(signature, target_context.codegen())
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+            stored, reduced = pickle.loads(_unsealed(content, key))
+            if stored != signature:
+                raise ValueError("it is of another signature")
+            found = import_module("numba.core.compiler").CompileResult._rebuild(target_context, *reduced)
+        except (FileNotFoundError, NotADirectoryError):
+            return _notify_compiling(self._problem() or "once after installation")
+        except Exception as error:  # whatever an entry of others holds: compiling anew is always right
+            return _notify_compiling(self._problem() or f"{path} cannot be used ({_line(error)})")
+        with contextlib.suppress(OSError):
+            os.utime(path)  # the last use, by which old entries are found
+        return found
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Write machine code, and delete old entries; a notice if it cannot be kept."""
+        if compiled.library.has_dynamic_globals:
+            return
+        key = self._key(signature, compiled.library.codegen)
+        try:
+            payload = import_module("numba.core.serialize").dumps((signature, compiled._reduce()))
+            _write(self._path(key), _sealed(payload, key))
+            self._delete_old()
+        except Exception as error:  # a full or read-only folder, or values that cannot be pickled
+            _notify_not_kept(_line(error))
+
+    def flush(self) -> None:
+        """Delete all entries of this kernel."""
+        for path in self._entries():
+            path.unlink(missing_ok=True)
+
+    def _key(self, signature: Any, codegen: Any) -> bytes:
+        settings = (stamp(self.function, self.options), environment(), str(signature), codegen.magic_tuple())
+        return _digest(repr(settings).encode())
+
+    def _path(self, key: bytes) -> Path:
+        return self.cache_path / f"{self.name}{key.hex()[:40]}.nbc"
+
+    def _entries(self) -> list[Path]:
+        return list(self.cache_path.glob(self.name + "*"))
+
+    def _delete_old(self) -> None:
+        used = {}
+        for path in self._entries():
+            with contextlib.suppress(OSError):  # another process may have deleted it
+                used[path] = path.stat().st_mtime
+        newest_first = sorted(used, key=lambda path: -used[path])
+        oldest = time.time() - MAX_AGE
+        for i, path in enumerate(newest_first):
+            if i >= MAX_ENTRIES or used[path] < oldest:
+                path.unlink(missing_ok=True)
+
+    def _problem(self) -> str:
+        why = why_unwritable(self.cache_path)
+        return why and f"each time: {self.cache_path} {why}; NUMBA_CACHE_DIR may name another folder"
+
+
+def cache_folder() -> Path:
+    """Return where compiled kernels are kept: ``NUMBA_CACHE_DIR``, or in the user's cache folder."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(chosen).absolute()
+    user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(user).expanduser().absolute() / "commsim" / "kernels"
+    except RuntimeError:  # there is no home
+        return Path(os.devnull) / "commsim"  # which cannot be a folder
+
+
+def why_unwritable(folder: Path) -> str:
+    """Say why no compiled kernel can be written into a folder, which is made; empty if one can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(PROBE_BYTES))
+    except OSError as error:
+        return f"cannot be written ({_line(error)})"
+    return ""
+
+
+@functools.cache
+def environment() -> tuple[str, ...]:
+    """List what machine code depends on besides its source: versions, and the settings of Numba."""
+    config = import_module("numba").config
+    versions = [import_module(name).__version__ for name in ("numba", "llvmlite", "numpy")]
+    return (sys.version, platform.machine(), *versions, *(repr(getattr(config, name)) for name in CODE_SETTINGS))
+
+
+def stamp(function: Callable[..., Any], options: dict[str, Any]) -> str:
+    """Hash the sources of a kernel: its byte code and constants, and those of all kernels that it can reach.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel as plain Python.
+    options : dict
+        Of the compiler.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits; equal in all processes and checkouts whose kernels are equal.
+    """
+    whole = blake2b(digest_size=DIGEST_BYTES)
+    whole.update(repr(sorted(options.items())).encode())
+    seen = {function}
+    waiting = [function]
+    while waiting:
+        digest, called = describe(waiting.pop())
+        whole.update(digest)
+        for other in called:
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return whole.hexdigest()
+
+
+@functools.cache
+def describe(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
+    """Hash one function alone, and list the functions that it can call."""
+    called: dict[FunctionType, None] = {}
+    lines = [_name(function), *_code(function.__code__)]
+    for label, value in _values(function):
+        lines.append(f"{label} = {_content(value, called)}")
+    return _digest("\n".join(lines).encode()), tuple(called)
+
+
+def _code(code: CodeType) -> Iterator[str]:
+    """Write byte code without the places that it was read from, so that a comment changes nothing."""
+    yield repr((code.co_code, code.co_exceptiontable, code.co_names, code.co_varnames, code.co_freevars))
+    yield repr((code.co_cellvars, code.co_argcount, code.co_kwonlyargcount, code.co_flags))
+    for value in code.co_consts:
+        yield from _code(value) if isinstance(value, CodeType) else [_content(value, {})]
+
+
+def _values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """List what a function can read from outside, by name: defaults, closure, globals, and attributes of modules."""
+    yield "defaults", (function.__defaults__, function.__kwdefaults__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    names = _names(function.__code__)
+    within = [("", function.__globals__)]
+    seen = set()
+    while within:
+        prefix, namespace = within.pop()
+        for name in names:  # attributes of arrays are among them: a name too many is harmless
+            value = namespace.get(name, namespace)
+            if value is namespace:
+                continue
+            yield prefix + name, value
+            if isinstance(value, ModuleType) and not _is_library(value.__name__) and value not in seen:
+                seen.add(value)
+                within.append((f"{prefix}{name}.", vars(value)))
+
+
+def _names(code: CodeType) -> tuple[str, ...]:
+    inner = [name for c in code.co_consts if isinstance(c, CodeType) for name in _names(c)]
+    return tuple(dict.fromkeys([*code.co_names, *inner]))
+
+
+def _content(value: Any, called: dict[FunctionType, None]) -> str:
+    """Write a value in full, or a function by name, which is added to those that can be called."""
+    kind = type(value).__qualname__
+    value = getattr(value, "py_func", value)  # of a kernel, ours or Numba's
+    if isinstance(value, FunctionType):
+        if not _is_library(value.__module__):
+            called[value] = None
+        return f"{kind} {_name(value)}"
+    if isinstance(value, type):
+        members = [(m.name, m.value) for m in value] if issubclass(value, Enum) else getattr(value, "_fields", ())
+        return f"{kind} {_name(value)} {members!r}"
+    if isinstance(value, np.ndarray):
+        return f"{kind} {value.dtype!r} {value.shape} {value.flags.writeable} {value.tolist()!r}"
+    if isinstance(value, frozenset):
+        return f"{kind} {sorted(_content(v, called) for v in value)}"
+    if isinstance(value, tuple | list):
+        return f"{kind} {[_content(v, called) for v in value]}"
+    if isinstance(value, dict):
+        return f"{kind} {[(repr(k), _content(v, called)) for k, v in value.items()]}"
+    if isinstance(value, Enum):
+        return f"{kind} {value.name} {value.value!r}"
+    if isinstance(value, ModuleType):
+        return f"{kind} {value.__name__}"
+    if value is None or value is ... or isinstance(value, int | float | complex | str | bytes | np.generic | np.dtype):
+        return f"{kind} {value!r}"
+    if _is_library(type(value).__module__):
+        return f"{kind} {value}" if type(value).__module__.startswith("numba") else f"{kind} {_name(value)}"
+    return kind  # nothing that Numba could take for a constant
+
+
+def _name(value: Any) -> str:
+    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', getattr(value, '__name__', ''))}"
+
+
+def _is_library(module: str | None) -> bool:
+    return str(module).split(".", 1)[0] in LIBRARIES
+
+
+def _digest(content: bytes, key: bytes = b"") -> bytes:
+    return blake2b(content, digest_size=DIGEST_BYTES, key=key).digest()
+
+
+def _sealed(payload: bytes, key: bytes) -> bytes:
+    """Put a checksum before content, which holds for this stamp, version and processor only."""
+    return _digest(payload, key) + payload
+
+
+def _unsealed(content: bytes, key: bytes) -> bytes:
+    payload = content[DIGEST_BYTES:]
+    if content[:DIGEST_BYTES] != _digest(payload, key):
+        raise ValueError("its checksum is wrong")
+    return payload
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file at once: whoever reads it meanwhile finds all of it or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def _line(error: Exception) -> str:
+    text = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+    return " ".join(text.split())[:200]
+
+
+_notified: set[str] = set()
+
+
+def _notify_compiling(why: str) -> None:
+    """Say once in this process that kernels are compiled, which takes a while, and why."""
+    if not _notified:
+        _notify(f"compiling kernels, {why} (some 10 to 60 s) ...")
+        _notified.add("each time" if why.startswith("each time") else "once")
+
+
+def _notify_not_kept(why: str) -> None:
+    """Say once that compiled kernels could not be written, unless that was foreseen."""
+    if not _notified & {"each time", "not kept"}:
+        _notify(f"compiled kernels are not kept: {why}")
+        _notified.add("not kept")
+
+
+def _notify(text: str) -> None:
+    print(f"commsim: {text}", file=sys.stderr, flush=True)
