@@ -14,11 +14,8 @@ MOST_UNSEEN = 50_000
 
 def run() -> None:
     """Run the command of this process, and exit with its status."""
-    from commsim.core import jit
-
     gc.set_threshold(MOST_UNSEEN)
     atexit.register(_leave_rubbish)
-    jit.ALONE = True
     sys.exit(main())
 
 

@@ -11,8 +11,7 @@ import contextlib
 import functools
 import importlib
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
@@ -22,11 +21,6 @@ BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
 MOST_INTERPRETED = 500_000
 """Steps that a process interprets in all before it compiles: about as long as loading Numba takes."""
-
-ALONE = False
-"""Whether nobody else in this process uses Numba; only the command line knows."""
-UNUSED = ("coverage", "scipy.linalg.cython_blas")
-"""What Numba imports where it is installed, a quarter of its own time, for matrices and messages that kernels lack."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _interpreting: ContextVar[bool] = ContextVar("interpreting", default=False)
@@ -124,24 +118,10 @@ def _is_disabled() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-@contextlib.contextmanager
-def absent(modules: Iterable[str]) -> Iterator[None]:
-    """Within, modules that are not yet imported seem not to be installed."""
-    hidden = [name for name in modules if name not in sys.modules]
-    try:
-        sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
-        yield
-    finally:
-        for name in hidden:
-            del sys.modules[name]
-
-
 @functools.cache
 def _numba() -> Any:
     """Numba, which is told that a kernel inside of a kernel is the function that it compiled."""
-    with absent(UNUSED) if ALONE else contextlib.nullcontext():
-        numba = importlib.import_module("numba")
-        importlib.import_module("numba.core.registry").cpu_target.target_context.refresh()
-    typeof = importlib.import_module("numba.core.typing.typeof")
-    typeof.typeof_impl.register(Kernel)(lambda value, context: typeof.typeof_impl(value.compiled, context))
+    numba = importlib.import_module("numba")
+    typeof = importlib.import_module("numba.extending").typeof_impl
+    typeof.register(Kernel)(lambda value, context: typeof(value.compiled, context))
     return numba

@@ -68,11 +68,12 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Read the machine code for a signature; None, and a notice, if it has to be compiled."""
-        target_context.refresh()
         key = self._key(signature, target_context.codegen())
         path = self._path(key)
         try:
             content = path.read_bytes()
+            # Numba's list of what it can compile takes 0.3 s to load, and machine code needs the memory functions only
+            import_module("numba.core.runtime").rtsys.initialize(target_context)
             stored, reduced = pickle.loads(_unsealed(content, key))
             if stored != signature:
                 raise ValueError("it is of another signature")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from commsim.core import jit
-from commsim.core.jit import Kernel, absent, compile_all, kernel, sized, uncounted
+from commsim.core.jit import Kernel, compile_all, kernel, sized, uncounted
 
 
 @uncounted
@@ -85,16 +85,6 @@ def test_a_kernel_is_pickled_and_copied_by_its_name():
 
     assert pickle.loads(pickle.dumps(walk_routes)) is walk_routes
     assert copy.deepcopy(walk_routes) is walk_routes
-
-
-def test_modules_seem_absent_for_a_while_unless_they_are_there_already():
-    before = dict(sys.modules)
-    with absent(("json", "no_such_module")):
-        assert sys.modules["no_such_module"] is None
-        assert sys.modules["json"] is before["json"]
-        with pytest.raises(ModuleNotFoundError):
-            __import__("no_such_module")
-    assert sys.modules == before
 
 
 PROGRAM = """
