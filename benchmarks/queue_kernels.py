@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 Numbers = NDArray[np.int32]
 Keys = NDArray[np.float64]
@@ -17,7 +17,7 @@ N_BUCKETS = 4096
 FAR = 2.0**60
 
 
-@uncounted
+@njit_norefcount
 def four_ary_fix(heap: Numbers, n: int, key: Keys, place: Numbers, s: int, value: float) -> int:
     """Heap with four children a node: half as many levels, more comparisons on each."""
     at = place[s]
@@ -52,7 +52,7 @@ def four_ary_fix(heap: Numbers, n: int, key: Keys, place: Numbers, s: int, value
     return n
 
 
-@uncounted
+@njit_norefcount
 def tournament_fix(heap: Numbers, n: int, key: Keys, place: Numbers, s: int, value: float) -> int:
     """Tree of winners over all things, there or not: ``heap[node]`` is the first of the two below it."""
     size = place.shape[0]
@@ -85,7 +85,7 @@ def plant(heap: Numbers, key: Keys, size: int) -> None:
         heap[node] = 2 * node - size if 2 * node >= size else heap[2 * node]
 
 
-@uncounted
+@njit_norefcount
 def wheel_fix(heap: Numbers, n: int, key: Keys, place: Numbers, s: int, value: float) -> int:
     """Keep a timing wheel, or calendar: buckets of equal widths, used again when time has gone once around.
 
@@ -126,12 +126,12 @@ def wheel_fix(heap: Numbers, n: int, key: Keys, place: Numbers, s: int, value: f
     return n
 
 
-@uncounted
+@njit_norefcount
 def _least(a: float, b: float) -> float:
     return a if a < b else b
 
 
-@uncounted
+@njit_norefcount
 def _first(heap: Numbers, key: Keys, place: Numbers, number: int) -> int:
     """Find the first thing, from a bucket on; where the whole wheel is empty, among all."""
     size = place.shape[0]

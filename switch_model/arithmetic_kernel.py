@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 
 
-@uncounted
+@njit_norefcount
 def overwrite(register: Any, values: Any) -> None:
     """Let a register hold a packet's values; what a short packet lacks becomes zero.
 
@@ -32,7 +32,7 @@ def overwrite(register: Any, values: Any) -> None:
         register[i] = 0
 
 
-@uncounted
+@njit_norefcount
 def add(register: Any, values: Any) -> None:
     """Add values: int32 wraps around as a switch's adder does, float32 rounds each sum.
 
@@ -46,7 +46,7 @@ def add(register: Any, values: Any) -> None:
         register[i] += values[i]
 
 
-@uncounted
+@njit_norefcount
 def add_saturating(register: Any, values: Any) -> None:
     """Add values; a sum that does not fit becomes the nearest int32, as in ATP's registers.
 
@@ -61,7 +61,7 @@ def add_saturating(register: Any, values: Any) -> None:
         register[i] = min(max(total, INT32_MIN), INT32_MAX)
 
 
-@uncounted
+@njit_norefcount
 def round_to_bfloat16(bits: Any) -> None:
     """Round float32 to the nearest bfloat16, ties to even, which keeps the upper half of the bits.
 
@@ -79,7 +79,7 @@ def round_to_bfloat16(bits: Any) -> None:
             bits[i] = (word + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)
 
 
-@uncounted
+@njit_norefcount
 def add_blocks(total: Any, values: Any, starts: Any, length: int) -> None:
     """Add one block of every worker to `total`, four workers at a time, in the order of the workers.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import kernel, uncounted
+from commsim.core.jit import kernel, njit_norefcount
 from switch_model.arithmetic_kernel import add, add_blocks, add_saturating, overwrite, round_to_bfloat16
 from switch_model.operation_log import ACTION, CHUNK, RECEIVE, REGISTER, REMADE, SOURCE, UNMADE
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
@@ -67,7 +67,7 @@ def scan_log(log: Any, workers: Any, n_registers: int, n_messages: int, readers:
     return -1, 0, peak, depth
 
 
-@uncounted
+@njit_norefcount
 def replay_log(
     log: Any, values: Any, workers: Any, bounds: Any, saturating: bool, half: bool, slack: float, registers: Any,
     buffers: Any, bits: Any, place: Any, readers: Any, compared: Any, expected: Any, starts: Any, receipts: Any,
@@ -168,7 +168,7 @@ def replay_log(
     return added
 
 
-@uncounted
+@njit_norefcount
 def _compare(
     message: Any,
     values: Any,

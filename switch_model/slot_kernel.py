@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 # What happens to the registers of the slot ...
 OVERWRITE = 1  # they become the packet's values
@@ -43,7 +43,7 @@ SLOT_ROW = np.dtype(
 MAX_CHILDREN = 64  # bits of `seen`
 
 
-@uncounted
+@njit_norefcount
 def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_parent: bool) -> int:
     """Count one child's packet in a reserved slot, and say what the switch does with it.
 
@@ -87,14 +87,14 @@ def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_pa
     return action
 
 
-@uncounted
+@njit_norefcount
 def take_result(slots: Any, at: int) -> int:
     """Store what came down from the parent, and pass it to every child; the slot answers late children from now on."""
     slots[at]["has_result"] = True
     return OVERWRITE | READ | ALL
 
 
-@uncounted
+@njit_norefcount
 def claim(slots: Any, at: int, key: int, children: Any, everyone: Any, resent: bool) -> int:
     """Count a packet in a shared slot, which belongs to the first fragment that finds it free.
 
@@ -141,7 +141,7 @@ def claim(slots: Any, at: int, key: int, children: Any, everyone: Any, resent: b
     return action
 
 
-@uncounted
+@njit_norefcount
 def release(slots: Any, at: int, key: int) -> int:
     """Let go of a shared slot when its fragment's result passes on its way down to every child."""
     if slots[at]["key"] != key:

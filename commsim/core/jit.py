@@ -2,7 +2,7 @@
 
 Numba itself is imported when the first kernel is to be compiled. Loading it costs half a second and compiling some ten
 seconds, so that a kernel that touches a few thousand numbers is done sooner as plain Python: that is what
-:func:`sized` allows.
+:func:`expected_work` allows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def kernel(function: F) -> F:
     return cast(F, _kernel(function, KERNEL))
 
 
-def uncounted(function: F) -> F:
+def njit_norefcount(function: F) -> F:
     """Compile as :func:`kernel` does, without counting references: for kernels that allocate nothing, not even slices.
 
     Counting costs an atomic operation for each array that is named, which is most of the time of a kernel that does
@@ -84,7 +84,7 @@ def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Callable[.
 
 
 @contextlib.contextmanager
-def sized(steps: float) -> Iterator[None]:
+def expected_work(steps: float) -> Iterator[None]:
     """Say how much the kernels called within have to do, so that little of it need not wait for the compiler.
 
     They are interpreted as long as this process has compiled nothing and has interpreted little: results are the same

@@ -54,7 +54,7 @@ def simulate_alpha_beta(
     ----------
     Alexandrov, Ionescu, Schauser and Scheiman, "LogGP", SPAA 1995. Without overheads it is Hockney's model.
     """
-    from commsim.core.jit import sized
+    from commsim.core.jit import expected_work
 
     from .alpha_beta_kernel import critical_path
 
@@ -67,7 +67,7 @@ def simulate_alpha_beta(
     ports = _ports(plan)
     n_ports = int(ports.max(initial=0)) + 1
     waiting = plan.waiting.copy()
-    with sized(STEPS * len(transfer)):
+    with expected_work(STEPS * len(transfer)):
         critical_path(transfer, waiting, wires, plan.queue, plan.successors, ports, wire_costs(plan), n_ports)
     times = FlowTimes(
         transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], len(transfer)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .flow_state import N_BEGINNING, N_CHANGED, N_DIRTY, N_HEAP, N_WAITING, N_WORK
 from .phases_kernel import push, try_later
@@ -18,7 +18,7 @@ from .sharing.stand_in_kernel import mark_broken
 from .sharing.users_kernel import enter, leave
 
 
-@uncounted
+@njit_norefcount
 def simulate(t: Any, several_priorities: bool) -> None:
     """Play all transfers; fills ``t.start``, ``t.sent`` and ``t.done``.
 
@@ -61,7 +61,7 @@ def simulate(t: Any, several_priorities: bool) -> None:
         allocate(t, now, several_priorities)
 
 
-@uncounted
+@njit_norefcount
 def begin_batch(t: Any) -> float:
     """Find when something happens next, and let all phases that end then leave; infinity where nothing will."""
     c = t.counter
@@ -77,7 +77,7 @@ def begin_batch(t: Any) -> float:
     return now
 
 
-@uncounted
+@njit_norefcount
 def allocate(t: Any, now: float, several_priorities: bool) -> None:
     """Let the slots that begin enter, share again, and queue everybody whose rate has changed."""
     c = t.counter
@@ -97,7 +97,7 @@ def allocate(t: Any, now: float, several_priorities: bool) -> None:
             c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, t.finish[s])
 
 
-@uncounted
+@njit_norefcount
 def first_finish(t: Any) -> float:
     """Find when the first slot finishes; the heap is told of one that finishes later only when it comes out."""
     c = t.counter

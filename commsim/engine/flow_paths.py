@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Wire
 from commsim.core.errors import InputError
-from commsim.core.jit import sized
+from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.result import Result
 
@@ -139,7 +139,7 @@ class FlowPaths:
         return dataclasses.replace(found, method="full")
 
     def _sized(self, name: str) -> AbstractContextManager[None]:
-        return sized(STEPS[name] * self.job.schedule.n_transfers + self.network.n_links)
+        return expected_work(STEPS[name] * self.job.schedule.n_transfers + self.network.n_links)
 
     def _order(self) -> tuple[str, ...]:
         """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .flow_state import N_BEGINNING, N_WORK
 
 
-@uncounted
+@njit_norefcount
 def push(t: Any, what: int) -> None:
     """Put on the list of what is to be looked at: a wire to try, or n_wires + a slot whose phase has ended."""
     t.work[t.counter[N_WORK]] = what
     t.counter[N_WORK] += 1
 
 
-@uncounted
+@njit_norefcount
 def try_later(t: Any, w: int) -> None:
     """Look, before time goes on, whether wire `w` may send its next transfer."""
     if not t.trying[w]:
@@ -24,7 +24,7 @@ def try_later(t: Any, w: int) -> None:
         push(t, w)
 
 
-@uncounted
+@njit_norefcount
 def begin(t: Any, s: int, phase: int, work: float) -> None:
     """Begin a phase of slot `s`; one that moves nothing, or uses nothing, ends at once."""
     t.slot[s]["phase"] = phase
@@ -36,7 +36,7 @@ def begin(t: Any, s: int, phase: int, work: float) -> None:
         t.counter[N_BEGINNING] += 1
 
 
-@uncounted
+@njit_norefcount
 def release(t: Any, i: int, kind: int) -> None:
     """Tell the successors that wait for `kind` (0 sent, 1 complete) of transfer `i`."""
     for k in range(t.first[i], t.first[i + 1]):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 
-@uncounted
+@njit_norefcount
 def heap_fix(
     heap: NDArray[np.int32], n: int, key: NDArray[np.float64], place: NDArray[np.int32], s: int, value: float
 ) -> int:
@@ -68,7 +68,7 @@ def heap_fix(
     return n
 
 
-@uncounted
+@njit_norefcount
 def push_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int, at: float, what: int) -> int:
     """Insert an event into the heap of `n`; return how many there are. Equal times come out by code."""
     place = n
@@ -82,7 +82,7 @@ def push_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int, at: f
     return n + 1
 
 
-@uncounted
+@njit_norefcount
 def pop_event(time: NDArray[np.float64], code: NDArray[np.int64], n: int) -> int:
     """Remove the first event of the heap of `n`; return how many are left."""
     n -= 1

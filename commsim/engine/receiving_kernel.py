@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 from commsim.core.schedule import REDUCE
 
 from .flow_state import IDLE, N_DONE, N_EVENTS, N_WAITING, RECEIVING, REDUCING
@@ -12,7 +12,7 @@ from .phases_kernel import begin, release
 from .queue_kernel import push_event
 
 
-@uncounted
+@njit_norefcount
 def arrive(t: Any, w: int, now: float) -> None:
     """Take what has arrived over wire `w`, and wait for the next that is on its way."""
     c = t.counter
@@ -25,7 +25,7 @@ def arrive(t: Any, w: int, now: float) -> None:
     receive(t, w, now)
 
 
-@uncounted
+@njit_norefcount
 def receive(t: Any, w: int, now: float) -> None:
     """Receive what has arrived over wire `w`, one after the other; it is complete where that costs nothing."""
     s = len(t.wire) + w
@@ -41,7 +41,7 @@ def receive(t: Any, w: int, now: float) -> None:
             _complete(t, w, i, now)
 
 
-@uncounted
+@njit_norefcount
 def end_receiving(t: Any, s: int, now: float) -> None:
     """Go from receiving to reducing, or on to the next transfer."""
     t.counter[N_EVENTS] += 1
@@ -55,7 +55,7 @@ def end_receiving(t: Any, s: int, now: float) -> None:
         receive(t, w, now)
 
 
-@uncounted
+@njit_norefcount
 def _complete(t: Any, w: int, i: int, now: float) -> None:
     t.done[i] = now
     t.wire[w]["receive"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .flow_state import DATA, IDLE, N_EVENTS, N_WAITING, OVERHEAD
 from .phases_kernel import begin, release, try_later
@@ -12,7 +12,7 @@ from .queue_kernel import push_event
 from .receiving_kernel import arrive
 
 
-@uncounted
+@njit_norefcount
 def try_to_send(t: Any, w: int, now: float) -> None:
     """Send the next transfer of wire `w`, if nothing is in its way."""
     t.trying[w] = False
@@ -30,7 +30,7 @@ def try_to_send(t: Any, w: int, now: float) -> None:
             begin(t, w, DATA, t.n_bytes[i])
 
 
-@uncounted
+@njit_norefcount
 def end_sending(t: Any, w: int, now: float) -> None:
     """Go from overhead to data, or from data to what may follow it."""
     c = t.counter

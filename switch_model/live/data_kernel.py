@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 from switch_model.live.frame_kernel import (
     LOW,
     exponent_of,
@@ -50,7 +50,7 @@ ROUND = np.dtype([("tsi", np.uint32), ("first_exponent", np.int8), ("second_expo
 """What a slot's version holds, beside its sums: which packet of the sequence, and the largest exponents."""
 
 
-@uncounted
+@njit_norefcount
 def handle_batch(words: Any, arrived: Any, members: Any, slots: Any, rounds: Any, registers: Any, counters: Any,
                  replies: Any) -> int:  # fmt: skip
     """Handle frames in the order in which they came.
@@ -105,7 +105,7 @@ def handle_batch(words: Any, arrived: Any, members: Any, slots: Any, rounds: Any
     return n_replies
 
 
-@uncounted
+@njit_norefcount
 def _member(members: Any, source: int) -> int:
     """Who sent it, or -1."""
     low, high = 0, len(members)
@@ -118,13 +118,13 @@ def _member(members: Any, source: int) -> int:
     return low if low < len(members) and members[low]["source"] == source else -1
 
 
-@uncounted
+@njit_norefcount
 def _place(words: Any, row: int) -> Any:
     index = pool_index_of(words, row)
     return 2 * (index & 0x3FFF) + (index >> 15)
 
 
-@uncounted
+@njit_norefcount
 def _refusal(words: Any, row: int, members: Any, m: int, slots: Any, rounds: Any) -> int:
     """Say why a frame is dropped, as a counter; 0 if it is not.
 
@@ -152,7 +152,7 @@ def _refusal(words: Any, row: int, members: Any, m: int, slots: Any, rounds: Any
     return 0 if follows and complete and slots[at ^ 1]["count"] == 0 else OUT_OF_SEQUENCE
 
 
-@uncounted
+@njit_norefcount
 def _carry_out(words: Any, row: int, action: int, rounds: Any, registers: Any, at: int) -> None:
     first, second = exponent_of(words, row, 0), exponent_of(words, row, 1)
     k = registers.shape[1]

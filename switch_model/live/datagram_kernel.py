@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 ARRIVED = np.dtype(
     [
@@ -21,7 +21,7 @@ REPLY = np.dtype([("row", np.int32), ("to", np.int32)])
 """A frame, and the number of the address that it goes to."""
 
 
-@uncounted
+@njit_norefcount
 def list_arrivals(messages: Any, n_messages: int, addresses: Any, controls: Any, frame: int, room: int,
                   arrived: Any) -> int:  # fmt: skip
     """List the datagrams of the messages received: Linux may deliver up to `room` of equal length as one message.
@@ -57,7 +57,7 @@ def list_arrivals(messages: Any, n_messages: int, addresses: Any, controls: Any,
     return n
 
 
-@uncounted
+@njit_norefcount
 def pack_messages(replies: Any, n_replies: int, bases: Any, first: Any, pieces: Any, messages: Any,
                   segments: int) -> int:  # fmt: skip
     """Write what `sendmmsg` needs: frames to one address share messages of up to `segments` frames, in their order.

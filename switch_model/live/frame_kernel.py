@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 LOW = 0xFFFFFFFF
 
 
-@uncounted
+@njit_norefcount
 def swapped(word: Any) -> Any:
     """Turn a word from the wire's order of bytes into this machine's, or back."""
     x = np.uint32(word)
@@ -23,46 +23,46 @@ def swapped(word: Any) -> Any:
     )
 
 
-@uncounted
+@njit_norefcount
 def type_and_size_of(words: Any, row: int) -> Any:
     """First byte of the frame in this row."""
     return (np.int64(words[row, 1]) >> 16) & 0xFF
 
 
-@uncounted
+@njit_norefcount
 def job_of(words: Any, row: int) -> Any:
     """Job number, 0..255."""
     return np.int64(words[row, 1]) >> 24
 
 
-@uncounted
+@njit_norefcount
 def tsi_of(words: Any, row: int) -> Any:
     """Which packet it is, 0..2**32 - 1."""
     return np.int64(swapped(words[row, 2]))
 
 
-@uncounted
+@njit_norefcount
 def pool_index_of(words: Any, row: int) -> Any:
     """Version in bit 15, slot in the bits below."""
     word = np.int64(words[row, 3])
     return ((word & 0xFF) << 8) | ((word >> 8) & 0xFF)
 
 
-@uncounted
+@njit_norefcount
 def exponent_of(words: Any, row: int, which: int) -> Any:
     """Exponent 0 or 1, -128..127."""
     byte = (np.int64(words[row, 3]) >> (16 + 8 * which)) & 0xFF
     return byte - 256 if byte > 127 else byte
 
 
-@uncounted
+@njit_norefcount
 def write_exponents(words: Any, row: int, first: int, second: int) -> None:
     """Replace both exponents."""
     kept = np.int64(words[row, 3]) & 0xFFFF
     words[row, 3] = np.uint32(kept | ((first & 0xFF) << 16) | ((second & 0xFF) << 24))
 
 
-@uncounted
+@njit_norefcount
 def write_header(words: Any, row: int, type_and_size: int, job: int, tsi: int, pool_index: int) -> None:
     """Write all fields but the exponents, which become 0."""
     words[row, 1] = np.uint32((type_and_size << 16) | (job << 24))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 from switch_model import slot_sequence
 from switch_model.live.frame_kernel import (
     LOW,
@@ -52,10 +52,10 @@ OUTSTANDING = np.dtype([("packet", np.int64), ("sent_at", np.float64), ("timeout
 """Per slot: the packet that is out, or -1, when it was sent last, and after how many seconds it is sent again."""
 NO_EXPONENT = -128
 
-slot_and_version = uncounted(slot_sequence.slot_and_version)
+slot_and_version = njit_norefcount(slot_sequence.slot_and_version)
 
 
-@uncounted
+@njit_norefcount
 def take_results(words: Any, arrived: Any, t: Any, window: Any, packets: Any, integers: Any, floats: Any,
                  taken: Any) -> int:  # fmt: skip
     """Store the results among what came.
@@ -97,7 +97,7 @@ def take_results(words: Any, arrived: Any, t: Any, window: Any, packets: Any, in
     return n
 
 
-@uncounted
+@njit_norefcount
 def next_packets(t: Any, packets: Any, taken: Any, n_taken: int, ready: Any) -> int:
     """List the packets that may go because these results have come; int64[at least 2 n_taken], returns how many.
 
@@ -115,7 +115,7 @@ def next_packets(t: Any, packets: Any, taken: Any, n_taken: int, ready: Any) -> 
     return n
 
 
-@uncounted
+@njit_norefcount
 def write_frames(words: Any, t: Any, window: Any, packets: Any, integers: Any, floats: Any, ready: Any) -> None:
     """Write frames into the rows of their slots, and note that they are out; `ready` becomes the rows, in place."""
     for i in range(len(ready)):
@@ -129,7 +129,7 @@ def write_frames(words: Any, t: Any, window: Any, packets: Any, integers: Any, f
         ready[i] = slot
 
 
-@uncounted
+@njit_norefcount
 def expired(window: Any, now: float, longest: float, rows: Any) -> int:
     """List the slots whose packet must be sent again, as sent now; each time its timeout doubles, up to `longest`."""
     n = 0
@@ -141,7 +141,7 @@ def expired(window: Any, now: float, longest: float, rows: Any) -> int:
     return n
 
 
-@uncounted
+@njit_norefcount
 def _packet(words: Any, row: int, t: Any, window: Any) -> int:
     """Return the outstanding packet that a frame is the result of, or -1."""
     index = pool_index_of(words, row)
@@ -154,7 +154,7 @@ def _packet(words: Any, row: int, t: Any, window: Any) -> int:
     return packet if tsi_of(words, row) == (t[0]["tsi"] + packet) & LOW else -1
 
 
-@uncounted
+@njit_norefcount
 def _store(words: Any, row: int, t: Any, packets: Any, integers: Any, floats: Any, block: int) -> None:
     if block < 0:
         return
@@ -169,7 +169,7 @@ def _store(words: Any, row: int, t: Any, packets: Any, integers: Any, floats: An
         floats[begin + i] = np.int32(swapped(words[row, LEAD_WORDS + i])) / scale
 
 
-@uncounted
+@njit_norefcount
 def _fill(words: Any, row: int, t: Any, packets: Any, integers: Any, floats: Any, block: int) -> None:
     k = words.shape[1] - LEAD_WORDS
     n, begin = 0, block * k

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from commsim.core import jit
-from commsim.core.jit import Kernel, compile_all, kernel, sized, uncounted
+from commsim.core.jit import Kernel, compile_all, expected_work, kernel, njit_norefcount
 
 
-@uncounted
+@njit_norefcount
 def add_one(a, i):
     a[i] += 1
 
@@ -36,14 +36,14 @@ def test_little_work_is_interpreted_and_much_is_not(steps, monkeypatch):
     calls = []
     interpreted = Kernel(lambda a: calls.append(a), {})
     interpreted.__dict__["compiled"] = lambda a: calls.append(-a)
-    with sized(60):
+    with expected_work(60):
         interpreted(1)
-    with sized(60):  # together more than there is left
+    with expected_work(60):  # together more than there is left
         interpreted(2)
     interpreted(3)
-    with sized(40):
+    with expected_work(40):
         interpreted(4)
-        with sized(1):
+        with expected_work(1):
             interpreted(5)
     assert calls == [1, -2, -3, 4, -5]
 
@@ -52,8 +52,8 @@ def test_work_that_counts_for_much_inside_of_little_is_compiled(steps):
     calls = []
     interpreted = Kernel(lambda a: calls.append(a), {})
     interpreted.__dict__["compiled"] = lambda a: calls.append(-a)
-    with sized(1):
-        with sized(1e9):
+    with expected_work(1):
+        with expected_work(1e9):
             interpreted(1)
         interpreted(2)
     assert calls == [-1, 2]
@@ -61,20 +61,20 @@ def test_work_that_counts_for_much_inside_of_little_is_compiled(steps):
 
 def test_what_runs_many_cases_compiles_all(steps):
     compile_all()
-    with sized(0):
+    with expected_work(0):
         assert not jit._interpreting.get() or Kernel.steps_left == 0
-    with sized(1):
+    with expected_work(1):
         assert not jit._interpreting.get()
 
 
 def test_a_kernel_calls_others_whether_it_is_compiled_or_not(steps):
-    with sized(10):
+    with expected_work(10):
         assert add_ones(np.zeros(4)) == 4.0
     assert add_ones(np.zeros(4)) == 4.0
 
 
 def test_division_by_zero_is_infinite_either_way(steps):
-    with sized(1):
+    with expected_work(1):
         assert reciprocal(np.zeros(1)) == np.inf
     assert reciprocal(np.zeros(1)) == np.inf
 

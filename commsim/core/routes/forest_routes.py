@@ -59,7 +59,7 @@ def walk_known(
     forest = forest_of(network) if len(src) >= LEAST else None
     if forest is None:
         return None
-    from ..jit import sized
+    from ..jit import expected_work
     from .forest_kernel import walk_forest
     from .ports_kernel import find_ports
 
@@ -71,7 +71,7 @@ def walk_known(
     inside = (network.machine, fabric, network.forwards, network.metric)
     sources, source = _numbered(src[apart], network.n_nodes)
     targets, target = _numbered(dst[apart], network.n_nodes)
-    with sized(network.n_links + WALK_STEPS * len(apart)):
+    with expected_work(network.n_links + WALK_STEPS * len(apart)):
         first, link, latency, known = walk_forest(
             np.stack((source, target, dst[apart], key[apart]), axis=1),
             find_ports(sources, leaving, entering, *inside),

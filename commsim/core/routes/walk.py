@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RoutingError
-from ..jit import sized
+from ..jit import expected_work
 from ..network import Network
 from .forest_routes import walk_known
 from .link_rows import forwarding_rows, links_in_rows, shared_searches
@@ -111,7 +111,7 @@ def _search(
     pairs = np.stack((src, dst, key, shared), axis=1)[by_search]
     between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))
     searches = 2 * len(np.unique(shared)) * network.n_links
-    with sized(searches + len(src) * (between + ENDS)):  # each route looks at each link once at most
+    with expected_work(searches + len(src) * (between + ENDS)):  # each route looks at each link once at most
         first, link, share, latency, lost = walk_routes(pairs, tables, network.latency, order, rule, choice)
     if lost >= 0:
         return Routes(first, link, share, latency), int(by_search[lost])
@@ -140,6 +140,6 @@ def _in_given_order(
 
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    with sized(len(order) + len(link)):
+    with expected_work(len(order) + len(link)):
         new_first, new_link, new_share = rows_in_order(first, link, share, place)
     return Routes(new_first, new_link, new_share, latency[place])

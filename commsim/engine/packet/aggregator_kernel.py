@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 from switch_model.slot_kernel import (
     ADD,
     ALL,
@@ -46,7 +46,7 @@ from .packet_state import (
 )
 
 
-@uncounted
+@njit_norefcount
 def chunk_of(t: Any, job: Any, message: int, position: int) -> int:
     """Return the chunk that a packet carries, or -1 when it carries exponents only."""
     if job["rounds"] >= 0:
@@ -64,7 +64,7 @@ def chunk_of(t: Any, job: Any, message: int, position: int) -> int:
     return int(chunk) if chunk < row["end_chunk"] else -1
 
 
-@uncounted
+@njit_norefcount
 def slot_row(row: Any, job: Any, slot: int) -> int:
     """Return the row of a reserved slot in the version that bit 30 names; a pool of one version ignores it."""
     if job["versions"] == 1:
@@ -72,7 +72,7 @@ def slot_row(row: Any, job: Any, slot: int) -> int:
     return int(row["slots"] + 2 * (slot & ~VERSION) + (slot & VERSION != 0))
 
 
-@uncounted
+@njit_norefcount
 def note(t: Any, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
     """Write one operation on values to the log."""
     row = t.log[t.clock[N_LOG]]
@@ -85,14 +85,14 @@ def note(t: Any, action: int, register: int, worker: int, chunk: int, into: int,
     row["out_message"] = out
 
 
-@uncounted
+@njit_norefcount
 def new_message(t: Any) -> int:
     """Return the number of a message that a READ makes."""
     t.clock[N_MESSAGES] += 1
     return int(t.clock[N_MESSAGES] - 1)
 
 
-@uncounted
+@njit_norefcount
 def on_contribution(t: Any, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
     packet = t.packet[p]
@@ -126,7 +126,7 @@ def on_contribution(t: Any, p: int) -> None:
     _carry_out(t, p, number, at, action)
 
 
-@uncounted
+@njit_norefcount
 def on_result(t: Any, p: int) -> None:
     """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
     packet = t.packet[p]
@@ -149,7 +149,7 @@ def on_result(t: Any, p: int) -> None:
     _to_children(t, p, number)
 
 
-@uncounted
+@njit_norefcount
 def on_unit(t: Any, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
     number = t.stream[t.packet[p]["stream"]]["owner"]
@@ -159,7 +159,7 @@ def on_unit(t: Any, p: int) -> None:
         send(t, p, t.aggregator[number]["up"])
 
 
-@uncounted
+@njit_norefcount
 def on_server(t: Any, p: int) -> None:
     """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
     packet = t.packet[p]
@@ -196,7 +196,7 @@ def on_server(t: Any, p: int) -> None:
     send(t, p, row["down"])
 
 
-@uncounted
+@njit_norefcount
 def _on_claim(t: Any, p: int, number: int) -> None:
     packet = t.packet[p]
     row = t.aggregator[number]
@@ -222,7 +222,7 @@ def _on_claim(t: Any, p: int, number: int) -> None:
     _carry_out(t, p, number, at, action)
 
 
-@uncounted
+@njit_norefcount
 def _carry_out(t: Any, p: int, number: int, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
     packet = t.packet[p]
@@ -250,7 +250,7 @@ def _carry_out(t: Any, p: int, number: int, at: int, action: int) -> None:
         _through_unit(t, p, number)
 
 
-@uncounted
+@njit_norefcount
 def _without_empty(t: Any, packet: Any, job: Any, at: int, action: int) -> int:
     """Let a packet without values count, but not add: the first one of a round with values overwrites."""
     if action & OVERWRITE:
@@ -265,7 +265,7 @@ def _without_empty(t: Any, packet: Any, job: Any, at: int, action: int) -> int:
     return int(action)
 
 
-@uncounted
+@njit_norefcount
 def _through_unit(t: Any, p: int, number: int) -> None:
     unit = t.aggregator[number]["unit"]
     if unit >= 0:
@@ -276,7 +276,7 @@ def _through_unit(t: Any, p: int, number: int) -> None:
         send(t, p, t.aggregator[number]["up"])
 
 
-@uncounted
+@njit_norefcount
 def _to_children(t: Any, p: int, number: int) -> None:
     row = t.aggregator[number]
     for stream in range(row["down"], row["down_end"] - 1):
@@ -286,7 +286,7 @@ def _to_children(t: Any, p: int, number: int) -> None:
     send(t, p, row["down_end"] - 1)
 
 
-@uncounted
+@njit_norefcount
 def _reply(t: Any, p: int, number: int) -> None:
     packet = t.packet[p]
     packet["kind"] = RESULT
@@ -294,7 +294,7 @@ def _reply(t: Any, p: int, number: int) -> None:
     send(t, p, t.aggregator[number]["down"] + t.stream[packet["stream"]]["child"])
 
 
-@uncounted
+@njit_norefcount
 def _in_order(t: Any, number: int, child: int, packet: Any) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
     row = t.aggregator[number]
@@ -311,7 +311,7 @@ def _in_order(t: Any, number: int, child: int, packet: Any) -> bool:
     return True
 
 
-@uncounted
+@njit_norefcount
 def _key(job: int, message: int) -> int:
     """Return the owner of a shared slot: a fragment of a job, never 0."""
     return (job + 1 << 40) | message

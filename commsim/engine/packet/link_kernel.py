@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .packet_state import (
     ACK,
@@ -34,7 +34,7 @@ from .wheel_kernel import schedule
 LOSS_DRAW, STATE_DRAW, MARK_DRAW = 1, 2, 3
 
 
-@uncounted
+@njit_norefcount
 def uniform(seed: int, kind: int, link: int, count: int) -> float:
     """Return a number in [0, 1) that depends on nothing but the arguments (SplitMix64's finaliser on a counter)."""
     z = np.uint64(count) * np.uint64(0x9E3779B97F4A7C15)
@@ -47,7 +47,7 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
     return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@uncounted
+@njit_norefcount
 def take_packet(t: Any) -> int:
     """Take a packet off the list of free ones; the main loop makes sure that there is one."""
     p = t.clock[FREE_PACKET]
@@ -56,7 +56,7 @@ def take_packet(t: Any) -> int:
     return int(p)
 
 
-@uncounted
+@njit_norefcount
 def free_packet(t: Any, p: int) -> None:
     """Put a packet back."""
     t.packet[p]["next"] = t.clock[FREE_PACKET]
@@ -64,7 +64,7 @@ def free_packet(t: Any, p: int) -> None:
     t.clock[N_FREE] += 1
 
 
-@uncounted
+@njit_norefcount
 def send(t: Any, p: int, stream: int) -> None:
     """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over."""
     packet = t.packet[p]
@@ -74,7 +74,7 @@ def send(t: Any, p: int, stream: int) -> None:
     _post(t, p)
 
 
-@uncounted
+@njit_norefcount
 def queue_sent(t: Any) -> None:
     """Queue the packets that this event has sent or passed on, in the order in which it did."""
     clock = t.clock
@@ -84,7 +84,7 @@ def queue_sent(t: Any) -> None:
         _enqueue(t, p)
 
 
-@uncounted
+@njit_norefcount
 def _post(t: Any, p: int) -> None:
     t.packet[p]["next"] = -1
     if t.clock[SENT_HEAD] < 0:
@@ -94,7 +94,7 @@ def _post(t: Any, p: int) -> None:
     t.clock[SENT_TAIL] = p
 
 
-@uncounted
+@njit_norefcount
 def _enqueue(t: Any, p: int) -> None:
     """Queue a packet at the link of its present hop, or drop it when the buffer is full.
 
@@ -130,7 +130,7 @@ def _enqueue(t: Any, p: int) -> None:
         _start(t, number)
 
 
-@uncounted
+@njit_norefcount
 def leave(t: Any, number: int) -> int:
     """Let the packet that a link has sent leave the queue, and start with the next one.
 
@@ -171,7 +171,7 @@ def leave(t: Any, number: int) -> int:
     return int(p) if came_over < 0 and packet["kind"] == DATA else -1
 
 
-@uncounted
+@njit_norefcount
 def arrive(t: Any, number: int) -> int:
     """Take the first packet off a link: it is lost, goes on, or has reached the end of its stream.
 
@@ -202,7 +202,7 @@ def arrive(t: Any, number: int) -> int:
     return -1
 
 
-@uncounted
+@njit_norefcount
 def pause(t: Any, number: int) -> None:
     """Let a link do what its other end asked for one propagation delay ago."""
     link = t.link[number]
@@ -212,7 +212,7 @@ def pause(t: Any, number: int) -> None:
         _start(t, number)
 
 
-@uncounted
+@njit_norefcount
 def _start(t: Any, number: int) -> None:
     link = t.link[number]
     packet = t.packet[link["head"]]
@@ -223,7 +223,7 @@ def _start(t: Any, number: int) -> None:
     schedule(t, number, t.clock[NOW] + duration)
 
 
-@uncounted
+@njit_norefcount
 def _fits(t: Any, link: Any, size: int) -> bool:
     if link["queued"] + size > link["buffer"]:
         return False
@@ -234,7 +234,7 @@ def _fits(t: Any, link: Any, size: int) -> bool:
     return bool(size <= free and link["queued"] + size <= buffer["alpha"] * free)
 
 
-@uncounted
+@njit_norefcount
 def _mark(t: Any, link: Any, number: int, packet: Any) -> None:
     queued = link["queued"]
     if queued < link["ecn_max"]:
@@ -246,7 +246,7 @@ def _mark(t: Any, link: Any, number: int, packet: Any) -> None:
     t.clock[MARKED] += 1
 
 
-@uncounted
+@njit_norefcount
 def _hold(t: Any, number: int, size: int) -> None:
     """Count bytes that came over a link and wait in the next node; ask it to pause, or to go on."""
     link = t.link[number]
@@ -258,7 +258,7 @@ def _hold(t: Any, number: int, size: int) -> None:
             schedule(t, 2 * t.clock[N_LINKS] + number, t.clock[NOW] + link["latency"])
 
 
-@uncounted
+@njit_norefcount
 def _is_lost(t: Any, link: Any, number: int) -> bool:
     count = link["n_arrived"]
     if link["to_bad"] > 0:
@@ -269,7 +269,7 @@ def _is_lost(t: Any, link: Any, number: int) -> bool:
     return bool(uniform(t.clock[SEED], LOSS_DRAW, number, count) < loss)
 
 
-@uncounted
+@njit_norefcount
 def _record(t: Any, number: int, packet: Any) -> None:
     """Write a packet that leaves a tapped link down."""
     row = t.tap[t.clock[N_TAPPED]]

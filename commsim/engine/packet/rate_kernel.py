@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 NEARLY = 0.999  # of the line's rate; halving the distance never arrives
 
 
-@uncounted
+@njit_norefcount
 def cut_rate(flow: Any, way: Any, now: int) -> None:
     """Cut the rate by half the estimate of congestion, which has decayed since the last notification."""
     if flow["alpha_at"] >= 0:
@@ -23,7 +23,7 @@ def cut_rate(flow: Any, way: Any, now: int) -> None:
     flow["rise_at"] = now + way["rise_time"]
 
 
-@uncounted
+@njit_norefcount
 def raise_rate(flow: Any, way: Any) -> None:
     """Go half-way to the target: fast recovery, then with a target that grows, then with one that grows faster."""
     fewer = min(flow["by_time"], flow["by_bytes"])
@@ -37,7 +37,7 @@ def raise_rate(flow: Any, way: Any) -> None:
         flow["rate"] = flow["target"] = flow["line"]
 
 
-@uncounted
+@njit_norefcount
 def pace(flow: Any, way: Any, now: int, size: int) -> None:
     """Note that `size` bytes go: when the next packet may follow, and whether enough went for a rise."""
     if flow["rate"] >= flow["line"]:

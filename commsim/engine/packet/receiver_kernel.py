@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .link_kernel import free_packet, send
 from .message_state import DCQCN
@@ -14,7 +14,7 @@ from .packet_state import ACK, DUPLICATES, ECN_MARKED, GAP, N_UNFINISHED, NOW, O
 from .sender_kernel import release
 
 
-@uncounted
+@njit_norefcount
 def on_data(t: Any, p: int) -> None:
     """Take a data packet, and make it the acknowledgement that goes back when one is due."""
     packet = t.packet[p]
@@ -50,7 +50,7 @@ def on_data(t: Any, p: int) -> None:
     send(t, p, receiver["back"])
 
 
-@uncounted
+@njit_norefcount
 def _take(t: Any, receiver: Any, way: Any) -> bool:
     """Take the packet that was expected, and those after it that came early; return whether to acknowledge now."""
     receiver["expected"] += 1
@@ -71,7 +71,7 @@ def _take(t: Any, receiver: Any, way: Any) -> bool:
     return bool(due)
 
 
-@uncounted
+@njit_norefcount
 def _complete(t: Any, receiver: Any) -> None:
     number = t.queue[receiver["message"]]
     t.message[number]["done"] = t.clock[NOW]
@@ -83,7 +83,7 @@ def _complete(t: Any, receiver: Any) -> None:
     release(t, number, 1)
 
 
-@uncounted
+@njit_norefcount
 def _keep(t: Any, receiver: Any, way: Any, seq: int) -> None:
     word, bit = _place(receiver, way, seq)
     if t.early[word] & bit:
@@ -93,6 +93,6 @@ def _keep(t: Any, receiver: Any, way: Any, seq: int) -> None:
         receiver["n_early"] += 1
 
 
-@uncounted
+@njit_norefcount
 def _place(receiver: Any, way: Any, seq: int) -> Any:
     return receiver["early"] + (seq >> 6) % way["n_words"], np.uint64(1) << np.uint64(seq & 63)

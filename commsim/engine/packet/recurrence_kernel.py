@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 EDGE_ROW = np.dtype([("from", np.int32), ("to", np.int32), ("free", np.int64), ("latency", np.int64)], align=True)
 
 
-@uncounted
+@njit_norefcount
 def sweep(first: int, n_messages: int, window: int, begin: Any, done: Any, edge: Any, serial: Any, come: Any) -> None:
     """Play one tensor.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
 from .link_kernel import arrive, leave, pause, queue_sent
@@ -40,7 +40,7 @@ from .worker_kernel import on_worker_result, on_worker_timer
 AT_A_TIME = 1 << 24  # events; about 5 seconds
 
 
-@uncounted
+@njit_norefcount
 def run(t: Any, margin: int) -> int:
     """Play until everybody has finished.
 
@@ -102,14 +102,14 @@ def run(t: Any, margin: int) -> int:
     return DONE
 
 
-@uncounted
+@njit_norefcount
 def start_flows(t: Any) -> None:
     """Let every flow look, when both its ends have entered the collective, whether a message may start."""
     for f in range(len(t.flow)):
         arm(t, f, GO, t.flow[f]["ready"])
 
 
-@uncounted
+@njit_norefcount
 def start(t: Any, starts: Any) -> None:
     """Set the time at which each worker begins, in picoseconds."""
     for number in range(len(starts)):
@@ -117,7 +117,7 @@ def start(t: Any, starts: Any) -> None:
         schedule(t, 3 * t.clock[N_LINKS] + number, starts[number])
 
 
-@uncounted
+@njit_norefcount
 def _deliver(t: Any, p: int) -> None:
     """Give a packet to whoever is at the end of its stream."""
     target = t.stream[t.packet[p]["stream"]]["target"]
@@ -134,7 +134,7 @@ def _deliver(t: Any, p: int) -> None:
         on_unit(t, p)
 
 
-@uncounted
+@njit_norefcount
 def _sample(t: Any) -> None:
     row = t.sample[t.clock[N_SAMPLES]]
     row["time"] = t.clock[NOW]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .link_kernel import free_packet, send, take_packet
 from .message_state import DCQCN, DCTCP, GO, RISE, TIMEOUT
@@ -30,7 +30,7 @@ from .window_kernel import adjust_window, collapse, note_losses
 MAX_BACKOFF = 6
 
 
-@uncounted
+@njit_norefcount
 def arm(t: Any, f: int, kind: int, when: int) -> None:
     """Set a timer of a flow, unless it is set."""
     flow = t.flow[f]
@@ -39,7 +39,7 @@ def arm(t: Any, f: int, kind: int, when: int) -> None:
         schedule(t, 3 * t.clock[N_LINKS] + len(t.worker) + kind * len(t.flow) + f, when)
 
 
-@uncounted
+@njit_norefcount
 def go_on(t: Any, f: int) -> None:
     """Send the next packet of a flow if its window, its rate and its turn at the host's link allow it."""
     flow = t.flow[f]
@@ -60,7 +60,7 @@ def go_on(t: Any, f: int) -> None:
     _transmit(t, f, seq)
 
 
-@uncounted
+@njit_norefcount
 def on_left(t: Any, p: int) -> int:
     """Note that a packet has left its host; return the flow, whose turn it may be again."""
     packet = t.packet[p]
@@ -76,7 +76,7 @@ def on_left(t: Any, p: int) -> int:
     return int(f)
 
 
-@uncounted
+@njit_norefcount
 def on_ack(t: Any, p: int) -> int:
     """Take an acknowledgement; return the flow."""
     packet = t.packet[p]
@@ -108,7 +108,7 @@ def on_ack(t: Any, p: int) -> int:
     return int(f)
 
 
-@uncounted
+@njit_norefcount
 def on_flow_timer(t: Any, timer: int) -> int:
     """Let a timer fire; return the flow, or -1 when nothing may follow from it."""
     n_flows = len(t.flow)
@@ -134,7 +134,7 @@ def on_flow_timer(t: Any, timer: int) -> int:
     return -1
 
 
-@uncounted
+@njit_norefcount
 def release(t: Any, number: int, completed: int) -> None:
     """Tell the messages that waited for this one to be sent, or to be complete."""
     for i in range(t.first[number], t.first[number + 1]):
@@ -146,7 +146,7 @@ def release(t: Any, number: int, completed: int) -> None:
                 arm(t, message["flow"], GO, t.clock[NOW])
 
 
-@uncounted
+@njit_norefcount
 def _begin(t: Any, f: int) -> bool:
     """Let the next message of a flow start, when nothing it waits for is left; return whether it did."""
     flow = t.flow[f]
@@ -161,7 +161,7 @@ def _begin(t: Any, f: int) -> bool:
     return True
 
 
-@uncounted
+@njit_norefcount
 def _finish_local(t: Any, f: int) -> None:
     """Deliver the messages that can begin, when both ends are one node."""
     flow = t.flow[f]
@@ -178,7 +178,7 @@ def _finish_local(t: Any, f: int) -> None:
         _begin(t, f)
 
 
-@uncounted
+@njit_norefcount
 def _transmit(t: Any, f: int, seq: int) -> None:
     flow, way = t.flow[f], t.transport[0]
     p = take_packet(t)
@@ -211,7 +211,7 @@ def _transmit(t: Any, f: int, seq: int) -> None:
     send(t, p, flow["stream"])
 
 
-@uncounted
+@njit_norefcount
 def _size(t: Any, flow: Any, way: Any, seq: int) -> int:
     """Size on the wire of a packet of the message that has begun, or of one before it."""
     place = min(flow["message"], flow["end"] - 1)
@@ -221,7 +221,7 @@ def _size(t: Any, flow: Any, way: Any, seq: int) -> int:
     return int(message["last_size"] if seq + 1 == message["end"] else way["packet_size"])
 
 
-@uncounted
+@njit_norefcount
 def _on_timeout(t: Any, f: int, flow: Any, way: Any) -> bool:
     """Go back to what is not acknowledged; a timer that was put off in the meantime only sets itself again."""
     if flow["una"] == flow["fresh"]:
@@ -241,7 +241,7 @@ def _on_timeout(t: Any, f: int, flow: Any, way: Any) -> bool:
     return True
 
 
-@uncounted
+@njit_norefcount
 def _measure(flow: Any, took: int) -> None:
     """Follow the round trip and its deviation (RFC 6298)."""
     if flow["round_trip"] == 0:
@@ -251,6 +251,6 @@ def _measure(flow: Any, took: int) -> None:
         flow["round_trip"] += (took - flow["round_trip"]) // 8
 
 
-@uncounted
+@njit_norefcount
 def _patience(flow: Any, way: Any) -> int:
     return int(max(way["rto"], flow["round_trip"] + 4 * flow["deviation"]))

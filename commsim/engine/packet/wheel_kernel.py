@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .packet_state import (
     ASKED,
@@ -37,7 +37,7 @@ N_WORDS = N_BUCKETS // 64
 WITH_BIT = tuple(np.uint64(sum(1 << n for n in range(64) if n >> i & 1)) for i in range(6))
 
 
-@uncounted
+@njit_norefcount
 def schedule(t: Any, number: int, when: int) -> None:
     """Let event `number` happen at time `when`, not before now; it must not be pending.
 
@@ -53,7 +53,7 @@ def schedule(t: Any, number: int, when: int) -> None:
     clock[LAST_ASKED] = number
 
 
-@uncounted
+@njit_norefcount
 def next_event(t: Any) -> int:
     """Take the earliest event, move the clock to it and return its number; -1 when nothing is pending."""
     clock = t.clock
@@ -74,7 +74,7 @@ def next_event(t: Any) -> int:
     return int(number)
 
 
-@uncounted
+@njit_norefcount
 def _place(t: Any, number: int) -> None:
     """Put an event where its time says."""
     clock = t.clock
@@ -90,7 +90,7 @@ def _place(t: Any, number: int) -> None:
         _push(t, number)
 
 
-@uncounted
+@njit_norefcount
 def _open_next(t: Any) -> bool:
     """Sort the next bucket that is not empty; return whether there is one."""
     clock = t.clock
@@ -117,7 +117,7 @@ def _open_next(t: Any) -> bool:
     return True
 
 
-@uncounted
+@njit_norefcount
 def _enter(t: Any, half: int) -> None:
     """Move on to a half of the wheel's span: bring in what happens in it and in the next one."""
     clock = t.clock
@@ -142,7 +142,7 @@ def _enter(t: Any, half: int) -> None:
             number = after
 
 
-@uncounted
+@njit_norefcount
 def _put(t: Any, number: int, place: int) -> None:
     """Put an event into a bucket, in no order."""
     t.event[number]["after"] = t.bucket[place]
@@ -151,7 +151,7 @@ def _put(t: Any, number: int, place: int) -> None:
     t.clock[N_NEAR] += 1
 
 
-@uncounted
+@njit_norefcount
 def _put_by(t: Any, number: int, half: int) -> None:
     """Keep an event, in no order, with those of its half of the wheel's span."""
     t.event[number]["after"] = t.middle[half & LAST_HALF]
@@ -159,7 +159,7 @@ def _put_by(t: Any, number: int, half: int) -> None:
     t.clock[N_MIDDLE] += 1
 
 
-@uncounted
+@njit_norefcount
 def _insert(t: Any, number: int) -> None:
     """Put an event into the bucket that is open, where it belongs; mostly that is one of its ends."""
     event, clock = t.event, t.clock
@@ -181,7 +181,7 @@ def _insert(t: Any, number: int) -> None:
         event[after]["before"] = number
 
 
-@uncounted
+@njit_norefcount
 def _sort(t: Any, number: int) -> int:
     """Open a bucket's list, which is the wrong way round, as events came; return how many they are."""
     event = t.event
@@ -203,7 +203,7 @@ def _sort(t: Any, number: int) -> int:
     return count
 
 
-@uncounted
+@njit_norefcount
 def _merge_runs(event: Any, head: int) -> int:
     """Sort a list: merge its runs of 1, of 2, of 4 and so on; return its new head."""
     size, n_merges = 1, 2
@@ -233,7 +233,7 @@ def _merge_runs(event: Any, head: int) -> int:
     return int(head)
 
 
-@uncounted
+@njit_norefcount
 def _first_bucket(bits: Any, start: int) -> int:
     """Return the first bucket, from `start` and around, that is not empty."""
     word = start >> 6
@@ -248,12 +248,12 @@ def _first_bucket(bits: Any, start: int) -> int:
     return int(place)
 
 
-@uncounted
+@njit_norefcount
 def _earlier(event: Any, a: int, b: int) -> bool:
     return bool(event[a]["when"] < event[b]["when"] or (event[a]["when"] == event[b]["when"] and a < b))
 
 
-@uncounted
+@njit_norefcount
 def _push(t: Any, number: int) -> None:
     place = t.clock[N_FAR]
     t.clock[N_FAR] += 1
@@ -266,7 +266,7 @@ def _push(t: Any, number: int) -> None:
     t.heap[place] = number
 
 
-@uncounted
+@njit_norefcount
 def _pop(t: Any) -> int:
     top = t.heap[0]
     t.clock[N_FAR] -= 1

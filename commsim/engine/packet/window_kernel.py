@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 DUPLICATES_OF_A_LOSS = 3
 
 
-@uncounted
+@njit_norefcount
 def adjust_window(flow: Any, way: Any, newly: int, marked: bool) -> None:
     """Update the share of marks once per round, cut the window once per round, and let it grow otherwise."""
     flow["n_acks"] += 1
@@ -31,7 +31,7 @@ def adjust_window(flow: Any, way: Any, newly: int, marked: bool) -> None:
             flow["window"] = min(flow["window"] + newly / flow["window"], float(way["max_window"]))
 
 
-@uncounted
+@njit_norefcount
 def note_losses(flow: Any, newly: int) -> None:
     """Repeat what three repeated acknowledgements ask for, then each further hole of the same window (NewReno)."""
     if newly > 0 and not flow["recovering"]:
@@ -51,7 +51,7 @@ def note_losses(flow: Any, newly: int) -> None:
             flow["resend"] = flow["una"]
 
 
-@uncounted
+@njit_norefcount
 def collapse(flow: Any) -> None:
     """Begin again with a window of one packet, after a time without acknowledgement."""
     flow["threshold"] = max(min(flow["window"], float(flow["fresh"] - flow["una"])) / 2.0, 2.0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 from switch_model.operation_log import RECEIVE
 
 from .aggregator_kernel import chunk_of, note
@@ -35,7 +35,7 @@ from .packet_state import (
 from .wheel_kernel import schedule
 
 
-@uncounted
+@njit_norefcount
 def on_worker_timer(t: Any, number: int) -> None:
     """Start a worker, or repeat the messages whose time is over."""
     worker = t.worker[number]
@@ -56,7 +56,7 @@ def on_worker_timer(t: Any, number: int) -> None:
     _set_timer(t, number)
 
 
-@uncounted
+@njit_norefcount
 def on_worker_result(t: Any, p: int) -> None:
     """Take a result: once, in order inside its message; then let the next message go."""
     packet = t.packet[p]
@@ -93,7 +93,7 @@ def on_worker_result(t: Any, p: int) -> None:
         _go_on(t, number, message)
 
 
-@uncounted
+@njit_norefcount
 def _go_on(t: Any, number: int, message: int) -> None:
     worker = t.worker[number]
     job = t.job[worker["job"]]
@@ -117,7 +117,7 @@ def _go_on(t: Any, number: int, message: int) -> None:
         _send_message(t, number, message + job["window"])
 
 
-@uncounted
+@njit_norefcount
 def _slide(t: Any, number: int) -> None:
     worker = t.worker[number]
     job = t.job[worker["job"]]
@@ -133,7 +133,7 @@ def _slide(t: Any, number: int) -> None:
         worker["next"] += 1
 
 
-@uncounted
+@njit_norefcount
 def _adjust_window(worker: Any, job: Any) -> None:
     """Shrink or widen the congestion window, once per window of results."""
     share = worker["n_marked"] / worker["n_results"]
@@ -149,7 +149,7 @@ def _adjust_window(worker: Any, job: Any) -> None:
     worker["limit"] = worker["next"]
 
 
-@uncounted
+@njit_norefcount
 def _begin_tensor(t: Any, number: int) -> None:
     worker = t.worker[number]
     job = t.job[worker["job"]]
@@ -167,7 +167,7 @@ def _begin_tensor(t: Any, number: int) -> None:
         _send_message(t, number, message)
 
 
-@uncounted
+@njit_norefcount
 def _begin_rounds(t: Any, number: int) -> None:
     """Send the first block of every slot."""
     worker = t.worker[number]
@@ -179,7 +179,7 @@ def _begin_rounds(t: Any, number: int) -> None:
             _send_message(t, number, slot)
 
 
-@uncounted
+@njit_norefcount
 def _follows(t: Any, job: Any, message: int, end: int) -> bool:
     """Whether the slot of this message has another one: round r of slot j is message j + r * window."""
     if job["rounds"] < 0:
@@ -188,7 +188,7 @@ def _follows(t: Any, job: Any, message: int, end: int) -> bool:
     return bool(t.round_first[row] + message // job["window"] + 1 < t.round_first[row + 1])
 
 
-@uncounted
+@njit_norefcount
 def _is_empty(t: Any, worker: Any, job: Any, message: int) -> bool:
     """Whether a worker has nothing to say in a round but that it takes part: not in the first one, and no values."""
     if job["rounds"] < 0 or message < job["window"]:
@@ -198,13 +198,13 @@ def _is_empty(t: Any, worker: Any, job: Any, message: int) -> bool:
     return bool((word >> np.uint64(block % 64)) & np.uint64(1) == 0)
 
 
-@uncounted
+@njit_norefcount
 def _index(t: Any, job: Any, worker: Any, message: int) -> int:
     """Where the sequence of slots and versions stands: it goes on from tensor to tensor."""
     return int(message - t.tensor[worker["tensor"]]["first"]) if job["restarts"] else message
 
 
-@uncounted
+@njit_norefcount
 def _send_message(t: Any, number: int, message: int) -> None:
     worker = t.worker[number]
     job = t.job[worker["job"]]
@@ -215,7 +215,7 @@ def _send_message(t: Any, number: int, message: int) -> None:
     _transmit(t, number, place, 0)
 
 
-@uncounted
+@njit_norefcount
 def _repeat(t: Any, number: int, place: int) -> None:
     t.entry[place]["resent"] = True
     t.worker[number]["n_resent"] += t.job[t.worker[number]["job"]]["packets"]
@@ -223,7 +223,7 @@ def _repeat(t: Any, number: int, place: int) -> None:
     _transmit(t, number, place, RESENT)
 
 
-@uncounted
+@njit_norefcount
 def _transmit(t: Any, number: int, place: int, flags: int) -> None:
     """Send the packets of the message in a window's entry, and set its time."""
     worker = t.worker[number]
@@ -258,7 +258,7 @@ def _transmit(t: Any, number: int, place: int, flags: int) -> None:
     _set_timer(t, number)
 
 
-@uncounted
+@njit_norefcount
 def _size(job: Any, position: int) -> int:
     if job["packets"] == 1:
         return int(job["bytes_only"])
@@ -267,7 +267,7 @@ def _size(job: Any, position: int) -> int:
     return int(job["bytes_last"] if position == job["packets"] - 1 else job["bytes_middle"])
 
 
-@uncounted
+@njit_norefcount
 def _unlink(t: Any, worker: Any, place: int) -> None:
     entry = t.entry[place]
     if entry["before"] >= 0:
@@ -280,7 +280,7 @@ def _unlink(t: Any, worker: Any, place: int) -> None:
         worker["tail"] = entry["before"]
 
 
-@uncounted
+@njit_norefcount
 def _set_timer(t: Any, number: int) -> None:
     worker = t.worker[number]
     if worker["timer_pending"] or worker["head"] < 0 or t.job[worker["job"]]["rto"] == 0:

@@ -182,12 +182,12 @@ class Companies:
 
 def companies(lanes: Lanes, wire: NDArray[np.int32], hop: NDArray[np.int64]) -> Companies | None:
     """Find the companies in each hop; None where messages of a hop would share links at different rates."""
-    from commsim.core.jit import sized
+    from commsim.core.jit import expected_work
 
     from .company_kernel import find_companies
 
     pace, company = np.empty(len(wire)), np.empty(len(wire), np.int32)
-    with sized(3 * int(np.diff(lanes.rows[0])[wire].sum())):
+    with expected_work(3 * int(np.diff(lanes.rows[0])[wire].sum())):
         n = find_companies(wire, hop, lanes.per_byte, lanes.rows, lanes.held, lanes.n_resources, pace, company)
     return None if n < 0 else Companies(pace, company, n)
 

@@ -105,9 +105,9 @@ def _play(
 
 def _played(rounds: Callable[..., bool], start: Ticks, *given: Any) -> bool:
     """Play rounds, whose number is the last of what is given, compiled unless they are few."""
-    from commsim.core.jit import sized
+    from commsim.core.jit import expected_work
 
-    with sized(4 * len(start) * given[-1]):
+    with expected_work(4 * len(start) * given[-1]):
         return rounds(start, *given)
 
 

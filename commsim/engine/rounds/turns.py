@@ -202,13 +202,13 @@ def _turn(run: _Run) -> Turn | None:
     """Lay out the cycles; None if they are not equally long, or chunks of different messages overlap."""
     if run.feeder is None:
         return _laid_out(run, np.arange(len(run.src)), 1)
-    from commsim.core.jit import sized
+    from commsim.core.jit import expected_work
 
     from .turn_kernel import cycles
 
     following = np.empty_like(run.feeder)
     following[run.feeder] = np.arange(len(following))
-    with sized(len(following)):
+    with expected_work(len(following)):
         order, length = cycles(following)
     if (length != length[0]).any():
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_CHANGED, N_DIRTY, N_OPEN, N_TOUCHED
 from ..queue_kernel import heap_fix
@@ -15,7 +15,7 @@ from .stand_in_kernel import note_full
 from .users_kernel import NEW, OPEN, TIE, first_entry, free, last_entry, mark, taken
 
 
-@uncounted
+@njit_norefcount
 def fill(t: Any, now: float, spreads: bool) -> None:
     """Raise the levels of all open slots together, freezing those that use a resource when it is full.
 
@@ -51,7 +51,7 @@ def fill(t: Any, now: float, spreads: bool) -> None:
         note_full(t, t.full_heap[k])
 
 
-@uncounted
+@njit_norefcount
 def _queue_touched(t: Any, n_heap: int) -> int:
     """Queue the resources with new open users by the level at which they will be full, or less."""
     for k in range(t.counter[N_TOUCHED]):
@@ -64,7 +64,7 @@ def _queue_touched(t: Any, n_heap: int) -> int:
     return n_heap
 
 
-@uncounted
+@njit_norefcount
 def _freeze(t: Any, s: int, level: float, r: int, now: float) -> None:
     """Give slot `s` the level at which resource `r` is full."""
     old = t.slot[s]["level"]
@@ -91,7 +91,7 @@ def _freeze(t: Any, s: int, level: float, r: int, now: float) -> None:
             mark(t, q)
 
 
-@uncounted
+@njit_norefcount
 def note_changed(t: Any, s: int) -> None:
     """List slot `s` among those whose level has changed, once."""
     if not t.slot[s]["changed"]:

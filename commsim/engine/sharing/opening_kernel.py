@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_DIRTY, N_OPEN, N_TOUCHED
 from .stand_in_kernel import list_for_others
@@ -19,7 +19,7 @@ from .users_kernel import OPEN, TIE, first_entry, last_entry, taken
 SLACK = 1.0 - 1e-9  # a little more is looked at than need be, so that rounding cannot hide a slot
 
 
-@uncounted
+@njit_norefcount
 def open_slot(t: Any, s: int) -> None:
     """Let the level of slot `s` be looked for; what it had is free again."""
     if t.slot[s]["open"]:
@@ -40,7 +40,7 @@ def open_slot(t: Any, s: int) -> None:
             t.counter[N_TOUCHED] += 1
 
 
-@uncounted
+@njit_norefcount
 def open_held(t: Any) -> None:
     """Open those whom the marked resources hold down: somebody has left, or takes less."""
     for k in range(t.counter[N_DIRTY]):
@@ -55,7 +55,7 @@ def open_held(t: Any) -> None:
     t.counter[N_DIRTY] = 0
 
 
-@uncounted
+@njit_norefcount
 def open_above(t: Any, r: int, level: float) -> bool:
     """Open the users of resource `r` whose levels are above the one at which it will be full; say whether any are.
 

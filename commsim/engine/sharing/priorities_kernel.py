@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_BEGINNING, N_DIRTY, N_OPENED
 from .filling_kernel import fill
@@ -14,7 +14,7 @@ from .opening_kernel import open_slot
 from .users_kernel import WAITING, first_entry, last_entry, mark, taken, unmark
 
 
-@uncounted
+@njit_norefcount
 def share_by_class(t: Any, now: float) -> None:
     """Find the levels of all slots that are joined to those that have entered or left."""
     for k in range(t.counter[N_BEGINNING]):
@@ -27,7 +27,7 @@ def share_by_class(t: Any, now: float) -> None:
         unmark(t)
 
 
-@uncounted
+@njit_norefcount
 def _reopen_joined(t: Any) -> None:
     """Take their rates from all slots that are joined to a marked resource, and list them in ``t.opened``."""
     c = t.counter
@@ -54,7 +54,7 @@ def _reopen_joined(t: Any) -> None:
         t.slot[t.opened[k]]["open"] = False
 
 
-@uncounted
+@njit_norefcount
 def _open_class(t: Any) -> int:
     """Open those of the listed slots that go first, take them from the list, and count them."""
     first = 2**31 - 1

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_BEGINNING, N_CHANGED, N_OPENED, N_TOUCHED
 from .filling_kernel import fill, note_changed
@@ -26,7 +26,7 @@ from .stand_in_kernel import list_for_others
 from .users_kernel import TIE, first_entry, free, last_entry, taken
 
 
-@uncounted
+@njit_norefcount
 def share_again(t: Any, now: float, several_priorities: bool) -> None:
     """Find the levels of the slots that have entered, and of all that change with them or because others have left.
 
@@ -55,7 +55,7 @@ def share_again(t: Any, now: float, several_priorities: bool) -> None:
     fill(t, now, True)
 
 
-@uncounted
+@njit_norefcount
 def _is_alone(t: Any, s: int) -> bool:
     """Whether slot `s` shares none of its resources."""
     for e in range(first_entry(t, s), last_entry(t, s)):  # noqa: SIM110 - Numba compiles no generator expressions
@@ -64,7 +64,7 @@ def _is_alone(t: Any, s: int) -> bool:
     return True
 
 
-@uncounted
+@njit_norefcount
 def _settle_alone(t: Any, s: int, now: float) -> None:
     """Give slot `s` all of what it uses."""
     level = np.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_EVENTS, N_OPENED
 from .users_kernel import TIE, first_entry, last_entry
@@ -13,7 +13,7 @@ ROUNDING = 2**20  # units of a resource, of which 2^60 or more are all of it, th
 MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 
 
-@uncounted
+@njit_norefcount
 def list_for_others(t: Any, s: int) -> None:
     """Remember to look at those for whom slot `s` stands."""
     if t.stands[0] and not t.slot[s]["listed"]:
@@ -22,7 +22,7 @@ def list_for_others(t: Any, s: int) -> None:
         t.counter[N_OPENED] += 1
 
 
-@uncounted
+@njit_norefcount
 def note_full(t: Any, r: int) -> None:
     """Note whether resource `r` is full as well, though others have frozen all that use it: ties matter to variants."""
     if t.stands[0] and t.resource[r]["left"] <= ROUNDING:
@@ -32,7 +32,7 @@ def note_full(t: Any, r: int) -> None:
         t.resource[r]["full"] = top
 
 
-@uncounted
+@njit_norefcount
 def mark_broken(t: Any) -> None:
     """Mark the variants of slots that could have more: none of what they use in this phase holds them down.
 

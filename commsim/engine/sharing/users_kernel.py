@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_DIRTY, OVERHEAD, RECEIVING, REDUCING
 
@@ -15,14 +15,14 @@ NEW = -1.0  # level of a slot that has just entered
 OPEN, WAITING = -1.0, -2.0  # levels of users that are being looked for, now or after others
 
 
-@uncounted
+@njit_norefcount
 def first_entry(t: Any, s: int) -> int:
     """First of the entries that the slot uses in its phase."""
     first: int = t.slot[s]["port"] if t.slot[s]["phase"] == REDUCING else t.slot[s]["begin"]
     return first
 
 
-@uncounted
+@njit_norefcount
 def last_entry(t: Any, s: int) -> int:
     """End of the entries that the slot uses in its phase."""
     uses_port = t.slot[s]["phase"] in (OVERHEAD, RECEIVING)
@@ -30,7 +30,7 @@ def last_entry(t: Any, s: int) -> int:
     return last
 
 
-@uncounted
+@njit_norefcount
 def enter(t: Any, s: int) -> None:
     """Put slot `s` among the users of its resources."""
     t.slot[s]["level"] = NEW
@@ -44,7 +44,7 @@ def enter(t: Any, s: int) -> None:
         t.entry[e]["place"] = at
 
 
-@uncounted
+@njit_norefcount
 def leave(t: Any, s: int) -> None:
     """Take slot `s` from the users of its resources."""
     for e in range(first_entry(t, s), last_entry(t, s)):
@@ -62,20 +62,20 @@ def leave(t: Any, s: int) -> None:
         mark(t, r)
 
 
-@uncounted
+@njit_norefcount
 def taken(t: Any, r: int, at: int) -> int:
     """Return what a user takes of resource `r`, in its units."""
     return int(t.user[at]["level"] * t.user[at]["used"] * t.resource[r]["per_unit"])
 
 
-@uncounted
+@njit_norefcount
 def free(t: Any, r: int) -> float:
     """Return what of resource `r` is not given away."""
     rest: float = max(t.resource[r]["left"], 0) * t.resource[r]["unit"]
     return rest
 
 
-@uncounted
+@njit_norefcount
 def mark(t: Any, r: int) -> None:
     """List resource `r`, once, as one that somebody has left or takes less of."""
     if not t.resource[r]["dirty"]:
@@ -84,7 +84,7 @@ def mark(t: Any, r: int) -> None:
         t.counter[N_DIRTY] += 1
 
 
-@uncounted
+@njit_norefcount
 def unmark(t: Any) -> None:
     """Forget the marked resources."""
     for k in range(t.counter[N_DIRTY]):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..flow_kernel import allocate, begin_batch
 from ..flow_state import (
@@ -32,7 +32,7 @@ from ..phases_kernel import begin, try_later
 from ..queue_kernel import pop_event, push_event
 
 
-@uncounted
+@njit_norefcount
 def stream(t: Any, q: Any) -> None:
     """Play all legs; fills their ``begun_at``, ``sent_at`` and ``done_at``.
 
@@ -73,7 +73,7 @@ def stream(t: Any, q: Any) -> None:
         allocate(t, now, False)
 
 
-@uncounted
+@njit_norefcount
 def _try(t: Any, q: Any, w: int, now: float) -> None:
     """Send the next message of wire `w`, if nothing is in its way."""
     t.trying[w] = False
@@ -94,7 +94,7 @@ def _try(t: Any, q: Any, w: int, now: float) -> None:
         begin(t, w, DATA, q.leg[k]["n_bytes"])
 
 
-@uncounted
+@njit_norefcount
 def _end_sending(t: Any, q: Any, w: int, now: float) -> None:
     """Go from overhead to data, or from data to what may follow it."""
     c = t.counter
@@ -116,7 +116,7 @@ def _end_sending(t: Any, q: Any, w: int, now: float) -> None:
         c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.wire[w]["latency"], 2 * w + 1)
 
 
-@uncounted
+@njit_norefcount
 def _arrive(t: Any, q: Any, w: int, now: float) -> None:
     """Take a message that has arrived over wire `w`; a lone one's is complete."""
     t.counter[N_EVENTS] += 1
@@ -128,7 +128,7 @@ def _arrive(t: Any, q: Any, w: int, now: float) -> None:
         _receive(t, q, w, now)
 
 
-@uncounted
+@njit_norefcount
 def _receive(t: Any, q: Any, w: int, now: float) -> None:
     """Receive what has arrived over wire `w`, one after the other; it is complete where that costs nothing."""
     s = len(t.wire) + w
@@ -144,7 +144,7 @@ def _receive(t: Any, q: Any, w: int, now: float) -> None:
             _complete(t, q, w, now)
 
 
-@uncounted
+@njit_norefcount
 def _end_receiving(t: Any, q: Any, s: int, now: float) -> None:
     """Go from receiving to reducing, or on to the next message."""
     t.counter[N_EVENTS] += 1
@@ -158,7 +158,7 @@ def _end_receiving(t: Any, q: Any, s: int, now: float) -> None:
         _receive(t, q, w, now)
 
 
-@uncounted
+@njit_norefcount
 def _complete(t: Any, q: Any, w: int, now: float) -> None:
     """Hand a complete message on, and let go what has waited for it."""
     k = t.wire[w]["receive"]
@@ -170,7 +170,7 @@ def _complete(t: Any, q: Any, w: int, now: float) -> None:
         _release(t, q, k, 1)
 
 
-@uncounted
+@njit_norefcount
 def _count(t: Any, q: Any, k: int) -> None:
     """Count a message of leg `k` as complete."""
     t.counter[N_DONE] += 1
@@ -179,7 +179,7 @@ def _count(t: Any, q: Any, k: int) -> None:
         q.leg[k]["run"] += 1
 
 
-@uncounted
+@njit_norefcount
 def _supply(t: Any, q: Any, k: int) -> None:
     """Count a message that has come to where leg `k` starts, and look whether it may leave."""
     q.leg[k]["supplied"] += 1
@@ -187,7 +187,7 @@ def _supply(t: Any, q: Any, k: int) -> None:
         try_later(t, q.leg[k]["wire"])
 
 
-@uncounted
+@njit_norefcount
 def _set_out(t: Any, q: Any) -> None:
     """Send the first messages of lone legs; those go first that what comes behind must not overtake."""
     for k in range(len(q.leg)):
@@ -198,7 +198,7 @@ def _set_out(t: Any, q: Any) -> None:
             before = q.leg[before]["feeder"]
 
 
-@uncounted
+@njit_norefcount
 def _hand_on(t: Any, q: Any, k: int, then: float, now: float) -> None:
     """Give a message that is complete on leg `k` at time `then` to the followers, up to one that may have to share."""
     c = t.counter
@@ -215,7 +215,7 @@ def _hand_on(t: Any, q: Any, k: int, then: float, now: float) -> None:
         c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * q.leg[k]["wire"] + 1)
 
 
-@uncounted
+@njit_norefcount
 def _pass_on(t: Any, q: Any, k: int, since: float) -> float:
     """Send a message over the lone leg `k`, where it is `since` then; return when it is complete.
 
@@ -233,7 +233,7 @@ def _pass_on(t: Any, q: Any, k: int, since: float) -> float:
     return complete
 
 
-@uncounted
+@njit_norefcount
 def _release(t: Any, q: Any, k: int, kind: int) -> None:
     """Tell the legs that wait until the last message of leg `k` is sent (`kind` 0) or complete (1)."""
     for i in range(q.first[k], q.first[k + 1]):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel, uncounted
+from commsim.core.jit import kernel, njit_norefcount
 
 Whole = NDArray[np.uint64]
 
 
-@uncounted
+@njit_norefcount
 def mix(x: np.uint64) -> np.uint64:
     """Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel, uncounted
+from commsim.core.jit import kernel, njit_norefcount
 
 from .departure_tables_kernel import set_up
 from .holding_kernel import ask, give, next_end, swap
@@ -75,7 +75,7 @@ def play_departures(
     return ended, True
 
 
-@uncounted
+@njit_norefcount
 def depart(t: Any, r: int, ended: NDArray[np.float64]) -> None:
     """Take out the flow that ends first of those that link `r` holds."""
     k = t.link[r]["first"]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 LINK_ROW = np.dtype(
     [
@@ -21,7 +21,7 @@ LINK_ROW = np.dtype(
 )
 
 
-@uncounted
+@njit_norefcount
 def _take(of_link: Any, q: int, n: int, each: float, share: float) -> None:
     """Let `n` open flows have `each` of what a link has left."""
     of_link[q]["free"] -= int(n * each * of_link[q]["per_unit"])
@@ -29,7 +29,7 @@ def _take(of_link: Any, q: int, n: int, each: float, share: float) -> None:
     of_link[q]["demand"] -= n * share
 
 
-@uncounted
+@njit_norefcount
 def freeze_bundle(
     b: int, level: float, routes: Any, members: tuple[NDArray[np.int64], NDArray[np.int32]], head: NDArray[np.int32],
     state: Any,
@@ -50,7 +50,7 @@ def freeze_bundle(
         _take(of_link, routes[1][k], n, level * routes[2][k], routes[2][k])
 
 
-@uncounted
+@njit_norefcount
 def freeze_flow(
     f: int, level: float, routes: Any, bundle: NDArray[np.int32], head: NDArray[np.int32], state: Any
 ) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..queue_kernel import heap_fix
 
 
-@uncounted
+@njit_norefcount
 def swap(t: Any, i: int, j: int) -> None:
     """Exchange two users of one link."""
     t.user[i], t.user[j] = t.user[j], t.user[i]
@@ -21,7 +21,7 @@ def swap(t: Any, i: int, j: int) -> None:
         t.others[i, k], t.others[j, k] = t.others[j, k], t.others[i, k]
 
 
-@uncounted
+@njit_norefcount
 def next_end(t: Any, r: int) -> float:
     """Find when the first of the flows that link `r` holds will end."""
     link = t.link[r]
@@ -36,7 +36,7 @@ def next_end(t: Any, r: int) -> float:
     return end
 
 
-@uncounted
+@njit_norefcount
 def give(t: Any, r: int, more: float, less: float) -> None:
     """Note that link `r` gives a flow that another one holds `more` in place of `less`."""
     link = t.link[r]
@@ -48,14 +48,14 @@ def give(t: Any, r: int, more: float, less: float) -> None:
         ask(t, r, more)
 
 
-@uncounted
+@njit_norefcount
 def ask(t: Any, r: int, key: float) -> None:
     """Have link `r` looked at, after those with smaller keys."""
     if t.heap_place[r] < 0:
         t.n_heap[0] = heap_fix(t.heap, t.n_heap[0], t.key, t.heap_place, r, key)
 
 
-@uncounted
+@njit_norefcount
 def advance(t: Any, r: int) -> None:
     """Bring the clock of link `r` up to now."""
     link = t.link[r]
@@ -65,7 +65,7 @@ def advance(t: Any, r: int) -> None:
     t.next_end[r] = -1.0
 
 
-@uncounted
+@njit_norefcount
 def set_level(t: Any, r: int, level: float) -> None:
     """Give all flows that link `r` holds another level, and tell their other links."""
     link = t.link[r]
@@ -80,7 +80,7 @@ def set_level(t: Any, r: int, level: float) -> None:
             give(t, q, level, old)
 
 
-@uncounted
+@njit_norefcount
 def hand_over(t: Any, f: int, to: int) -> None:
     """Let link `to` hold flow `f`."""
     old, before = t.holder[f], t.link[t.holder[f]]["level"]

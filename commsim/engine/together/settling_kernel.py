@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from ..queue_kernel import heap_fix
 from .departure_state import TIE
@@ -14,7 +14,7 @@ MOST_STEPS = 1000
 """Links looked at for each link and departure, beyond which something goes round in circles."""
 
 
-@uncounted
+@njit_norefcount
 def settle(t: Any, n_links: int) -> bool:
     """Look at links, those with low levels first, until none is left; say whether it came to that."""
     steps = 0
@@ -30,7 +30,7 @@ def settle(t: Any, n_links: int) -> bool:
     return True
 
 
-@uncounted
+@njit_norefcount
 def look_at(t: Any, r: int) -> bool:
     """Make link `r` give away what it has, and no more; say whether it has to be looked at again."""
     link = t.link[r]
@@ -63,7 +63,7 @@ def look_at(t: Any, r: int) -> bool:
     return False
 
 
-@uncounted
+@njit_norefcount
 def above(t: Any, r: int, level: float) -> tuple[int, float]:
     """Pick the flows that others hold and that have more than link `r` can give to each; find what it can give.
 
@@ -96,7 +96,7 @@ def above(t: Any, r: int, level: float) -> tuple[int, float]:
     return n, level if n > 0 else lowest
 
 
-@uncounted
+@njit_norefcount
 def held_elsewhere(t: Any, r: int, level: float) -> int:
     """Pick the flows that link `r` holds and that another full link keeps below `level`."""
     link = t.link[r]

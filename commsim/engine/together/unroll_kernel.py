@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel, uncounted
+from commsim.core.jit import kernel, njit_norefcount
 from commsim.core.schedule import REDUCE
 
 
@@ -78,7 +78,7 @@ def unroll(
     return True
 
 
-@uncounted
+@njit_norefcount
 def _moved(value: int, by: int, modulus: int, xor: bool) -> int:
     if by == 0:
         return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import kernel, uncounted
+from commsim.core.jit import kernel, njit_norefcount
 
 from .shared_links_state import COMPUTING, SENDING, WAITING
 from .shared_rates_kernel import FULL, TIE, Reached, Table, Tables, reach, settle, share
@@ -51,7 +51,7 @@ def simulate(
     return _run(tables, reached, factor, mltcp, adjust, took, max_events)
 
 
-@uncounted
+@njit_norefcount
 def _run(
     tables: Tables,
     reached: Reached,
@@ -91,7 +91,7 @@ def _run(
     return now, n_events
 
 
-@uncounted
+@njit_norefcount
 def _gap(tables: Tables, j: int) -> float:
     """Seconds of computing before the job's next phase, or before the end of its iteration."""
     job, phase = tables[0], tables[1]
@@ -100,7 +100,7 @@ def _gap(tables: Tables, j: int) -> float:
     return gap
 
 
-@uncounted
+@njit_norefcount
 def _advance(
     tables: Tables,
     j: int,
@@ -154,7 +154,7 @@ def _advance(
     return done
 
 
-@uncounted
+@njit_norefcount
 def _load(tables: Tables, j: int, sign: float, now: float) -> None:
     """Put the job's phase on its links, or take it off; who shares a link that was or is tight gets another rate."""
     job, _, use, link, user = tables
@@ -172,7 +172,7 @@ def _load(tables: Tables, j: int, sign: float, now: float) -> None:
                 job[user[other]]["is_dirty"] = True
 
 
-@uncounted
+@njit_norefcount
 def _account(link: Table, k: int, now: float) -> None:
     """Add up how long, and by how much, a link was asked for more than it has."""
     lasted = now - link[k]["since"]

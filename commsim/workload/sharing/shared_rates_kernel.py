@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.jit import uncounted
+from commsim.core.jit import njit_norefcount
 
 from .shared_links_state import SENDING
 
@@ -28,7 +28,7 @@ Tables = tuple[Table, Table, Table, Table, NDArray[np.int32]]
 Reached = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
-@uncounted
+@njit_norefcount
 def settle(job: Table, j: int, now: float) -> None:
     """Bring a sending job's bytes up to date."""
     lasted = now - job[j]["since"]
@@ -40,7 +40,7 @@ def settle(job: Table, j: int, now: float) -> None:
         job[j]["contended"] += lasted
 
 
-@uncounted
+@njit_norefcount
 def reach(tables: Tables, first: int, reached: Reached, solve: int) -> tuple[int, int]:
     """Open the sending jobs that tight links join to job `first`; return how many jobs and links were reached."""
     job, _, use, link, user = tables
@@ -68,7 +68,7 @@ def reach(tables: Tables, first: int, reached: Reached, solve: int) -> tuple[int
     return n_jobs, n_links
 
 
-@uncounted
+@njit_norefcount
 def share(
     tables: Tables,
     reached: Reached,
@@ -102,7 +102,7 @@ def share(
             job[j]["due"] = min(job[j]["finish"], now + _next_step(job, j, mltcp) / rate)
 
 
-@uncounted
+@njit_norefcount
 def _next_step(job: Table, j: int, mltcp: tuple[float, float, int]) -> float:
     """Bytes until the weight is another power of the n-th root of its largest over its smallest."""
     slope, intercept, n_steps = mltcp
@@ -113,7 +113,7 @@ def _next_step(job: Table, j: int, mltcp: tuple[float, float, int]) -> float:
     return bytes_left
 
 
-@uncounted
+@njit_norefcount
 def _fill_class(tables: Tables, reached: Reached, found: tuple[int, int], priority: int) -> int:
     """Raise the rates per weight of the open jobs of one priority, until each meets a full link or its own rate.
 
@@ -172,7 +172,7 @@ def _fill_class(tables: Tables, reached: Reached, found: tuple[int, int], priori
     return n_mine
 
 
-@uncounted
+@njit_norefcount
 def _close(tables: Tables, j: int, rate: float) -> None:
     """Give job `j` its rate, and take it from its links."""
     job, _, use, link, _ = tables
