@@ -234,7 +234,9 @@ def _names(code: CodeType) -> tuple[str, ...]:
 def _content(value: Any, called: dict[FunctionType, None]) -> str:
     """Write a value in full, or a function by name, which is added to those that can be called."""
     kind = type(value).__qualname__
-    value = getattr(value, "py_func", value)  # of a kernel, ours or Numba's
+    if hasattr(value, "py_func"):  # a kernel, ours or Numba's
+        kind += repr(sorted(getattr(value, "options", getattr(value, "targetoptions", {})).items()))
+        value = value.py_func
     if isinstance(value, FunctionType):
         if not _is_library(value.__module__):
             called[value] = None

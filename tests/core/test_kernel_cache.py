@@ -327,10 +327,11 @@ def test_a_change_of_a_kernel_or_constant_changes_the_stamps_of_exactly_those_th
     before = stamps()
     for module, kernels in files.items():
         changed = next(iter(kernels))
-        with monkeypatch.context() as inner:
-            inner.setattr(changed.py_func, "__defaults__", ("changed",))
-            after = stamps()
-        assert {k for k in reads if after[k] != before[k]} == {k for k in reads if changed in reached[k]}, changed
+        for owner, name, value in ((changed.py_func, "__defaults__", ("changed",)), (changed, "options", {"a": 1})):
+            with monkeypatch.context() as inner:
+                inner.setattr(owner, name, value)
+                after = stamps()
+            assert {k for k in reads if after[k] != before[k]} == {k for k in reads if changed in reached[k]}, changed
         constants = {n for k in kernels for n in reads[k] if isinstance(vars(module)[n], int | float)}
         for name in sorted(constants)[:1]:
             with monkeypatch.context() as inner:
