@@ -13,8 +13,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from collectives.servers.closed_forms import byteps_split, dedicated_time, ring_time
 from commsim.cli.table import print_table, write_results
-from commsim.core.parameter_servers import byteps_split, dedicated_time, ring_time
 from commsim.run import prepare
 
 N_GPUS, MOST_CPUS = 8, 8

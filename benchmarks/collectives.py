@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.backends.validate import Row, measure_rows, median_error
-from commsim.cli.sizes import add_size_arguments, read_sizes
+from commsim.cli.flags.costs import add_size_arguments, read_sizes
 from commsim.cli.table import print_table, write_results
 from commsim.cli.validate import build_schedules, network_for, predictor
 from commsim.core.errors import BackendError, InputError

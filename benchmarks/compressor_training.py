@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.cli.table import print_table
-from commsim.core.compress import compressor_of
-from commsim.core.compress.memory import Forgetful
-from commsim.core.compress.worker import Worker, total_of
 from commsim.core.errors import InputError
+from commsim.sparse.compressors import compressor_of
+from commsim.sparse.compressors.message import Forgetful
+from commsim.sparse.compressors.worker import Worker, total_of
 
 CLASSES = 10
 COMPRESSORS = (

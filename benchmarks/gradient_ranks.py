@@ -23,7 +23,7 @@ from commsim.cli.table import print_table
 from commsim.cli.validate import predictor
 from commsim.core.checking.reference import run_reference
 from commsim.core.errors import CommsimError
-from commsim.core.formats.archive import read_archive
+from commsim.files.npz import read_archive
 
 COLUMNS = ["all-reduce", "measured(us)", "p5", "p95", "predicted(us)", "error", "sums"]
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from commsim.cli.table import print_table, write_results
 from commsim.core.errors import BackendError, CommsimError
-from commsim.core.formats.files import write_tree
+from commsim.files.whole_files import write_tree
 from commsim.sweep.table import read_table
 
 WHOM = ("driver", "worker")

@@ -26,7 +26,7 @@ from commsim.cli.table import print_table, write_results
 from commsim.core.errors import BackendError, CommsimError
 from commsim.testbed.places import Place
 from commsim.testbed.requirements import require
-from commsim.testbed.session import OWN
+from commsim.testbed.runs import OWN
 
 from .testbed_remains import MARK, Before, remains
 

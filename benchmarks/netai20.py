@@ -15,11 +15,10 @@ from pathlib import Path
 
 from commsim.cli.table import print_table, write_results
 from commsim.core.errors import CommsimError
-from commsim.workload.backward_trace import read_backward_trace
+from commsim.workload.backward_trace import read_backward_trace, read_vector_add
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
-from commsim.workload.vector_add import read_vector_add
 
 SOURCE = "Zhang et al., NetAI 2020: their rule, programmed apart from this code; their figure agrees to a point"
 BATCH_TIME = {"resnet50": 0.12809, "vgg16": 0.19452}  # seconds on one V100, batches of 32, measured by the authors

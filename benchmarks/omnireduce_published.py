@@ -2,7 +2,7 @@
 
 python -m benchmarks.omnireduce_published [--json FILE]
 
-"two constants" and "three constants" are ``commsim.core.sparse.omnireduce_model``. "flow engine" plays the schedule of
+"two constants" and "three constants" are ``commsim.sparse.omnireduce_model``. "flow engine" plays the schedule of
 ``omnireduce`` over the bytes of blocks drawn with seed = rank, on a star of links of the goodput 86.4 Gb/s, and adds
 the fixed 2.36 ms. Nothing is fitted to a single cell; rows that miss stay in.
 """
@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from commsim.cli.table import print_table, write_results
-from commsim.core.sparse.measures import expected_union_density
-from commsim.core.sparse.omnireduce_model import (
+from commsim.run import prepare
+from commsim.sparse.measures import expected_union_density
+from commsim.sparse.omnireduce_model import (
     BOTH_WAYS,
     DOWNLINK_ONLY,
     MEASURED_SIZE,
@@ -25,7 +26,6 @@ from commsim.core.sparse.omnireduce_model import (
     messages_time,
     staged_time,
 )
-from commsim.run import prepare
 
 SOURCE = "authors' artifact (sands-lab/omnireduce-experiments), digitised, "
 DENSITIES = (1.0, 0.8, 0.4, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01)

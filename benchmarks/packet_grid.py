@@ -2,7 +2,7 @@
 
 Both are asked as a user would: by ``Prepared.predict`` without options but the transport, so the packet engine has its
 headers and acknowledgements, and the flow engine has none. With the ideal window, times depend on rate times latency
-and not on the rate (:mod:`commsim.auto_engine.evidence` says why; a test tries it), so one rate is played; DCTCP and
+and not on the rate (:mod:`commsim.run.auto.evidence` says why; a test tries it), so one rate is played; DCTCP and
 DCQCN have clocks of their own and are played at the slowest and the fastest.
 """
 
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import commsim.data
-from commsim.auto_engine.case import case_of
-from commsim.core.formats.files import replacing
-from commsim.core.known_error import PACKET, PACKET_FILE, Comparison, to_tree
 from commsim.engine.packet.transport import TRANSPORTS
-from commsim.inputs import load_network
+from commsim.files.whole_files import replacing
 from commsim.run import prepare
+from commsim.run.auto.case import case_of
+from commsim.run.auto.known_error import PACKET, PACKET_FILE, Comparison, to_tree
+from commsim.run.inputs import load_network
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 COLLECTIVES = (

@@ -49,7 +49,7 @@ from commsim.engine.flow import payload
 from commsim.engine.flow_memory import tables
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.flow_state import Tables
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
 
 SIZE = 2.0**30

@@ -17,7 +17,7 @@ from typing import Any
 
 from commsim.cli.table import print_table
 from commsim.core.errors import BackendError, CommsimError, InputError
-from commsim.core.formats.files import write_json
+from commsim.files.whole_files import write_json
 
 from .processes import machine_kind, run
 from .scale_page import COLUMNS, cells, growth_line, write_page

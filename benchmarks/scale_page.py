@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commsim.core.formats.files import replacing
+from commsim.files.whole_files import replacing
 
 from .processes import machine_kind
 from .scale_works import FULL_RANKS

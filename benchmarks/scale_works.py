@@ -12,7 +12,7 @@ import numpy as np
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.schedule import Schedule
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 
 SIZE = 2.0**30
 """Bytes of every collective."""

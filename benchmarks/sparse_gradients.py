@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.cli.table import print_table
-from commsim.core.sparse.measures import (
+from commsim.sparse.measures import (
     densification,
     densifications,
     expected_union_density,
@@ -25,7 +25,7 @@ from commsim.core.sparse.measures import (
     skewness,
     union_density,
 )
-from commsim.core.sparse.occupancy import occupancy_of
+from commsim.sparse.occupancy import occupancy_of
 
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 COLUMNS = ["block", "density", "union", "if random", "gamma", "overlap", "skewness", "hashed"]

@@ -28,7 +28,7 @@ from commsim.backends.fit import fit_costs
 from commsim.backends.measure import measure_schedule, timed
 from commsim.backends.mpi import MPITransport, launched_rank, launched_size
 from commsim.backends.sparse_execute import SparseExecution, add_lists
-from commsim.backends.sparse_layout import Layout
+from commsim.backends.sparse_plan import Layout
 from commsim.backends.sparse_wire import codec
 from commsim.backends.validate import oversubscribed
 from commsim.cli.table import print_table, write_results
@@ -36,11 +36,11 @@ from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
-from commsim.core.sparse.encodings import Encoding
-from commsim.core.sparse.form import SparseForm
-from commsim.core.sparse.occupancy import occupancy_of
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
+from commsim.sparse.encodings import Encoding
+from commsim.sparse.form import SparseForm
+from commsim.sparse.occupancy import occupancy_of
 
 MODELS = {"recommender": "Recommender", "language_model": "LanguageModel"}
 PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -241,7 +241,7 @@ def _builder(name: str, parameters: dict[str, Any]) -> Callable[[int], Schedule]
 
 def _gradients(args: argparse.Namespace) -> NDArray[Any]:
     if args.gradients:
-        from commsim.core.formats.gradients_file import read_gradients
+        from commsim.files.gradients_file import read_gradients
 
         rows = read_gradients(args.gradients)[: launched_size()]
         if len(rows) < launched_size() or rows[0].dtype.kind != "f" or rows[0].itemsize < 4:

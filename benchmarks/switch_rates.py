@@ -91,8 +91,8 @@ def simulated_rate(system: System, gbps: int, n_workers: int) -> float:
     gbps, n_workers : int
         Links, and workers; a parameter server has a host of its own.
     """
-    from commsim.aggregation import aggregation_job, job_workers
     from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.run.packet_job import aggregation_job, job_workers
     from topologies.star import star
 
     network = star(n_workers + system.server, gbps * GBPS, LATENCY)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from commsim.aggregation import aggregation_job, with_loss
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job, with_loss
 from switch_model.systems import SYSTEMS
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"

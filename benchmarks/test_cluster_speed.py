@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commsim.cluster.assumptions import Assumptions
 from commsim.cluster.machines import machines_of
+from commsim.cluster.models import Assumptions
 from commsim.cluster.outcome import Outcome
 from commsim.cluster.simulate import simulate_cluster
 from commsim.cluster.traces import load_trace

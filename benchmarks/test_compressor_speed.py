@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commsim.core.compress import compressor_of
-from commsim.core.compress.message import Compressed
-from commsim.core.compress.worker import Worker
+from commsim.sparse.compressors import compressor_of
+from commsim.sparse.compressors.message import Compressed
+from commsim.sparse.compressors.worker import Worker
 
 ELEMENTS = 2**22
 SPECS = [

@@ -15,9 +15,7 @@ import pytest
 
 from commsim.report.page.write import page_text, write_page
 from commsim.report.played_run import PlayedRun, play_run
-from commsim.report.read_rows import table_of_rows
-from commsim.report.read_study import make_study
-from commsim.report.study import Study
+from commsim.report.study import Study, make_study, table_of_rows
 from commsim.report.trace.chrome import write_chrome
 from commsim.report.trace.perfetto_native import write_perfetto
 from commsim.report.trace.timeline import make_timeline

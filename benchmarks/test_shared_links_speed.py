@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.core.routes.routing import find_routes
+from commsim.routing.routing import find_routes
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from commsim.workload.sharing.shared_links import SharedRun, simulate_jobs
 from topologies.leaf_spine import leaf_spine

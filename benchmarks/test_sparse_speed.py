@@ -16,10 +16,10 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-from commsim.core.sparse.encodings import blocks, coo
-from commsim.core.sparse.generate import drawn_occupancy
-from commsim.core.sparse.occupancy import occupancy_of
-from commsim.core.sparse.propagate import transfer_bytes
+from commsim.sparse.encodings import blocks, coo
+from commsim.sparse.generate import drawn_occupancy
+from commsim.sparse.occupancy import occupancy_of
+from commsim.sparse.propagate import transfer_bytes
 
 TENSOR_BYTES, ELEMENTS = 10**9, 26_214_400
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from switch_model.operation_log import LOG_ROW, RECEIVE
 from switch_model.payload import Payload, drawn_payload, given_payload
 from switch_model.replay import Replay, replay
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
+from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 

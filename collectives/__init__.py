@@ -1,6 +1,7 @@
 """What is sent: one function per algorithm, returning one immutable Schedule.
 
-To add one, write ``collectives/NAME.py`` with a function decorated by :func:`collective`, and its test.
+To add one, write ``collectives/{dense,sparse,servers,in_network}/NAME.py`` with a function decorated by
+:func:`collective`, and its test.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any, ParamSpec
 from commsim.core.errors import InputError
 from commsim.core.registry import Registry
 from commsim.core.schedule import Schedule
-from commsim.core.sparse.form import SparseForm
 from commsim.core.spec import check_arguments
-from commsim.core.switch_seats import SwitchTree
+from commsim.routing.aggregator_placement import SwitchTree
+from commsim.sparse.form import SparseForm
 
 P = ParamSpec("P")
-COLLECTIVES: Registry[Schedule] = Registry("collective", __name__)
+COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=True)
 
 MAX_RANKS, MAX_CHUNKS = 2**20, 2**22
 

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from .core.errors import PhysicsError as PhysicsError
     from .core.errors import RoutingError as RoutingError
     from .core.errors import ScheduleError as ScheduleError
-    from .core.formats.store import read_network as read_network
-    from .core.formats.store import read_placement as read_placement
-    from .core.formats.store import read_result as read_result
-    from .core.formats.store import read_schedule as read_schedule
-    from .core.formats.store import save as save
     from .core.network import Network as Network
     from .core.placement import Placement as Placement
     from .core.placement import place as place
@@ -38,14 +33,19 @@ if TYPE_CHECKING:
     from .core.units import parse_bandwidth as parse_bandwidth
     from .core.units import parse_size as parse_size
     from .core.units import parse_time as parse_time
-    from .inputs import load_network as load_network
-    from .inputs import load_placement as load_placement
+    from .files.store import read_network as read_network
+    from .files.store import read_placement as read_placement
+    from .files.store import read_result as read_result
+    from .files.store import read_schedule as read_schedule
+    from .files.store import save as save
     from .placement.cluster import read_cluster as read_cluster
     from .placement.evaluate import evaluate as evaluate
     from .placement.place import place_jobs as place_jobs
     from .placement.score import score_link as score_link
     from .run import predict as predict
     from .run import prepare as prepare
+    from .run.inputs import load_network as load_network
+    from .run.inputs import load_placement as load_placement
     from .workload.sharing.periodic import read_jobs as read_jobs
 
 __version__ = "0.1.0"
@@ -63,9 +63,9 @@ _MODULES = {
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result",),
     "commsim.core.schedule": ("Schedule",),
-    "commsim.core.formats.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
+    "commsim.files.store": ("read_network", "read_placement", "read_result", "read_schedule", "save"),
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
-    "commsim.inputs": ("load_network", "load_placement"),
+    "commsim.run.inputs": ("load_network", "load_placement"),
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.evaluate": ("evaluate",),
     "commsim.placement.place": ("place_jobs",),

@@ -95,7 +95,7 @@ def given_payload(jobs: Sequence[Sequence[NDArray[Any]]], system: System) -> Pay
     whole = [job[0] if len(job) == 1 else np.concatenate(job, axis=1) for job in jobs]
     values = whole[0].reshape(-1) if len(whole) == 1 else np.concatenate([w.reshape(-1) for w in whole])
     if dtype == np.float32 and system.element_bytes == 2:
-        from switch_model.half import from_bfloat16, to_bfloat16
+        from switch_model.quantize import from_bfloat16, to_bfloat16
 
         values = from_bfloat16(to_bfloat16(values))
     if not np.isfinite(values).all():

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from switch_model.half import BFLOAT16_ROUNDING
-from switch_model.operation_log import LOG_ROW, REASONS
 from switch_model.payload import Payload
+from switch_model.quantize import BFLOAT16_ROUNDING
+from switch_model.slot_sequence import LOG_ROW, REASONS
 from switch_model.system import System
 
 # A worker: where its values are, where its job's bounds of chunks start in a table of all and how many chunks there

@@ -8,8 +8,8 @@ import numpy as np
 
 from commsim.core.jit import kernel, njit_norefcount
 from switch_model.arithmetic_kernel import add, add_blocks, add_saturating, overwrite, round_to_bfloat16
-from switch_model.operation_log import ACTION, CHUNK, RECEIVE, REGISTER, REMADE, SOURCE, UNMADE
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
+from switch_model.slot_sequence import ACTION, CHUNK, RECEIVE, REGISTER, REMADE, SOURCE, UNMADE
 
 TAKE = OVERWRITE | ADD
 

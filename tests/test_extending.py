@@ -63,7 +63,7 @@ def wheel(n_hosts: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds 
 '''
 
 WHEEL_TEST = """
-from commsim.core.metrics.network_metrics import measure
+from commsim.routing.network_metrics import measure
 from topologies.wheel import wheel
 
 

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from commsim.core.attach import attach_machines
 from commsim.core.errors import InputError
-from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.core.node_kind import NIC
+from commsim.core.machine import attach_machines
+from commsim.core.network import NIC, Network, both_ways, kinds, node_names
 from commsim.core.units import Bandwidth, Seconds
 
 from . import LINK_LATENCY, require_at_least, require_buildable, topology

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.processes import Run, in_turns, machine_kind, run
 from commsim.cli.table import print_table
 from commsim.core.errors import CommsimError, InputError
-from commsim.core.formats.files import write_json
+from commsim.files.whole_files import write_json
 
 from .installed import PEERS, NotInstalledError, Peer
 from .page import COLUMNS, cells, write_page

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.processes import machine_kind
 from benchmarks.scale_page import markdown
-from commsim.core.formats.files import replacing
+from commsim.files.whole_files import replacing
 
 from .works import WORKS
 

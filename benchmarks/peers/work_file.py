@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.node_kind import HOST
-from commsim.core.routes.routing import find_routes
-from commsim.inputs import load_network
+from commsim.core.network import HOST
+from commsim.routing.routing import find_routes
+from commsim.run.inputs import load_network
 
 from .works import Messages, Work
 

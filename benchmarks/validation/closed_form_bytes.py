@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from collectives import COLLECTIVES
-from commsim.core.parameter_servers import byteps_split, colocated_time, dedicated_time
+from collectives.servers.closed_forms import byteps_split, colocated_time, dedicated_time
 from commsim.core.schedule import Schedule
-from commsim.core.sparse.encodings import coo
-from commsim.core.sparse.generate import drawn_occupancy
-from commsim.core.sparse.measures import densification, densifications
-from commsim.core.sparse.occupancy import Occupancy
-from commsim.core.sparse.propagate import transfer_bytes
 from commsim.run import prepare
+from commsim.sparse.encodings import coo
+from commsim.sparse.generate import drawn_occupancy
+from commsim.sparse.measures import densification, densifications
+from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.propagate import transfer_bytes
 
 from .. import omnireduce_published
 from .row import Row
@@ -55,7 +55,7 @@ def _served(model: str, spec: str, ranks_and_hosts: tuple[int, int], k: int, the
         reference=theory * SIZE / (NIC * GBPS),
         ours=ready.predict(SIZE).time,
         unit="s",
-        source=f"bytes of the busiest NIC: {formula} (commsim.core.parameter_servers)",
+        source=f"bytes of the busiest NIC: {formula} (collectives.servers.closed_forms)",
         ranks=n,
         network="star",
         size=SIZE,

@@ -60,9 +60,9 @@ def _steady(name: str, model: str, n: int, bound: float, ours: float, formula: s
 
 def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
     """Packet engine, median of some seeds, against the estimate of what losses cost."""
-    from commsim.aggregation import aggregation_job, with_loss
     from commsim.engine.packet.aggregation import simulate_aggregation
-    from commsim.inputs import load_network
+    from commsim.run.inputs import load_network
+    from commsim.run.packet_job import aggregation_job, with_loss
     from switch_model.loss_estimate import loss_estimate
 
     system = SYSTEMS["switchml_udp"].build()

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
-from collectives.all_to_all import pairwise_all_to_all
-from collectives.ring import ring_all_reduce
+from collectives.dense.all_to_all import pairwise_all_to_all
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.checking.check import check
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows

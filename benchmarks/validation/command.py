@@ -12,8 +12,8 @@ from pathlib import Path
 
 from commsim.cli.table import print_table
 from commsim.core.errors import CommsimError, InputError
-from commsim.core.formats.files import replacing, write_json
-from commsim.core.known_error import REAL_FILE
+from commsim.files.whole_files import replacing, write_json
+from commsim.run.auto.known_error import REAL_FILE
 
 from ..packet_grid import data_path, write_comparisons
 from .html_page import html

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collectives import COLLECTIVES
-from commsim.aggregation import aggregation_job
 from commsim.core.errors import InputError
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
-from commsim.inputs import load_network
 from commsim.run import prepare, with_costs
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 from topologies.star import star
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.cluster.assumptions import Assumptions
 from commsim.cluster.machines import machines_of
-from commsim.cluster.models import Model
+from commsim.cluster.models import Assumptions, Model
 from commsim.cluster.simulate import simulate_cluster
-from commsim.cluster.trace_job import TraceJob
+from commsim.cluster.trace_file import TraceJob
 from commsim.placement.cluster import Cluster
 from commsim.workload.staleness import draw_compute, run_workers
 from topologies.star import star

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import Placement
 from commsim.workload.sharing.mltcp import Mltcp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from commsim.report.scatter import draw_scatter
+from commsim.report.chart import draw_scatter
 from commsim.report.svg import svg_text
 
 from .page import number, percent

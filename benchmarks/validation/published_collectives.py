@@ -10,8 +10,8 @@ from commsim.core.placement import Placement
 from commsim.core.units import parse_size
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.inputs import load_network
 from commsim.run import prepare
+from commsim.run.inputs import load_network
 
 from .. import byteps_fig12, published_rates
 from .row import Row

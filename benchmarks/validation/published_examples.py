@@ -6,10 +6,10 @@ import functools
 from collections.abc import Iterator
 
 from commsim.run import prepare
-from switch_model import rate_example
+from switch_model import rate_allocation
 from switch_model.bounds import goodput
-from switch_model.budget import budget
-from switch_model.presets.tofino import tofino_1
+from switch_model.budget.jobs import budget
+from switch_model.budget.tofino import tofino_1
 from switch_model.rate_allocation import push_pull_time
 from switch_model.systems import SYSTEMS
 from switch_model.worked_example import FIRST_WORKERS_FIRST, on_demand, scheduled
@@ -31,8 +31,8 @@ def rows(quick: bool) -> Iterator[Row]:
 
 def rates() -> Iterator[Row]:
     """GRID's example of rates."""
-    found = {"Geryon": (1.0, rate_example.unaggregated()), "ATP": (2.43, rate_example.atp()),
-             "GRID": (3.0, rate_example.grid())}  # fmt: skip
+    found = {"Geryon": (1.0, rate_allocation.unaggregated()), "ATP": (2.43, rate_allocation.atp()),
+             "GRID": (3.0, rate_allocation.grid())}  # fmt: skip
     for name, (published, ours) in found.items():
         yield Example(id=f"published/grid/{name}", model="rate allocation", engine="linear program", ranks=8,
                       reference=published, ours=ours.rate, unit="Gb/s",

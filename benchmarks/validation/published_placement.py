@@ -14,7 +14,7 @@ import numpy as np
 
 from commsim.placement.affinity import SharedLink, traverse
 from commsim.placement.circles import unify
-from commsim.placement.rank_order import order_ranks
+from commsim.placement.free_gpus import order_ranks
 from commsim.placement.score import score_at, score_link
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.cluster.assumptions import Assumptions
 from commsim.cluster.machines import Machines, machines_of
-from commsim.cluster.models import EFFICIENCY, MODELS
+from commsim.cluster.models import EFFICIENCY, MODELS, Assumptions
 from commsim.cluster.simulate import simulate_cluster
-from commsim.cluster.trace_job import TraceJob
+from commsim.cluster.trace_file import TraceJob
 from commsim.core.network import HOST, Network
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link

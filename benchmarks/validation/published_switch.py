@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.aggregation import aggregation_job
 from commsim.engine.packet.aggregation import simulate_aggregation
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job
 from switch_model.bounds import colocated_server_rate, line_rate, ring_rate, server_rate
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

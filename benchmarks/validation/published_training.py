@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
+from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, read_vector_add
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import sent_bytes, train
-from commsim.workload.graph import play
 from commsim.workload.parallel.expert_parallel import shared_slow_down
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS, gems
@@ -18,7 +17,7 @@ from commsim.workload.policies import load_policy
 from commsim.workload.setting import Setting
 from commsim.workload.staleness import draw_compute, run_workers
 from commsim.workload.systems.checkpoint import wasted_time
-from commsim.workload.vector_add import read_vector_add
+from commsim.workload.task_graph import play
 
 from .. import netai20
 from .published_workload import TRACES

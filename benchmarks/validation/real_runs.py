@@ -8,15 +8,14 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from collectives import COLLECTIVES
-from commsim.auto_engine.case import case_of
 from commsim.core.errors import BackendError
-from commsim.core.known_error import Case
-from commsim.inputs import load_network
 from commsim.run import prepare
+from commsim.run.auto.case import case_of
+from commsim.run.auto.known_error import Case
+from commsim.run.inputs import load_network
 from commsim.testbed.measure import Cell
 from commsim.testbed.requirements import lacking
-from commsim.testbed.runs import run_cells
-from commsim.testbed.session import built
+from commsim.testbed.runs import built, run_cells
 from commsim.testbed.share import Shared, share
 
 from .real_cells import FASTER, GROUPS, KIB, LEAF_SPINE, MIB, SLOWED, Group

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.known_error import Case
+from commsim.run.auto.known_error import Case
 
 KINDS = {
     "closed_form": "closed forms against the engines",

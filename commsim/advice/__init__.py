@@ -9,8 +9,8 @@ from typing import Any
 
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.ranking import prepare_all, rank_algorithms
 from commsim.run import Prepared
+from commsim.run.ranking import prepare_all, rank_algorithms
 
 from .bound import Bound, find_bound
 from .candidates import Candidate, candidates

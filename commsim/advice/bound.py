@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.core.network import SWITCH, Network
-from commsim.core.node_kind import CPU, MEMORY
+from commsim.core.network import CPU, MEMORY, SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.engine.critical_path import CriticalPath, critical_path

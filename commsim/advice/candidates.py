@@ -9,7 +9,7 @@ from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
-from commsim.core.switch_seats import able_switches
+from commsim.routing.aggregator_placement import able_switches
 from switch_model.systems import SYSTEMS
 
 from .question import Question

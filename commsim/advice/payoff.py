@@ -1,4 +1,7 @@
-"""From which density on it is faster to send all data, zero or not."""
+"""From which density on it is faster to send all data, zero or not.
+
+How many CPU servers BytePS can use: by its theorem on equal links, and by simulation on this network.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from commsim.ranking import TIE
-from commsim.run import Prepared
-from commsim.sparse_data import FLOAT, SparseData
+from collectives import COLLECTIVES
+from collectives.servers.closed_forms import byteps_split
+from commsim.core.network import Network
+from commsim.run import Prepared, prepare
+from commsim.run.ranking import TIE
+from commsim.run.sparse_data import FLOAT, SparseData
 
 from .question import Question
+from .variants import coarser, count_machines, fitting, most_servers, spec_of
 
 TOLERANCE = 0.03
 """Relative width of the interval of densities in which sparse stops paying."""
@@ -98,3 +105,68 @@ def at_density(prepared: Prepared, density: float) -> Prepared:
 def _lowest(question: Question) -> float:
     """Lowest density that leaves a run non-zero."""
     return 1 / math.ceil(question.size / FLOAT / question.run)
+
+
+GAIN = 0.01
+"""A server more has to make it so much faster to count as a gain."""
+FEWEST_PARTITIONS = 32
+"""With fewer, what BytePS's pipeline loses would hide what a server gains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """BytePS with more and more CPU machines.
+
+    Parameters
+    ----------
+    simulated : mapping of int to float, s
+        By number of CPU machines, the time on this network.
+    enough : int
+        The fewest with which it is within ``GAIN`` of the fastest of these.
+    n_machines : int
+        GPU machines.
+    theory : mapping of int to float
+        For the same numbers, the time of theorem 1 in units of S/B: the whole tensor through one NIC.
+    enough_in_theory : int
+        The fewest that reach the shortest time of the theorem, however many hosts there are.
+    """
+
+    simulated: Mapping[int, float]
+    enough: int
+    n_machines: int
+    theory: Mapping[int, float]
+    enough_in_theory: int
+
+
+def server_gains(question: Question, network: Network) -> Servers:
+    """Simulate BytePS with every number of CPU machines that there are hosts for, or with powers of two of many.
+
+    Parameters
+    ----------
+    question : Question
+        As :meth:`.question.Question.on` returns it.
+    network : Network
+        Where.
+    """
+    entry = COLLECTIVES["byteps"]
+    most = most_servers(entry, question, network)
+    n = count_machines(entry, question, network)
+    some = range(most + 1) if most <= 16 else sorted({0, *(2**i for i in range(most.bit_length())), most})
+    simulated: dict[int, float] = {}
+    for k in some:
+        own = fitting(entry, {"n_servers": k}, question, network)
+        if own is not None and own.get("n_partitions", FEWEST_PARTITIONS) >= FEWEST_PARTITIONS:
+            simulated[k] = min(
+                _time(spec_of("byteps", each), question, network) for each in coarser(entry, own, network)
+            )
+    best = min(simulated.values())
+    enough = min(k for k, time in simulated.items() if time <= best * (1 + GAIN))
+    theory = {k: float(byteps_split(n, k).time) for k in simulated}
+    shortest = byteps_split(n, n).time
+    return Servers(simulated, enough, n, theory, min(k for k in range(n + 1) if byteps_split(n, k).time == shortest))
+
+
+def _time(spec: str, question: Question, network: Network) -> float:
+    placement, routing = question.placement, question.routing
+    ready = prepare(spec, network, n_ranks=question.n_workers, placement=placement, routing=routing, seed=question.seed)
+    return ready.predict(question.size).time

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.formats.gradients_file import read_gradients
-from commsim.core.network import Network
-from commsim.core.node_kind import PLURALS
+from commsim.core.network import PLURALS, Network
 from commsim.core.placement import helper_nodes
-from commsim.core.sparse.form import SparseForm
-from commsim.core.sparse.generate import PATTERNS
-from commsim.core.sparse.occupancy import Occupancy
-from commsim.sparse_data import FLOAT, drawn_once
+from commsim.files.gradients_file import read_gradients
+from commsim.run.sparse_data import FLOAT, drawn_once
+from commsim.sparse.form import SparseForm
+from commsim.sparse.generate import PATTERNS
+from commsim.sparse.occupancy import Occupancy
 
 BLOCK = 256
 """Elements that are not zero together unless something else is said: as in a row of an embedding."""
@@ -35,7 +34,7 @@ class Question:
     block : int, optional
         Elements that are not zero together: 256 unless given. Of gradients, the blocks in which they are streamed.
     pattern : str
-        How these lie, as in :func:`commsim.core.sparse.generate.drawn_occupancy`.
+        How these lie, as in :func:`commsim.sparse.generate.drawn_occupancy`.
     gradients : path, optional
         In place of what is drawn.
     n_servers : int, optional

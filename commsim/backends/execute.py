@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import BackendError
 from commsim.core.schedule import Schedule
 
-from .order import order_of
-from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, plan_rank
+from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, order_of, plan_rank
 from .transport import Array, Transport
 
 ALL_HERE, READY = 30_000, 30_001

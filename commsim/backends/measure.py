@@ -1,4 +1,10 @@
-"""Measure collectives as nccl-tests and OSU do: warm-up, then each iteration from a barrier to the last rank's end."""
+"""Measure collectives as nccl-tests and OSU do: warm-up, then each iteration from a barrier to the last rank's end.
+
+Whole numbers that every rank knows of every other, so that any collective's result can be checked exactly.
+
+Sums of them are exact in every type and every order of addition, and rank r's part of the answer costs no more memory
+than the part itself, however many ranks there are.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +15,89 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import BackendError
+from commsim.core.layouts import chunk_bounds
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
 from .execute import Execution
-from .pattern import expected, fill
 from .transport import Array, Transport
+
+PERIOD = 17
+"""Prime, so that no power of two or chunk size hides a shift."""
+
+
+def fill(rank: int, first: int, end: int, dtype: str) -> NDArray[Any]:
+    """Elements `first` to `end` of a rank's input: ``(7 i + 13 rank) mod 17 - 8``."""
+    return _repeat(_period(np.array([rank])), first, end, dtype)
+
+
+def expected(
+    operation: str, n_ranks: int, rank: int, root: int, n_elements: int, dtype: str, layout: tuple[int, ...] = ()
+) -> tuple[slice, NDArray[Any]]:
+    """Part of the output buffer that `rank` is promised, and what it must hold.
+
+    Parameters
+    ----------
+    operation : str
+        A name of ``OPERATIONS``.
+    n_ranks, rank, root, n_elements : int
+        Size of the problem, and whose result.
+    dtype : str
+        Type of an element.
+    layout : tuple of int
+        Of the schedule, where the operation has one.
+
+    Returns
+    -------
+    part : slice
+        Of the output buffer; empty when nothing is promised.
+    values : array
+        The contents of that part.
+
+    Raises
+    ------
+    BackendError
+        If the operation is ``custom``, which promises nothing.
+    """
+    if operation not in OPERATIONS:
+        raise BackendError(f"nothing is known about the result of {operation}")
+    promise = OPERATIONS[operation]
+    n_chunks = promise.least_chunks(n_ranks, layout)
+    bounds = chunk_bounds(n_elements, n_chunks)
+    if promise.signals:
+        return slice(0, 0), np.empty(0, dtype)
+    if promise.moves is not None:
+        _, _, origins, chunks = promise.moves(np.array([rank]), n_ranks, n_chunks, layout)
+        runs = [fill(int(o), int(bounds[c]), int(bounds[c + 1]), dtype) for o, c in zip(origins, chunks, strict=True)]
+        return slice(0, int(bounds[len(runs)])), np.concatenate([np.empty(0, dtype), *runs])
+    blocks = chunk_bounds(n_elements, n_ranks).tolist()
+    if layout:
+        blocks = [0, *bounds[np.cumsum(layout)].tolist()]
+    first, end = 0, n_elements
+    if promise.ends == "home":
+        first, end = blocks[rank], blocks[rank + 1]
+    if promise.ends == "root" and rank != root:
+        first = end = 0
+    if promise.reduces:
+        return slice(first, end), _repeat(_period(np.arange(n_ranks)), first, end, dtype)
+    if promise.starts == "root":
+        return slice(first, end), fill(root, first, end, dtype)
+    parts = [fill(r, max(first, blocks[r]), min(end, blocks[r + 1]), dtype) for r in range(n_ranks)]
+    return slice(first, end), np.concatenate(parts)
+
+
+def _period(ranks: NDArray[Any]) -> NDArray[np.int64]:
+    out: NDArray[np.int64] = ((7 * np.arange(PERIOD) + 13 * ranks[:, np.newaxis]) % PERIOD - 8).sum(axis=0)
+    return out
+
+
+def _repeat(period: NDArray[np.int64], first: int, end: int, dtype: str) -> NDArray[Any]:
+    if end <= first:
+        return np.empty(0, dtype)
+    return np.resize(np.roll(period, -(first % PERIOD)).astype(dtype), end - first)
+
 
 WARMUP, ITERATIONS = 5, 20
 

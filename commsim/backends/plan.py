@@ -1,16 +1,23 @@
-"""What one rank must do to play its part of a schedule, worked out once, before the clock runs."""
+"""What one rank must do to play its part of a schedule, worked out once, before the clock runs.
+
+What waits for what while a rank plays its part: found once, so that playing only counts down.
+
+Every step has two events. It *begins*: a message is handed to the library, a local copy reads. It *ends*: a message is
+complete and what has arrived is in its place. What writes its place at its beginning waits there for those who use the
+place; what is staged waits for them at its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.chunks import chunk_bounds
 from commsim.core.dependencies import dependencies
 from commsim.core.errors import InputError
+from commsim.core.layouts import chunk_bounds
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 SEND, RECEIVE, LOCAL = range(3)
@@ -202,3 +209,67 @@ def _add_order_within_hops(steps: list[Step]) -> None:
 
 def _overlap(a: slice, b: slice) -> bool:
     return bool(a.start < b.stop and b.start < a.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Events of n steps: step k begins with event k and ends with event n + k.
+
+    Parameters
+    ----------
+    waits : list of int
+        For how many things each event waits; the end of a message waits for the library too.
+    following : list of list of int
+        Events that wait for each event.
+    soonest : list of int
+        First step that waits for the end of each step; n if none does.
+    """
+
+    waits: list[int]
+    following: list[list[int]]
+    soonest: list[int]
+
+
+def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool) -> Order:
+    """Find what each event waits for within its stage; what is before a fence is over when a stage starts.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        Of one rank.
+    look_ahead : int
+        A receive begins when what stands this many steps before it, and is not a receive itself, has begun.
+    any_order : bool
+        Whether sends to different peers may overtake each other; else what is not a receive begins in program order.
+    """
+    n = len(steps)
+    following: list[list[int]] = [[] for _ in range(2 * n)]
+    waits = [0] * n + [1] * n
+
+    def wait_for(event: int, earlier: Iterable[int]) -> None:
+        for before in set(earlier):
+            if steps[before % n].stage == steps[event % n].stage:
+                following[before].append(event)
+                waits[event] += 1
+
+    turn = -1  # the last step but receives that stands at least `look_ahead` before
+    latest: dict[object, int] = {}
+    for k, step in enumerate(steps):
+        writes = n + k if step.staged else k
+        at_beginning = [n + p for p in step.needs]
+        if k >= look_ahead and steps[k - look_ahead].kind != RECEIVE:
+            turn = k - look_ahead
+        if any_order:
+            lines: list[object] = [k if step.kind == LOCAL else (step.kind, step.peer, step.tag)]
+        else:
+            lines = ["receives"] if step.kind == RECEIVE else ["receives", "others"]
+        at_beginning += [latest[line] for line in lines if line in latest]
+        latest[lines[-1]] = k
+        if step.kind == RECEIVE and turn >= 0:
+            at_beginning.append(turn)
+        before = [n + p for p in step.before] + step.readers
+        wait_for(k, at_beginning + (before if writes == k else []))
+        wait_for(n + k, before if writes != k else [])
+        if step.kind == LOCAL:
+            following[k].append(n + k)
+    return Order(waits, following, [min((e % n for e in following[n + k]), default=n) for k in range(n)])

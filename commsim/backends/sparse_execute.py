@@ -16,15 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
-from commsim.core.sparse.form import SparseForm
-from commsim.core.sparse.limits import UNLIMITED, limits_of
-from commsim.core.sparse.partition import Partition
-from commsim.core.sparse.sparse_vector import SparseVector
+from commsim.sparse.form import SparseForm
+from commsim.sparse.limits import UNLIMITED, limits_of
+from commsim.sparse.partition import Partition
+from commsim.sparse.sparse_vector import SparseVector
 
 from .execute import require_ranks
 from .plan import LOCAL, RECEIVE, Step, complete_in_order, plan_rank
-from .sparse_layout import Elements, Layout
-from .sparse_plan import apart, chunks_of_messages, last_writes
+from .sparse_plan import Elements, Layout, apart, chunks_of_messages, last_writes
 from .sparse_wire import codec
 from .transport import Transport
 

@@ -1,4 +1,4 @@
-"""Sparse messages as bytes: what each encoding of :mod:`commsim.core.sparse.encodings` puts on the wire.
+"""Sparse messages as bytes: what each encoding of :mod:`commsim.sparse.encodings` puts on the wire.
 
 A message is one array of bytes, whose length tells how many elements are in it. Both ends know from the schedule which
 chunks it stands for.
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
-from commsim.core.sparse import encodings
-from commsim.core.sparse.encodings import INDEX_BYTES, Encoding
+from commsim.sparse import encodings
+from commsim.sparse.encodings import INDEX_BYTES, Encoding
 
-from .sparse_layout import Elements, Layout
+from .sparse_plan import Elements, Layout
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Writer: TypeAlias = Callable[[Layout, Sequence[int], Elements], Bytes]

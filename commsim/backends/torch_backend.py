@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError
 
-from .rendezvous import Meeting, meet
+from .connect import Meeting, meet
 from .transport import Array, Native
 
 

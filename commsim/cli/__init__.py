@@ -1,13 +1,18 @@
-"""The command line: ``commsim VERB``. Each verb is a module that is imported only when it is called."""
+"""The command line: ``commsim VERB``. Each verb is a module that is imported only when it is called.
+
+Verbs of verbs: ``commsim VERB WHAT`` is the module ``commsim/cli/VERB/WHAT.py``.
+"""
 
 from __future__ import annotations
 
 import argparse
 import errno
 import importlib
+import keyword
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import NoReturn
 
 VERBS = {
@@ -116,7 +121,7 @@ def _check_json(args: argparse.Namespace) -> None:
     if path and isinstance(path, str) and path != "-":
         from pathlib import Path
 
-        from commsim.core.formats.files import check_writable
+        from commsim.files.whole_files import check_writable
 
         check_writable(Path(path))
 
@@ -128,7 +133,7 @@ def sentence(text: str) -> str:
 
 def _report(message: str) -> None:
     """Print one line on standard error; of the ranks that a launcher started, only the first does."""
-    from commsim.core.printable import printable
+    from commsim.core.errors import printable
 
     if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
         shown = message if len(message) <= MOST_SHOWN else f"{message[: MOST_SHOWN - 400]} ... {message[-400:]}"
@@ -157,3 +162,31 @@ def _without_verb(argv: list[str]) -> int:
         parser.error(f"there is no verb {argv[0]!r}; did you mean {close[0]}?")
     parser.parse_args(argv)
     return 2
+
+
+def add_verbs(parser: argparse.ArgumentParser, verb: str, whats: Mapping[str, str]) -> None:
+    """Add the verbs of a verb, each with the flags of its own module.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Of the verb.
+    verb : str
+        Its name.
+    whats : mapping of str to str
+        What each of its verbs does.
+    """
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="|".join(whats))
+    for name, what in whats.items():
+        one = verbs.add_parser(name, help=what, description=sentence(what))
+        _module(verb, name).add_arguments(one)
+
+
+def run_verb(verb: str, args: argparse.Namespace) -> int:
+    """Do what was asked for, and return the exit code."""
+    return int(_module(verb, args.what).main(args))
+
+
+def _module(verb: str, what: str) -> ModuleType:
+    name = what.replace("-", "_")
+    return importlib.import_module(f"commsim.cli.{verb}.{name}{'_' if keyword.iskeyword(name) else ''}")

@@ -12,13 +12,13 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
 
-from .sizes import add_size_arguments, read_sizes
+from .flags.costs import add_size_arguments, read_sizes
 from .table import print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.lower_bounds import LowerBound
     from commsim.run import Prepared
+    from commsim.synthesis import LowerBound
 
 RANKS = "ranks"
 ANYWHERE = "servers or switches"
@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Bound, predict and print."""
     sizes = read_sizes(args)
-    from commsim.inputs import load_network, load_placement
-    from commsim.lower_bounds import lower_bound
+    from commsim.run.inputs import load_network, load_placement
+    from commsim.synthesis import lower_bound
 
     if operation(args.operation).signals:
         print(f"# -b, -e, -f: no effect, a {args.operation} carries no bytes")
@@ -90,7 +90,7 @@ def print_bounds(title: str, found: Sequence[LowerBound], sizes: Sequence[int]) 
 
 def print_distance(ready: Prepared, results: Iterable[Any]) -> None:
     """Say of the results of one collective how far from the bound they are."""
-    from commsim.lower_bounds.bound import bound_for
+    from commsim.synthesis.bound import bound_for
 
     bound = bound_for(ready)
     for r in results:
@@ -122,7 +122,7 @@ def _prepared(args: argparse.Namespace, network: Network) -> dict[str, Prepared]
     if args.algorithm == "none" and not own:
         return {}
     from collectives import COLLECTIVES
-    from commsim.ranking import algorithms_for, prepare_all, require_operation
+    from commsim.run.ranking import algorithms_for, prepare_all, require_operation
 
     ours = set(COLLECTIVES)  # before one's own file adds itself, which is then there under the file's name
     named = [*([] if args.algorithm in ("all", "none") else [args.algorithm]), *own]
@@ -152,7 +152,7 @@ def _leave_out(args: argparse.Namespace, spec: str, error: InputError) -> None:
 
 def _bounds(ready: Mapping[str, Prepared]) -> dict[str, LowerBound]:
     """Bound of every algorithm: one for those that use the same kinds of nodes on the same data."""
-    from commsim.lower_bounds.bound import bound_for, uses_more_than_ranks
+    from commsim.synthesis.bound import bound_for, uses_more_than_ranks
 
     known: dict[Any, LowerBound] = {}
     found = {}
@@ -167,7 +167,7 @@ def _bounds(ready: Mapping[str, Prepared]) -> dict[str, LowerBound]:
 
 def _with_both_kinds(ready: Mapping[str, Prepared], found: list[LowerBound]) -> list[LowerBound]:
     """Add the bound for the kind of schedules, with servers or switches or without, that none here is of."""
-    from commsim.lower_bounds import lower_bound
+    from commsim.synthesis import lower_bound
 
     one = next(iter(ready.values()))
     schedule, ranks = one.schedule, one.placement.nodes[: one.schedule.n_ranks]

@@ -34,13 +34,13 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    from commsim.core.formats.store import SUFFIXES
+    from commsim.files.store import SUFFIXES
 
     if args.output and Path(args.output).suffix not in SUFFIXES:
         raise InputError(f"-o must end with one of {', '.join(SUFFIXES)}, got {args.output}")
     with session(args.backend, min_ranks=2) as transport:
         from commsim.backends.calibrate import calibrate
-        from commsim.core.formats.store import save
+        from commsim.files.store import save
 
         network, costs, samples = calibrate(transport)
         if transport.rank == 0:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_time
 
+from .flags.outputs import check_written
 from .table import print_remarks, print_table, write_results
-from .written_files import check_written
 
 if TYPE_CHECKING:
-    from commsim.formats.calls import Call
-    from commsim.formats.repeating_calls import Iteration
+    from commsim.formats.calls import Call, Iteration
 
 COLUMNS = ["operation", "size", "group", "ranks", "calls", "median", "untimed"]
 
@@ -34,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read, print and write."""
+    from commsim.formats.calls import last_iteration, periodic_job, task_tables
     from commsim.formats.profile_rows import read_calls
-    from commsim.formats.repeating_calls import last_iteration, periodic_job, task_tables
 
     check_written([args.job, args.graph, args.json], args.files)
     period = _period(args.period)
@@ -54,11 +53,11 @@ def main(args: argparse.Namespace) -> int:
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
     print(f"# iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}")
     if args.job:
-        from commsim.core.formats.files import write_json
+        from commsim.files.whole_files import write_json
 
         write_json(args.job, [periodic_job(iteration, name, gap)])
     if args.graph:
-        from commsim.core.formats.files import write_tree
+        from commsim.files.whole_files import write_tree
 
         write_tree(args.graph, task_tables(iteration))
     if args.json:

@@ -1,4 +1,9 @@
-"""``commsim compare [PREDICTED] MEASURED``: errors by size, and why a bus bandwidth is above the line rate."""
+"""``commsim compare [PREDICTED] MEASURED``: errors by size, and why a bus bandwidth is above the line rate.
+
+The table of a comparison: both times of every size, and the error as a number and as a bar.
+
+The picture of a comparison: measured and predicted times against size, and between what they were spread.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,61 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
 
-from .compare_table import print_comparison
-from .predicting import add_prediction_arguments, load_costed_network, prepare_as_asked
-from .table import print_remarks, progress, write_results
-from .written_files import check_written
+from .flags.outputs import check_written
+from .run.options import add_prediction_arguments, load_costed_network, prepare_as_asked
+from .table import print_remarks, print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.comparison.above_line_rate import Line
-    from commsim.comparison.pairs import Pair
+    from commsim.comparison.pairs import Pair, Summary
     from commsim.core.result import Result
     from commsim.formats.measured import Measured
     from commsim.run import Prepared
+
+COLUMNS = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
+           "predicted(GB/s)", ""]  # fmt: skip
+FULL_BAR = 0.5
+"""Relative error at which the bar beside a row is full."""
+
+
+def print_comparison(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> None:
+    """Print all pairs, how far apart they are, and what was measured but not predicted."""
+    print_table(COLUMNS, [_cells(pair) for pair in pairs], title)
+    print(
+        f"# error: median {summary.median:.1%}, 90th percentile {summary.p90:.1%}, worst {summary.worst:.1%} at "
+        f"{summary.worst_size:.0f} B; predictions are {abs(summary.bias):.1%} too "
+        f"{'long' if summary.bias > 0 else 'short'} in the middle"
+    )
+    within = [pair.is_within for pair in pairs if pair.is_within is not None]
+    if within:
+        print(f"# {sum(within)} of {len(within)} predictions lie between low and high")
+    if alone:
+        print(f"# without a prediction: {', '.join(f'{row.operation} {row.size:.0f} B' for row in alone[:6])}"
+              + (f" and {len(alone) - 6} more" if len(alone) > 6 else ""))  # fmt: skip
+
+
+def _cells(pair: Pair) -> list[str]:
+    m = pair.measured
+    rate = m.busbw
+    predicted = "-" if rate is None or not pair.predicted else f"{rate * m.time / pair.predicted / 1e9:.3f}"
+    return [
+        m.operation,
+        f"{m.size:.0f}",
+        f"{m.time * 1e6:.2f}",
+        *("-" if value is None else f"{value * 1e6:.2f}" for value in (m.low, m.high)),
+        f"{pair.predicted * 1e6:.2f}",
+        "-" if pair.error is None else f"{pair.error:+.1%}",
+        "-" if rate is None else f"{rate / 1e9:.3f}",
+        predicted,
+        _bar(pair.error or 0.0),
+    ]
+
+
+def _bar(error: float) -> str:
+    """Draw the error as text: to the left of the middle when the prediction is too short."""
+    length = round(min(1.0, abs(error) / FULL_BAR) * 8)
+    left, right = ("<" * length, "") if error < 0 else ("", ">" * length)
+    return f"{left.rjust(8)}|{right.ljust(8)}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Compare and print."""
-    from commsim.comparison.one_algorithm import several_algorithms
-    from commsim.comparison.pairs import one_per_size, pair_up
-    from commsim.comparison.summary import summarise
+    from commsim.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
     from commsim.formats.read_measured import read_measured
 
     if len(args.files) > 2:
@@ -63,8 +110,6 @@ def main(args: argparse.Namespace) -> int:
     reasons = _explanations(args, pairs, run)
     print_remarks(reasons)
     if args.plot:
-        from .compare_plot import draw_comparison
-
         draw_comparison(pairs, args.plot)
         print(f"{args.plot}: written")
     if args.json:
@@ -78,8 +123,7 @@ def _prediction(
     args: argparse.Namespace, measured: Sequence[Measured], notes: list[str]
 ) -> tuple[Callable[[Measured], float | None], Prepared | None]:
     """Return what gives a prediction for a measurement, and the collective that was prepared for it, if one was."""
-    from commsim.comparison.one_algorithm import of_one_algorithm
-    from commsim.comparison.pairs import one_per_size, predictions_of
+    from commsim.comparison.pairs import of_one_algorithm, one_per_size, predictions_of
     from commsim.formats.read_measured import read_measured
 
     if len(args.files) == 2:
@@ -133,8 +177,7 @@ def _explanations(args: argparse.Namespace, pairs: Sequence[Pair], ready: Prepar
 
 
 def _line(args: argparse.Namespace, pairs: Sequence[Pair], ready: Prepared | None) -> Line | None:
-    from commsim.comparison.above_line_rate import Line
-    from commsim.comparison.line_of_network import line_of_prediction
+    from commsim.comparison.above_line_rate import Line, line_of_prediction
 
     if ready is not None:
         size = max(pair.measured.size for pair in pairs)
@@ -148,3 +191,44 @@ def _line(args: argparse.Namespace, pairs: Sequence[Pair], ready: Prepared | Non
     if args.line_rate is None:
         return None
     return Line(parse_bandwidth(args.line_rate, "--line-rate"), "--line-rate", is_given=True)
+
+
+def draw_comparison(pairs: Sequence[Pair], path: str) -> None:
+    """Draw the pairs that have a size and times.
+
+    Raises
+    ------
+    InputError
+        If there is none, or no picture can be written to `path`.
+    """
+    from commsim.report.chart import Axis, Series, draw_chart
+    from commsim.report.svg import write_picture
+
+    series = []
+    for operation in sorted({pair.measured.operation for pair in pairs}):
+        mine = sorted(
+            (
+                p
+                for p in pairs
+                if p.measured.operation == operation and p.measured.size and p.measured.time and p.predicted
+            ),
+            key=lambda p: p.measured.size,
+        )
+        if not mine:
+            continue
+        prefix = operation if len({pair.measured.operation for pair in pairs}) > 1 else ""
+        titles = tuple(f"{p.measured.size:.0f} B: {p.error:+.1%}" for p in mine)
+        for name, points in (
+            ("measured", [p.measured.time for p in mine]),
+            ("predicted", [p.predicted for p in mine]),
+        ):
+            xy = tuple((p.measured.size, time * 1e6) for p, time in zip(mine, points, strict=True))
+            series.append(Series(f"{prefix} {name}".strip(), xy, titles=titles))
+        for name in ("low", "high"):
+            spread = [(p.measured.size, float(getattr(p.measured, name) or 0) * 1e6) for p in mine]
+            if all(time > 0 for _, time in spread):
+                series.append(Series(f"{prefix} {name}".strip(), tuple(spread), dashed=True))
+    if not series:
+        raise InputError("there is nothing to draw: no size has both times")
+    picture = draw_chart("predicted and measured", Axis("size (B)", True), Axis("time (us)", True), series)
+    write_picture(picture, path)

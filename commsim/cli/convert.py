@@ -47,9 +47,8 @@ def main(args: argparse.Namespace) -> int:
 
 def run(args: argparse.Namespace, source: str, target: str) -> int:
     """Convert, and say what was lost."""
-    from commsim.formats.convert import convert
-    from commsim.formats.given import Given
-    from commsim.formats.kinds import FORMATS
+    from commsim.formats.context import Given
+    from commsim.formats.convert import FORMATS, convert
 
     from_, to = getattr(args, "from_", None), getattr(args, "to", None)
     for name, way in ((from_, "reads"), (to, "writes")):
@@ -79,7 +78,7 @@ def _size(args: argparse.Namespace, name: str, default: T) -> int | T:
 
 
 def _list() -> int:
-    from commsim.formats.kinds import FORMATS
+    from commsim.formats.convert import FORMATS
 
     for name, one in FORMATS.items():
         print(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")

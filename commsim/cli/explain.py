@@ -1,19 +1,108 @@
-"""``commsim explain``: NCCL's own table for a network, what it chooses at which size, and why."""
+"""``commsim explain``: NCCL's own table for a network, what it chooses at which size, and why.
+
+What ``commsim explain`` prints of one operation: NCCL's table, what it takes at which size, and why.
+
+``commsim explain --from``: the fastest algorithms of results as rules for NCCL's tuner plugin.
+"""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_nccl_size, parse_time
+from commsim.core.units import format_size, parse_bandwidth, parse_nccl_size, parse_time
 
-from .explain_operation import explain_operation
-from .table import print_remarks, write_results
-from .written_files import check_written
+from .flags.outputs import check_written
+from .table import print_remarks, print_table, write_results
 
 if TYPE_CHECKING:
-    from commsim.nccl.setting import Setting
+    from commsim.formats.nccl_tuner import Rule
+    from commsim.nccl.choice import Range
+    from commsim.nccl.model import Cell
+    from commsim.nccl.search import Setting
+
+
+def explain_operation(
+    setting: Setting, operation: str, largest: int, sizes: Sequence[int]
+) -> tuple[dict[str, Any], list[Rule]]:
+    """Print the table and the choices of one operation.
+
+    Parameters
+    ----------
+    setting : Setting
+        Where.
+    operation : str
+        One that NCCL has a model of.
+    largest : int, bytes
+        Up to where choices are printed.
+    sizes : sequence of int, bytes
+        At which the times of all cells are printed too.
+
+    Returns
+    -------
+    dict, list of Rule
+        The JSON row, and the choices as rules for the tuner plugin.
+    """
+    from commsim.formats.nccl_tuner import Rule
+    from commsim.nccl.choice import cell_time, ranges
+    from commsim.nccl.constants import PROTOCOLS
+    from commsim.nccl.model import cells
+
+    table = cells(setting, operation)
+    print()
+    _print_cells(operation, table, PROTOCOLS)
+    found = ranges(setting, operation, largest, table)
+    rows = [[_interval(r), r.cell.name, r.why] for r in found]
+    print_table(["sizes", "NCCL takes", "why"], rows, f"{operation}: choices up to {format_size(largest)}")
+    at = {}
+    for size in sizes:
+        times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
+        at[size] = {name: time for time, name in times}
+        print(f"# {operation} {size} B: " + ", ".join(f"{name} {time * 1e6:.1f} us" for time, name in times))
+    rules = [
+        Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
+             n_nodes=setting.n_nodes, n_ranks=setting.n_ranks)
+        for r in found
+    ]  # fmt: skip
+    row = {
+        "operation": operation,
+        "cells": [{"algorithm": c.algorithm, "protocol": c.protocol, "latency_s": c.latency,
+                   "bandwidth_Bps": c.bandwidth, "why_not": c.why_not} for c in table],
+        "choices": [{"low_B": r.low, "high_B": r.high, "algorithm": r.cell.algorithm, "protocol": r.cell.protocol,
+                     "why": r.why} for r in found],
+        "at_size": [{"size_B": size, "time_s": times} for size, times in at.items()],
+    }  # fmt: skip
+    return row, rules
+
+
+def _print_cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]) -> None:
+    """Print latency and bandwidth of every cell, as NCCL does with NCCL_DEBUG_SUBSYS=TUNING; say why some are empty."""
+    by_name = {(cell.algorithm, cell.protocol): cell for cell in table}
+    algorithms = dict.fromkeys(cell.algorithm for cell in table)
+    rows: list[list[str]] = []
+    empty: list[tuple[str, str]] = []
+    for algorithm in algorithms:
+        mine = [by_name[algorithm, protocol] for protocol in protocols]
+        if any(cell.bandwidth for cell in mine):
+            rows.append([algorithm, *map(_latency_and_rate, mine)])
+            unused = [cell for cell in mine if not cell.bandwidth and "Simple" not in cell.why_not]
+            empty += [(cell.why_not, cell.name) for cell in unused]
+        else:
+            empty.append((mine[-1].why_not, algorithm))
+    print_table(["algorithm", *protocols], rows, f"{operation}: latency (us) / bandwidth (GB/s) of the algorithm")
+    for why in dict.fromkeys(why for why, _ in empty):
+        print(f"# not used: {', '.join(name for reason, name in empty if reason == why)}: {why}")
+
+
+def _latency_and_rate(cell: Cell) -> str:
+    return f"{cell.latency * 1e6:.1f}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
+
+
+def _interval(found: Range) -> str:
+    return f"{found.low}..{found.high} ({format_size(found.low)} to {format_size(found.high)})"
+
 
 _OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
@@ -67,8 +156,6 @@ def main(args: argparse.Namespace) -> int:
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
     check_written([args.json, args.tuner_csv], [args.rows, args.graph, args.topology])
     if args.rows is not None:
-        from .explain_results import rules_from_results
-
         return rules_from_results(args)
     if args.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
@@ -91,8 +178,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _setting(args: argparse.Namespace) -> Setting:
-    from commsim.inputs import load_network, load_placement
     from commsim.nccl.of_network import Given, setting_of
+    from commsim.run.inputs import load_network, load_placement
 
     network = load_network(args.topology)
     n_ranks = len(network.endpoints) if args.ranks is None else args.ranks
@@ -130,3 +217,32 @@ def _pair(text: str | None, name: str) -> tuple[int, float] | None:
     if not colon or not count.isdecimal() or len(count) > 4 or not int(count):
         raise InputError(f"{name} must be a number of channels and the rate of each, such as 12:30GB/s, got {text!r}")
     return int(count), parse_bandwidth(rate, name)
+
+
+def rules_from_results(args: argparse.Namespace) -> int:
+    """Print and write the rules.
+
+    Raises
+    ------
+    InputError
+        If a flag is missing or wrong, or no result is of an algorithm that NCCL knows.
+    """
+    from commsim.formats.nccl_tuner import rules_of_rows, write_tuner
+    from commsim.formats.read_measured import read_measured
+
+    if args.tuner_csv is None:
+        raise InputError("--from FILE makes rules; say where to, with --tuner-csv FILE")
+    if args.nodes != -1 and not 1 <= args.nodes < 2**31:
+        raise InputError(f"--nodes must be a number of nodes, or -1 for any, got {args.nodes}")
+    notes: list[str] = []
+    wanted = args.operation or [""]
+    rows = [row for name in wanted for row in read_measured(args.rows, operation=name, n_ranks=args.ranks, notes=notes)]
+    rules = rules_of_rows(rows, args.nodes, notes)
+    print_remarks(dict.fromkeys(notes))
+    table = [[r.operation, str(r.low), str(r.high), r.algorithm, r.protocol, str(r.n_ranks)] for r in rules]
+    print_table(
+        ["operation", "from(B)", "to(B)", "algorithm", "protocol", "ranks"], table, f"the fastest of {args.rows}"
+    )
+    write_tuner(args.tuner_csv, rules, f"the fastest in {args.rows}, by commsim explain")
+    print(f"{args.tuner_csv}: written, {len(rules)} rules")
+    return 0

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read, draw, write."""
-    from commsim.report.paper.style import read_width
+    from commsim.report.paper.axes import read_width
     from commsim.report.paper.write import check_plot, write_plot
 
     check_plot(args.output)

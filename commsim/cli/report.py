@@ -47,9 +47,9 @@ def check_page(path: str) -> None:
 def report_run(args: argparse.Namespace, results: list[Any], path: str) -> None:
     """Write the page of what ``commsim run`` has just predicted."""
     from commsim import __version__
-    from commsim.report.read_study import study_of_rows
+    from commsim.report.study import study_of_rows
 
-    from .run_again import play_again
+    from .run.replay import play_again
 
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(args).items() if k not in ("json", "report", "draw")}

@@ -44,9 +44,9 @@ def read_data(args: argparse.Namespace, *, detail: bool) -> Study:
     InputError
         If something cannot be read.
     """
-    from commsim.report.read_study import read_study
+    from commsim.report.study import read_study
 
-    from .run_again import arguments_of, play_again
+    from .run.replay import arguments_of, play_again
 
     study, config = read_study(args.input, baseline=args.baseline, by=args.by)
     if detail and config:
@@ -58,9 +58,9 @@ def read_data(args: argparse.Namespace, *, detail: bool) -> Study:
 
 def with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
     """Add runs in detail, and the line rate of their network."""
-    from commsim.report.read_study import with_line_rate
+    from commsim.report.study import with_line_rate
 
-    from .run_again import line_rate
+    from .run.replay import line_rate
 
     if runs:
         study = with_line_rate(study, line_rate(runs[0].prepared))
@@ -89,7 +89,7 @@ def _with_measured(study: Study, args: argparse.Namespace) -> Study:
 def _measured_table(rows: Sequence[Any], study: Study) -> Table:
     from commsim.core.operations import operation
     from commsim.report.columns import Table, number_column, word_column
-    from commsim.report.read_rows import distinct
+    from commsim.report.study import distinct
 
     usual = distinct(study.rows["n_ranks"]).tolist() if "n_ranks" in study.rows else []
     ranks = [row.n_ranks or (int(usual[0]) if len(usual) == 1 else None) for row in rows]

@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.units import format_size, parse_nccl_size
 
 from .convert import add_format_arguments, run
-from .draw import check_drawable, draw_transfers
+from .flags.outputs import check_drawable, draw_transfers
 from .table import print_facts, print_table, write_results
 
 MOST_ROWS = 16
@@ -67,7 +67,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _load(args: argparse.Namespace) -> Any:
     from commsim.core.errors import InputError
-    from commsim.inputs import load_schedule
+    from commsim.run.inputs import load_schedule
 
     schedule = load_schedule(args.collective, args.ranks)
     if args.ranks is not None and schedule.n_ranks != args.ranks:
@@ -127,7 +127,7 @@ def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
 def _check(args: argparse.Namespace) -> int:
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
-    from commsim.inputs import read_collective
+    from commsim.run.inputs import read_collective
 
     report: Any
     if args.collective.endswith(SUFFIX):
@@ -151,7 +151,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _save(args: argparse.Namespace) -> int:
-    from commsim.core.formats.store import save
+    from commsim.files.store import save
 
     schedule = _load(args)
     save(schedule, args.output)

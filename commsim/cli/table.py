@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from commsim.core.formats.files import write_json
-from commsim.core.printable import printable
+from commsim.core.errors import printable
+from commsim.files.whole_files import write_json
 
 T = TypeVar("T")
 

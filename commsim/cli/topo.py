@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from commsim.core.units import format_bandwidth, format_time
 
 from .convert import add_format_arguments, run
-from .damage import add_damage_arguments, damaged
-from .draw import check_draw_arguments, draw_loads
+from .flags.faults import add_damage_arguments, damaged
+from .flags.outputs import check_draw_arguments, draw_loads
 from .table import print_facts, print_table, write_results
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, network: Network) -> None:
-    from commsim.core.formats.result_file import read_result
+    from commsim.files.store import read_result
 
     result = None if args.load is None else read_result(args.load)
     draw_loads(network, result, args.draw, args.collapse)
@@ -76,9 +76,8 @@ def _draw(args: argparse.Namespace, network: Network) -> None:
 def _show(args: argparse.Namespace) -> int:
     check_draw_arguments(args)
     from commsim.core.locality import locality_levels
-    from commsim.core.metrics.bisection import HALVES, bisection_bandwidth
-    from commsim.core.metrics.network_metrics import measure
-    from commsim.inputs import load_network
+    from commsim.routing.network_metrics import HALVES, bisection_bandwidth, measure
+    from commsim.run.inputs import load_network
 
     network, notes = damaged(load_network(args.topology), args)
     for note in notes:
@@ -130,8 +129,8 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _save(args: argparse.Namespace) -> int:
-    from commsim.core.formats.store import save
-    from commsim.inputs import load_network
+    from commsim.files.store import save
+    from commsim.run.inputs import load_network
 
     network, notes = damaged(load_network(args.topology), args)
     for note in notes:
@@ -142,6 +141,6 @@ def _save(args: argparse.Namespace) -> int:
 
 
 def _kind_of(n: int, kind: str) -> str:
-    from commsim.core.node_kind import KINDS, PLURALS
+    from commsim.core.network import KINDS, PLURALS
 
     return kind if n == 1 else PLURALS[KINDS.index(kind)]

@@ -18,12 +18,11 @@ _TOO_LARGE = "not computed: the linear program is for small networks"
 
 def check(args: argparse.Namespace) -> int:
     """Read the network, refuse it if endpoints are cut off, and print its bounds."""
-    from commsim.core.metrics.bisection import bisection_bandwidth
-    from commsim.core.metrics.network_metrics import measure
-    from commsim.core.metrics.optimal import all_to_all_rate, tree_all_reduce_rate
-    from commsim.core.node_kind import PLURALS
-    from commsim.inputs import load_network
-    from commsim.lower_bounds import lower_bound
+    from commsim.core.network import PLURALS
+    from commsim.routing.network_metrics import bisection_bandwidth, measure
+    from commsim.run.inputs import load_network
+    from commsim.synthesis import lower_bound
+    from commsim.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
 
     network = load_network(args.topology)
     metrics = measure(network)

@@ -10,9 +10,9 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
 
 from . import run
-from .auto import AUTO
-from .run_again import prepare_one
-from .sizes import read_sizes
+from .flags.costs import read_sizes
+from .run.auto import AUTO
+from .run.replay import prepare_one
 
 if TYPE_CHECKING:
     from commsim.report.trace.timeline import Timeline

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from commsim.backends.connect import reported_once, session
 from commsim.core.errors import InputError
 
-from .sizes import add_size_arguments, read_sizes
+from .flags.costs import add_size_arguments, read_sizes
 from .table import print_table, write_results
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Sched
     from collectives import COLLECTIVES
     from commsim.backends.execute import for_processes
     from commsim.core.spec import read_arguments
-    from commsim.inputs import collective_entry
+    from commsim.run.inputs import collective_entry
 
     schedules = []
     for spec in COLLECTIVES if specs == ["all"] else specs or USUAL:
@@ -108,7 +108,7 @@ def network_for(transport: Transport, path: str | None) -> Network | None:
         If the file holds no network, or one with too few hosts.
     """
     from commsim.backends.calibrate import calibrate
-    from commsim.core.formats.store import read_network
+    from commsim.files.store import read_network
 
     if path is None:
         return calibrate(transport)[0] if transport.size > 1 else None

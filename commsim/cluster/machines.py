@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.value import Value
 from commsim.placement.cluster import Cluster
 
-from .assumptions import Assumptions
+from .models import Assumptions
 
 DAY = 86400.0
 

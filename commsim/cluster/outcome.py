@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.formats.files import replacing
+from commsim.files.whole_files import replacing
 
 from .machines import Machines
 from .state import JobState

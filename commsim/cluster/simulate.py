@@ -15,15 +15,14 @@ import numpy as np
 
 from commsim.core.errors import InputError, PhysicsError
 
-from .assumptions import Assumptions
+from .free_gpus import Seating
 from .machines import DAY, Machines
+from .models import Assumptions
 from .outcome import Outcome, Stay, outcome_of
 from .policy import POLICIES, View
-from .seating import Seating
-from .shares import speeds
 from .state import JobState
-from .trace_job import TraceJob
-from .work import Work
+from .trace_file import TraceJob
+from .work import Work, speeds
 
 LONGEST = 3650 * DAY
 

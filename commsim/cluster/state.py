@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .machines import Machines
-from .trace_job import TraceJob
+from .trace_file import TraceJob
 
 Spread = tuple[tuple[int, int], ...]
 """Hosts of a job, in the order of its ranks, each with a number of GPUs."""

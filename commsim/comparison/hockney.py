@@ -4,6 +4,18 @@ Hockney's model of a whole operation is ``t = a + S b``. A closed form says how 
 many times the size crosses the slowest link: then a and b are those counts times alpha = L + o, and times 1/B + gamma's
 share, and the network's own numbers follow. LogGP tells more only from more kinds of runs: messages that do not wait
 for each other (``stream``) show g, the gap between messages; L and o always come as a sum.
+
+LogGP's numbers as far as point-to-point tables show them, and which of them they cannot.
+
+A message alone takes ``o + L + S G`` until it has arrived, as everywhere in commsim. Of messages that do not wait for
+each other, one leaves every ``max(g, o) + S G``. So a table of single messages gives L + o and G, a table of streams
+gives the larger of g and o, and G once more; L and o on their own need a sender that does something else meanwhile.
+
+References
+----------
+Alexandrov, Ionescu, Schauser and Scheiman, "LogGP", SPAA 1995.
+
+From a fit to the network that would give it: an algorithm's closed form says how often it pays what.
 """
 
 from __future__ import annotations
@@ -15,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.backends.fit import fit_costs
+from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
 from commsim.formats.measured import Measured
@@ -135,3 +148,98 @@ def _hidden(
             "messages"
         ]
     return []
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is known of LogGP's four numbers.
+
+    Parameters
+    ----------
+    latency_and_overhead : Estimate or None, s
+        L + o of one message.
+    gap_or_overhead : Estimate or None, s
+        The larger of g and o: what each further message adds.
+    per_byte : Estimate, s/byte
+        G.
+    hidden : tuple of str
+        What these tables cannot tell, and what would.
+    """
+
+    latency_and_overhead: Estimate | None
+    gap_or_overhead: Estimate | None
+    per_byte: Estimate
+    hidden: tuple[str, ...]
+
+
+def fit_loggp(rows: Sequence[Measured], seed: int = 0) -> Found:
+    """Fit point-to-point rows: single messages, streams (algorithm ``stream``), or both.
+
+    Raises
+    ------
+    InputError
+        If there are none, or fewer than two sizes of a kind.
+    """
+    ours = [row for row in rows if row.operation == "send_recv"]
+    alone, stream = ([r for r in ours if (r.algorithm == "stream") == streams] for streams in (False, True))
+    if not ours:
+        raise InputError("LogGP's numbers need messages between two ranks: OSU's latency and bandwidth tables")
+    single = fit_table(alone, seed) if alone else None
+    many = fit_table(stream, seed) if stream else None
+    hidden = ["L and o come as a sum: telling them apart needs a sender that computes while a message is under way"]
+    hidden += [text for fit in (single, many) if fit is not None for text in fit.hidden]
+    if many is None:
+        hidden.append("g: needs messages that do not wait for each other (OSU's bandwidth table)")
+    if single is None:
+        hidden.append("L + o: needs single messages (OSU's latency table)")
+    per_byte = next(fit.per_byte for fit in (many, single) if fit is not None)
+    return Found(_startup(single), _startup(many), per_byte, tuple(hidden))
+
+
+def _startup(fit: Fit | None) -> Estimate | None:
+    return None if fit is None else fit.startup
+
+
+def network_costs(fit: Fit, collective: str) -> tuple[LogGP, LogGP, LogGP]:
+    """Turn the fit of one algorithm into the network's alpha and bandwidth, by the algorithm's closed form.
+
+    Parameters
+    ----------
+    fit : Fit
+        With a number of ranks.
+    collective : str
+        The algorithm, as a registered collective, such as ``ring_all_reduce``.
+
+    Returns
+    -------
+    LogGP, LogGP, LogGP
+        The costs, and those of the two ends of the intervals: the fastest and the slowest network. L holds all of
+        alpha, since nothing here tells L from o; gamma is in B.
+
+    Raises
+    ------
+    InputError
+        If the collective is another operation, or has no closed form that is linear in the size.
+    """
+    from collectives import COLLECTIVES
+
+    if collective not in COLLECTIVES:
+        raise InputError(f"unknown collective {collective!r}")
+    entry = COLLECTIVES[collective]
+    if entry.facts["operation"] != fit.operation:
+        raise InputError(f"{collective} implements {entry.facts['operation']}, and {fit.operation} was measured")
+    cost = entry.facts["cost"]
+    if cost is None or fit.n_ranks is None or fit.n_ranks < 2:
+        raise InputError(f"{collective}: needs a closed form and at least 2 ranks, to say what the network must have")
+    try:
+        hops = float(cost(fit.n_ranks, 0.0, LogGP(L=1.0, B=float("inf"))))
+        share, twice = (float(cost(fit.n_ranks, size, LogGP(B=1.0))) for size in (1.0, 2.0))
+    except TypeError:
+        raise InputError(
+            f"{collective}: its closed form needs to know the network, so that a fit says nothing of it"
+        ) from None
+    if abs(twice - 2 * share) > 1e-9 * share or not hops or not share:
+        raise InputError(f"{collective}: its closed form is not linear in the size, so that a fit says nothing of it")
+    ends = (("value", "value"), ("low", "low"), ("high", "high"))
+    found = [LogGP(L=getattr(fit.startup, a) / hops, B=share / max(getattr(fit.per_byte, b), 1e-300)) for a, b in ends]
+    return found[0], found[1], found[2]

@@ -1,4 +1,9 @@
-"""Predicted beside measured, size by size."""
+"""Predicted beside measured, size by size.
+
+How far predictions are from measurements, in a few numbers.
+
+Rows of one algorithm out of those of several: a prediction is of one, and a median over several is of none.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
@@ -154,3 +161,83 @@ def _ranks(rows: Sequence[Measured], operation: str) -> set[int]:
 
 def _listed(numbers: set[int]) -> str:
     return " or ".join(map(str, sorted(numbers)))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Absolute relative errors of all pairs.
+
+    Parameters
+    ----------
+    n : int
+        Pairs that have an error.
+    median, p90, worst : float
+        Of these.
+    worst_size : float, bytes
+        Where the worst is.
+    bias : float
+        Median of the errors with their signs: more than 0 when predictions are too slow.
+    """
+
+    n: int
+    median: float
+    p90: float
+    worst: float
+    worst_size: float
+    bias: float
+
+
+def summarise(pairs: Sequence[Pair]) -> Summary:
+    """Summarise the errors.
+
+    Raises
+    ------
+    InputError
+        If no pair has one.
+    """
+    errors = [(pair.error, pair.measured.size) for pair in pairs if pair.error is not None]
+    if not errors:
+        raise InputError("nothing to compare: no measurement has a time that is not 0")
+    sizes = np.array([abs(error) for error, _ in errors])
+    worst = int(sizes.argmax())
+    bias = float(np.median([error for error, _ in errors]))
+    median, p90 = (float(q) for q in np.percentile(sizes, (50, 90)))
+    return Summary(len(errors), median, p90, float(sizes[worst]), errors[worst][1], bias)
+
+
+def several_algorithms(rows: Sequence[Measured]) -> dict[str, tuple[str, ...]]:
+    """Algorithms of each operation that has more than one, by name."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row.operation, set()).add(row.algorithm)
+    return {operation: tuple(sorted(names)) for operation, names in found.items() if len(names) > 1}
+
+
+def of_one_algorithm(rows: Sequence[Measured], algorithm: str | None) -> list[Measured]:
+    """Choose the rows of an algorithm, since a prediction is of one.
+
+    Parameters
+    ----------
+    rows : sequence of Measured
+        Predictions, of at least one.
+    algorithm : str or None
+        Its name, with or without parameters; None if there is only one.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or several to choose from.
+    """
+    source = rows[0].source
+    if algorithm is None:
+        for operation, names in several_algorithms(rows).items():
+            listed, first = ", ".join(names), names[0]
+            raise InputError(
+                f"{source}: has several algorithms of {operation}: {listed}; choose, as in --collective {first}"
+            )
+        return list(rows)
+    chosen = [row for row in rows if algorithm in (row.algorithm, row.algorithm.partition(":")[0])]
+    if not chosen:
+        known = ", ".join(sorted({row.algorithm for row in rows}))
+        raise InputError(f"{source}: has no rows of {algorithm}; of {known or 'no named algorithm'}")
+    return chosen

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import CELLS, cut_cells
+from .chunk_intervals import CELLS, cut_cells
 from .errors import InputError, ScheduleError
 from .schedule import Schedule, Transfers
 

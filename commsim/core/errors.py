@@ -1,4 +1,9 @@
-"""The one error family: everything that a user can cause derives from :class:`CommsimError`."""
+"""The one error family: everything that a user can cause derives from :class:`CommsimError`.
+
+Text that came from a file or a command line, as it may be printed: on a terminal it must be nothing but text.
+"""
+
+from __future__ import annotations
 
 
 class CommsimError(Exception):
@@ -23,3 +28,16 @@ class BackendError(CommsimError, RuntimeError):
 
 class PhysicsError(CommsimError, RuntimeError):
     """A simulated result contradicts capacity or causality: a bug of commsim, never the user's fault."""
+
+
+def printable(text: str) -> str:
+    r"""Write what is not printable as the escape that Python has for it: control characters, directions, line ends.
+
+    Examples
+    --------
+    >>> printable("ring\x1b[31m")
+    'ring\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -10,6 +10,8 @@ A layout is a tuple of whole numbers that a schedule carries. Which numbers, the
     Chunks from rank i to rank j, row by row of i.
 ``grid``
     Sides of the grid that the ranks are numbered on, the last side fastest.
+
+How a buffer of any number of elements is cut into chunks.
 """
 
 from __future__ import annotations
@@ -122,3 +124,22 @@ def _all_chunks(ranks: Numbers, n_chunks: int) -> tuple[Numbers, Numbers]:
 
 def _written(layout: Layout) -> str:
     return "x".join(map(str, layout)) or "none"
+
+
+def chunk_bounds(n_elements: int, n_chunks: int) -> NDArray[np.int64]:
+    """Bounds of the chunks: chunk c is elements ``bounds[c]:bounds[c + 1]``, and sizes differ by one at most.
+
+    Parameters
+    ----------
+    n_elements : int
+        Elements of the buffer; with fewer than `n_chunks` some chunks are empty.
+    n_chunks : int
+        Pieces.
+
+    Returns
+    -------
+    int64[n_chunks + 1]
+        ``c * n_elements // n_chunks``. The bounds of every b-th chunk are those of ``n_chunks / b`` chunks, so the
+        blocks of ranks do not depend on how finely an algorithm cuts them.
+    """
+    return np.arange(n_chunks + 1, dtype=np.int64) * n_elements // n_chunks

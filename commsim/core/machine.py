@@ -5,6 +5,8 @@ Shortest paths are by the sum of the links' metrics, and these make traffic go w
 - between two GPUs by NVLink rather than by PCIe, and never through the network;
 - from a GPU to the network by its own NIC, not by another one under the same switch or across the CPUs;
 - where GPUs forward, over NVLink to the GPU on the right rail rather than through the spine.
+
+A machine times a fabric: every NIC of a machine takes the place of one host of the fabric.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from .network import Network, both_ways
-from .node_kind import CPU, GPU, NIC, SEATS, SWITCH
+from .errors import InputError
+from .network import CPU, GPU, HOST, KINDS, NIC, SEATS, SWITCH, Network, both_ways
 
 NVLINK_METRIC, PCIE_METRIC = 1, 2
 CROSSING_METRIC = 32
@@ -25,7 +28,8 @@ CROSSING_METRIC = 32
 EXIT_METRIC = 128
 """Between a NIC and the inside."""
 FABRIC_FACTOR = 4
-"""What :func:`commsim.core.attach.attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one."""
+"""What :func:`commsim.core.machine.attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than
+one."""
 
 NVLINK_LATENCY = 468.125e-9
 """Seconds along one of the two links between GPUs: half of the 936.25 ns that ASTRA-sim's validated HGX-H100 has."""
@@ -149,3 +153,87 @@ class Parts:
     def _seat_kind(self) -> int:
         """Kind of those on whom ranks sit."""
         return next((kind for kind in SEATS if kind in self._kinds), SEATS[0])
+
+
+_PER_NODE = ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma")
+_PER_LINK = ("bandwidth", "latency", "buffer", "loss", "metric")
+
+
+def attach_machines(fabric: Network, machine: Network, ports: ArrayLike | None = None) -> Network:
+    """Put one machine on every few hosts of a fabric.
+
+    Parameters
+    ----------
+    fabric : Network
+        Of hosts, each of which becomes a NIC, and switches. Links keep their rates: a port runs at the fabric's.
+    machine : Network
+        The inside, as :mod:`commsim.core.machine` puts it together.
+    ports : int[n_machines, n_nics], optional
+        Which host (0 for the first host of the fabric) each NIC takes the place of. By default a machine takes the
+        next hosts in order, so that all of its NICs are near each other.
+
+    Returns
+    -------
+    Network
+        Endpoints ``m0.gpu0, m0.gpu1 … m1.gpu0 …``, then the rest of every machine, then the fabric's switches. What
+        a host of the fabric costs per message or byte is forgotten; that of the machine's own nodes counts.
+
+    Raises
+    ------
+    InputError
+        If the fabric has something else than hosts and switches, the machine has no NIC, or `ports` does not name
+        every host exactly once.
+    """
+    hosts, nics = fabric.hosts, np.flatnonzero(machine.kind == NIC)
+    foreign = np.flatnonzero(np.isin(fabric.kind, (HOST, 1), invert=True))
+    if foreign.size:
+        raise InputError(f"{fabric.name} is no fabric for machines: {fabric.nodes[foreign[0]]} is a "
+                         f"{KINDS[fabric.kind[foreign[0]]]}, not a host or a switch")  # fmt: skip
+    if not nics.size:
+        raise InputError(f"{machine.name} has no NIC and cannot be attached to {fabric.name}")
+    if ports is None and len(hosts) % len(nics):
+        raise InputError(f"{fabric.name} has {len(hosts)} ports for hosts, which is no multiple of the {len(nics)} "
+                         f"NICs of {machine.name}")  # fmt: skip
+    port = (np.arange(len(hosts)) if ports is None else np.asarray(ports, np.int64)).reshape(-1, len(nics))
+    if not np.array_equal(np.sort(port, axis=None), np.arange(len(hosts))):
+        raise InputError(f"ports must name each of the {len(hosts)} hosts of {fabric.name} exactly once")
+    return _joined(fabric, machine, port, nics)
+
+
+def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: NDArray[np.intp]) -> Network:
+    n, size, switches = len(port), machine.n_nodes, np.flatnonzero(fabric.kind != HOST)
+    inside = np.arange(n * size).reshape(n, size)  # node i of machine m, before the endpoints are moved to the front
+    is_endpoint = np.tile(machine.kind == machine.seat_kind, n)
+    order = np.argsort(~np.concatenate((is_endpoint, np.zeros(len(switches), np.bool_))), kind="stable")
+    place = np.argsort(order)
+    of_fabric = np.empty(fabric.n_nodes, np.int64)
+    of_fabric[fabric.hosts[port]] = inside[:, nics]
+    of_fabric[switches] = n * size + np.arange(len(switches))
+    names = [f"m{m}.{name}" for m in range(n) for name in machine.nodes] + [fabric.nodes[i] for i in switches]
+
+    def ends(field: str) -> list[NDArray[Any]]:
+        within = place[inside[:, getattr(machine, field)]]
+        return [within, place[of_fabric[getattr(fabric, field)]]]
+
+    factor = np.int32(FABRIC_FACTOR)
+    fabric = dataclasses.replace(fabric, metric=fabric.metric * factor)
+    links = {name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in _PER_LINK}
+    nodes = {name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
+             for name in _PER_NODE}  # fmt: skip
+    at = np.repeat(fabric.coordinates[fabric.hosts[port[:, 0]]], size, axis=0)  # where a machine's first NIC is, and
+    at[inside[:, nics]] = fabric.coordinates[fabric.hosts[port]]  # the others where they are
+    at = np.concatenate((at, fabric.coordinates[switches]))[order]
+    owner = np.concatenate((np.repeat(np.arange(n), size), np.full(len(switches), -1)))[order]
+    return Network(
+        f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
+        **nodes, **links, machine=owner, coordinates=at, routing=fabric.routing,
+    )  # fmt: skip
+
+
+def _woven(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Numbers of the links of all machines and of the fabric: first the first halves of each, then the second ones.
+
+    Where both are made of cables, all ways there so come before all ways back.
+    """
+    halves = [np.split(column, [(column.shape[-1] + 1) // 2], axis=-1) for column in columns]
+    return np.concatenate([half[i].ravel() for i in (0, 1) for half in halves])

@@ -1,4 +1,7 @@
-"""The network: nodes, directed links between them, and how messages find their way."""
+"""The network: nodes, directed links between them, and how messages find their way.
+
+The kinds of nodes that a network has, and what each may do unless the network says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
-from .node_kind import AGGREGATING, FORWARDING, SEATS
-from .node_kind import HOST as HOST
-from .node_kind import KINDS as KINDS
-from .node_kind import SWITCH as SWITCH
 from .value import Value, freeze
+
+HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
+KINDS = ("host", "switch", "gpu", "cpu", "nic", "memory")
+
+FORWARDING = (SWITCH, CPU, NIC)
+"""Traffic of others may pass through these. Through a GPU it passes only where the network says so."""
+
+AGGREGATING = (HOST, GPU, CPU, MEMORY)
+"""A helper, such as a parameter server, may sit on these."""
+
+SEATS = (GPU, HOST, MEMORY)
+"""A rank may sit on these; by default on the first of them that the network has."""
+
+PLURALS = ("hosts", "switches", "GPUs", "CPUs", "NICs", "memories")
+
 
 ROUTINGS = ("ecmp", "shortest", "spray", "ecmp_polarised", "dmodk", "dimension_order", "minimal", "valiant")
 MAX_METRIC = 2**20  # so that no sum along a path exceeds 31 bits
@@ -52,7 +66,7 @@ class Network(Value):
     gamma : float64[n_nodes], s/byte
         Time to reduce one byte that has arrived.
     routing : str
-        Default way of choosing paths, one of ``ROUTINGS``; ``core/routes/routing.py`` says what each is.
+        Default way of choosing paths, one of ``ROUTINGS``; ``routing/routing.py`` says what each is.
     machine : int32[n_nodes]
         Number of the machine that the node is a part of; -1, unless given, for what is a machine of its own.
     metric : int32[n_links]

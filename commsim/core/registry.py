@@ -1,17 +1,29 @@
-"""A registry: a name, the function of that name, and the facts declared beside it."""
+"""A registry: a name, the function of that name, and the facts declared beside it.
+
+A user's own collective or topology: one Python file named on the command line, executed, and used like ours.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import pkgutil
+import re
+import sys
+import traceback
+import types
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from .errors import InputError
+from .spec import split_spec
 
 T = TypeVar("T")
 
@@ -44,11 +56,14 @@ class Registry(Generic[T]):
         What an entry is, for messages: ``"topology"``.
     package : str
         The package whose modules register themselves when they are imported.
+    recursive : bool
+        Whether the modules of its subpackages do, too.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, *, recursive: bool = False) -> None:
         self.kind = kind
         self._package = package
+        self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
 
@@ -94,8 +109,129 @@ class Registry(Generic[T]):
             return
         self._complete = True  # before the imports, since a module may ask the registry while it is imported
         try:
-            for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
-                importlib.import_module(f"{self._package}.{module.name}")
+            package = importlib.import_module(self._package)
+            for module in self._find(package.__path__, f"{self._package}."):
+                importlib.import_module(module.name)
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise
+
+
+_FILE = re.compile(r"(.*?\.py)(?::(.*))?", re.DOTALL)
+
+
+def is_own_file(text: str) -> bool:
+    """Whether `text` is ``FILE.py``, ``FILE.py:key=value,...`` or ``FILE.py:function:key=value,...``."""
+    match = _FILE.fullmatch(text)
+    return match is not None and ("@" not in match[1] or Path(match[1]).exists())
+
+
+def names_own_file(text: str) -> bool:
+    """Whether loading `text` executes a file: its own, or that of the fabric in ``MACHINE@FABRIC``."""
+    parts = text.split("@")
+    return any(is_own_file("@".join(parts[i:])) for i in range(len(parts)))
+
+
+def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
+    """Execute a file and return what it registered, and the raw arguments given with it.
+
+    Parameters
+    ----------
+    registry : Registry
+        Where the file's decorated functions register themselves. What they raise becomes an ``InputError`` that names
+        the file and the line.
+    text : str
+        What the user wrote; the function must be named when the file registers several.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, raises, registers nothing, not what is asked for, or a function whose parameters
+        are not annotated.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
+    path, (name, rest) = Path(match[1]), _split(match[2] or "")
+    raw = split_spec(f"{name or path.stem}:{rest}")[1]
+    found = _load(registry, path)
+    if not found:
+        raise InputError(f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind}")
+    if name is None and len(found) > 1:
+        raise InputError(f"{path}: registers several; say which: {', '.join(f'{path}:{known}' for known in found)}")
+    if name is not None and name not in found:
+        raise InputError(f"{path}: registers no {registry.kind} {name!r}; known: {', '.join(found)}")
+    return registry[name or found[0]], raw
+
+
+def guarded(build: Callable[..., T], path: Path) -> Callable[..., T]:
+    """Return a function that does the same, but whose errors name the file and the line."""
+
+    @functools.wraps(build)
+    def call(*args: Any, **kwargs: Any) -> T:
+        with blamed(path):
+            return build(*args, **kwargs)
+
+    return call
+
+
+@contextlib.contextmanager
+def blamed(path: Path) -> Iterator[None]:
+    """Turn whatever is raised inside into one line about the file.
+
+    Raises
+    ------
+    InputError
+        Naming the last line of the file that was being executed.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, InputError) and str(error).startswith(str(path)):
+            raise  # inside of another one
+        line = error.lineno if isinstance(error, SyntaxError) else _line(error, path)
+        said = (str(error) or "no message").splitlines()[0]
+        if isinstance(error, SyntaxError):
+            said = error.msg
+        kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+        raise InputError(f"{path}{f', line {line}' if line else ''}: {kind}{said}") from None
+
+
+def _split(rest: str) -> tuple[str | None, str]:
+    """Split ``function:key=value,...`` where either may be missing."""
+    first, colon, arguments = rest.partition(":")
+    return (None, rest) if not first or (not colon and "=" in first) else (first.strip(), arguments)
+
+
+def _load(registry: Registry[T], path: Path) -> list[str]:
+    """Execute the file, and return the names that it registered."""
+    len(registry)  # so that a name which is already taken is noticed while the file is executed
+    module = types.ModuleType(f"own file {path.resolve()}")
+    module.__file__ = str(path)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    sys.modules[module.__name__] = module  # where dataclasses look for the module of a class
+    with blamed(path):
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    found = [name for name in registry if registry[name].build.__module__ == module.__name__ and name in vars(module)]
+    for name in found:
+        entry = registry[name]
+        _require_annotations(entry, path)
+        facts = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.facts.items()}
+        registry.add(guarded(entry.build, path), **facts)
+    return found
+
+
+def _require_annotations(entry: Entry[T], path: Path) -> None:
+    with blamed(path):
+        typing.get_type_hints(entry.build, include_extras=True)
+    for key, parameter in entry.parameters.items():
+        if parameter.annotation is inspect.Parameter.empty:
+            raise InputError(f"{path}: {entry.name}: parameter {key} needs an annotation, such as {key}: int")
+
+
+def _line(error: BaseException, path: Path) -> int | None:
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)

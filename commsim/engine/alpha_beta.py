@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Wire
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
-from commsim.core.routes.routing import Routes
+from commsim.routing.routing import Routes
 
 from .flow import job_results, not_negative, payload
 from .flow_plan import FlowPlan

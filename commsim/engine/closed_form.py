@@ -12,8 +12,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.result import Result
-from commsim.core.routes.routing import find_routes
 from commsim.core.schedule import REDUCE, Schedule
+from commsim.routing.routing import find_routes
 
 from .alpha_beta import costs_alone
 from .flow_plan import Job
@@ -46,7 +46,7 @@ def closed_form(
     parameters : dict of str to value
         With which the schedule was built.
     routing, seed : str or None, int
-        As in :func:`commsim.core.routes.routing.find_routes`.
+        As in :func:`commsim.routing.routing.find_routes`.
 
     Raises
     ------

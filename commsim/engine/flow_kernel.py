@@ -13,8 +13,8 @@ from .phases_kernel import push, try_later
 from .queue_kernel import heap_fix, pop_event, push_event
 from .receiving_kernel import arrive, end_receiving
 from .sending_kernel import end_sending, try_to_send
+from .sharing.representative_kernel import mark_broken
 from .sharing.sharing_kernel import share_again
-from .sharing.stand_in_kernel import mark_broken
 from .sharing.users_kernel import enter, leave
 
 

@@ -36,8 +36,8 @@ NEEDS = {
 """What a method by that name needs, for the message that refuses it."""
 
 WAYS = {
-    "rounds": ".rounds.rounds",
-    "together": ".together.together",
+    "rounds": ".recurrence.recurrence",
+    "together": ".simultaneous.simultaneous",
     "symmetric": ".symmetry.symmetry",
     "streamed": ".streamed.streamed",
 }
@@ -63,7 +63,7 @@ class FlowPaths:
     job : Job
         What runs.
     routing, seed : str or None, int
-        As in :func:`commsim.core.routes.routing.find_routes`.
+        As in :func:`commsim.routing.routing.find_routes`.
     """
 
     network: Network

@@ -13,8 +13,8 @@ from commsim.core.dependencies import dependencies, wires
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.core.routes.routing import Routes, find_routes
 from commsim.core.schedule import Schedule
+from commsim.routing.routing import Routes, find_routes
 
 from .flow_memory import share_table
 from .flow_tables import slot_tables, wire_table
@@ -122,7 +122,7 @@ def plan_flows(
     jobs : sequence of Job
         At least one.
     routing, seed : str, int
-        As in :func:`commsim.core.routes.routing.find_routes`.
+        As in :func:`commsim.routing.routing.find_routes`.
     first_number : int
         Number of the first job; numbers are hashed, so that a job can keep its paths when it is planned by itself.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.core.routes.routing import Routes
+from commsim.routing.routing import Routes
 
 from .flow_state import ENTRY_ROW, IDLE, SLOT_ROW, WIRE_ROW
 

@@ -1,1 +1,1 @@
-"""Files that other tools of the field read and write; core/formats has our own."""
+"""Files that other tools of the field read and write; commsim/files has our own."""

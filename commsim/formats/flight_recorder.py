@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
+from commsim.files.fields import Fields
 
 from .calls import MAX_RANKS, Call, left_out_notes, whole_array
 

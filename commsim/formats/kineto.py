@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.json_stream import parse_long_list
+from commsim.files.json_stream import parse_long_list
 
 from .calls import MAX_RANKS, Call, left_out_notes, whole_array
 from .flight_recorder import bytes_of_type, operation_of

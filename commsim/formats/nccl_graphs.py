@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from commsim.core.formats.xml_tree import Element, read_xml
-from commsim.nccl.search import doubled
-from commsim.nccl.setting import PATHS, Channels
+from commsim.files.xml_tree import Element, read_xml
+from commsim.nccl.search import PATHS, Channels, doubled
 
 _PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)

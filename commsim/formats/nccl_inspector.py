@@ -11,8 +11,8 @@ import io
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
-from commsim.core.formats.files import parse_json
+from commsim.files.fields import Fields
+from commsim.files.whole_files import parse_json
 
 from .measured import Asked, Measured, check_count
 from .nccl_names import NCCL_FUNCTIONS

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_text
-from commsim.core.formats.files import replacing
+from commsim.files.bounded import read_text
+from commsim.files.whole_files import replacing
 from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
 
 from .measured import Measured

@@ -15,10 +15,10 @@ import re
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_text
+from commsim.files.bounded import read_text
 
-from .launcher_prefix import without_prefix
 from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
+from .nccl_tests import without_prefix
 
 _TITLE = re.compile(
     r"\s*#?\s*OSU (?:(?:MPI|NCCL|xCCL)(?:-(?:CUDA MANAGED|\S{1,20}))?\s+|(?=MPI_))(.{1,80}?)\s+(?:Test|Benchmark)\b",

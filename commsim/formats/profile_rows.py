@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_bytes, read_text, refused_by_name
-from commsim.core.formats.files import parse_json
+from commsim.files.bounded import read_bytes, read_text, refused_by_name
+from commsim.files.whole_files import parse_json
 
 from .calls import Call, measured_calls
 from .flight_recorder import flight_recorder_calls

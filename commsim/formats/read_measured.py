@@ -65,10 +65,10 @@ Reader = Callable[[Path, Asked], Sequence[Measured]]
 def _reader(path: Path) -> Reader:
     """Find out what a file is, by its first bytes rather than by its name."""
     if path.is_dir() or path.suffix == ".parquet":
-        from .own_rows import read_parquet
+        from .own_results import read_parquet
 
         return read_parquet
-    from commsim.core.formats.bounded import read_bytes
+    from commsim.files.bounded import read_bytes
 
     head = read_bytes(path, MAX_BYTES)
     if head[:1] == b"\x80":
@@ -76,13 +76,13 @@ def _reader(path: Path) -> Reader:
 
         return read_profile_rows
     if _JSON.match(head):
-        from .json_rows import read_json_rows
+        from .own_results import read_json_rows
 
         return read_json_rows
     if b"OSU MPI" in head or b"OSU NCCL" in head or b"OSU xCCL" in head:
         from .osu import read_osu
 
         return read_osu
-    from .nccl_tests_text import read_nccl_tests_text
+    from .nccl_tests import read_nccl_tests_text
 
     return read_nccl_tests_text

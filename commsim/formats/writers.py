@@ -1,44 +1,69 @@
-"""How each format is written, as a table: what it is called and what is written -> function."""
+"""How each format is written, as a table: what it is called and what is written -> function.
+
+The graph of an iteration as the TOML or JSON that ``commsim workload`` reads.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import write_json
-from commsim.core.formats.node_link import node_link_of
-from commsim.core.formats.store import save
 from commsim.core.network import Network
-from commsim.core.units import format_bandwidth
-from commsim.workload.task import Graph
+from commsim.core.units import format_bandwidth, write_size, write_time
+from commsim.files.node_link import node_link_of
+from commsim.files.store import save
+from commsim.files.whole_files import write_json, write_tree
+from commsim.workload.task_graph import Graph
 
-from .astra.choice import schedule_of_system, system_of
+from .astra.choice import schedule_of_system, system_of, write_system
 from .astra.network import write_astra_network
-from .astra.system import write_system
-from .chakra.from_graph import traces_of_graph
-from .chakra.operations import GROUPS
+from .chakra.graph_to_chakra import traces_of_graph
+from .chakra.messages import GROUPS
 from .chakra.programs import traces_of
 from .chakra.traces import prefix_of, write_traces
-from .given import Given, Notes, Sized
+from .context import Given, Notes, Sized
+from .convert import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD
 from .goal.binary import write_goal_binary
 from .goal.text import write_goal_text
-from .graph_text import write_graph
-from .kinds import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD
 from .msccl.from_schedule import algorithm_of
-from .msccl.write import write_msccl
+from .msccl.xml import write_msccl
 from .networks.graphml import write_graphml
-from .networks.htsim import write_htsim
-from .networks.htsim_flows import write_flows
-from .networks.ns3 import write_ns3
-from .networks.simai import write_simai
-from .programs.from_schedule import programs_of
-from .programs.op import Programs
-from .programs.waits import find_reductions
+from .networks.htsim import write_flows, write_htsim
+from .networks.ns3 import write_ns3, write_simai
+from .programs.operations import Programs
+from .programs.schedule_to_programs import programs_of
+from .programs.stages import find_reductions
 from .readers import any_network, sizes_of
+
+
+def write_graph(graph: Graph, path: str | Path) -> None:
+    """Write a graph; a task whose name an earlier one has gets its number behind it."""
+    names: dict[str, None] = {}
+    tasks = []
+    for i, task in enumerate(graph.tasks):
+        name = task.name or "task"
+        names[name if name not in names else f"{name}#{i}"] = None
+    named = list(names)
+    for name, task in zip(named, graph.tasks, strict=True):
+        row: dict[str, Any] = {"name": name}
+        if task.resources:
+            row["resources"] = list(task.resources)
+        if task.duration:
+            row["duration"] = write_time(task.duration)
+        if task.operation:
+            row |= {"operation": task.operation, "group": list(task.group), "size": write_size(task.size)}
+        if task.priority:
+            row["priority"] = task.priority
+        if task.after:
+            row["after"] = [named[j] for j in task.after]
+        tasks.append(row)
+    write_tree(path, {"tasks": tasks})
+
 
 Writer = Callable[[Any, str, Given], Notes]
 FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"

@@ -16,7 +16,7 @@ from .constants import (
     TREE_CORRECTION,
 )
 from .model import Cell, cells
-from .setting import Setting
+from .search import Setting
 
 LARGEST = 2**40
 

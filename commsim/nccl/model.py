@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .bandwidth import algorithm_bandwidth
 from .constants import ALGORITHMS, PROTOCOLS
-from .latency import latency
-from .setting import PATHS, Channels, Setting
+from .costs import algorithm_bandwidth, latency
+from .search import PATHS, Channels, Setting
 
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 _ALLOWED = {

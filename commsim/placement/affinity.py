@@ -1,4 +1,7 @@
-"""The affinity graph: which jobs share which links, and start times that suit all links at once."""
+"""The affinity graph: which jobs share which links, and start times that suit all links at once.
+
+Start times for jobs whose links close a loop, and so cannot all have what they want: the least excess together.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .circles import QUANTUM
+from .link_use import LinkClass, Scores
+from .search import search_together
 
 _MOST_OFFSETS = 10_000
 
@@ -154,3 +159,39 @@ def _wrapped(time: float, period: float) -> float:
     """Bring a time into its period; what rounding leaves just below the end is 0."""
     time %= period
     return 0.0 if period - time < 1e-9 * period else time
+
+
+def joint_shifts(
+    part: Component, classes: Sequence[LinkClass], scores: Scores, shifts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Turn one job of a component after the other until the mean score of its links gets no better.
+
+    Parameters
+    ----------
+    part : Component
+        With a loop.
+    classes : sequence of LinkClass
+        Its links; several alike count as several.
+    scores : Scores
+        Whose circles are used.
+    shifts : float64[n_jobs], s
+        Of all jobs, as algorithm 1 leaves them: from where the search starts.
+
+    Returns
+    -------
+    float64[n_jobs], s
+        Changed for the component's jobs only.
+    """
+    circle = scores.circle(part.jobs)
+    place = {job: i for i, job in enumerate(part.jobs)}
+    demand = np.zeros((len(classes), len(part.jobs)))
+    for row, links in zip(demand, classes, strict=True):
+        row[[place[job] for job in links.jobs]] = links.part
+    weight = np.array([len(links.links) for links in classes])
+    mine = list(part.jobs)
+    walked = np.rint((shifts[mine] - shifts[mine[0]]) % circle.period / circle.step).astype(np.int64)
+    starts = (walked % circle.n_positions)[None]
+    turns = search_together(circle, demand, weight, starts)
+    found = shifts.copy()
+    found[mine] = circle.seconds(turns)
+    return found

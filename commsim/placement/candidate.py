@@ -52,7 +52,7 @@ class Candidate(Value):
     predicted : dict of str to float, s
         Iteration time of each job.
     prediction : {"estimate", "simulation"}
-        Where `predicted` comes from; :func:`commsim.placement.estimate.estimate` says what an estimate is.
+        Where `predicted` comes from; :func:`commsim.placement.check.estimate` says what an estimate is.
     rounding : float, s
         By how much a period was changed at most, to find common multiples.
     n_cut_off : int

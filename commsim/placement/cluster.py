@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
-from commsim.core.formats.files import read_tree
-from commsim.core.formats.network_file import read_network
-from commsim.core.network import Network
-from commsim.core.node_kind import HOST
+from commsim.core.network import HOST, Network
 from commsim.core.value import Value, freeze
-from commsim.inputs import load_network
+from commsim.files.fields import Fields
+from commsim.files.network_file import read_network
+from commsim.files.whole_files import read_tree
+from commsim.run.inputs import load_network
 
 MAX_GPUS = 1024
 """Of one host."""

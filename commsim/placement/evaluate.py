@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from .affinity import SharedLink, components, inconsistency, traverse
+from .affinity import SharedLink, components, inconsistency, joint_shifts, traverse
 from .candidate import Candidate, ContendedLink
+from .check import estimate
 from .cluster import Cluster
-from .estimate import estimate
-from .joint import joint_shifts
-from .link_classes import LinkClass, Scores, Settings, link_classes
-from .link_use import link_uses
+from .link_use import LinkClass, Scores, Settings, link_classes, link_uses
 from .score import score_at
 
 LOOPS = ("merged", "literal")

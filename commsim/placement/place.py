@@ -13,7 +13,7 @@ from .check import disagreements, simulated
 from .cluster import Cluster
 from .evaluate import evaluate_all
 from .generators import candidates
-from .link_classes import Settings
+from .link_use import Settings
 
 RANKINGS = ("mean", "min", "weighted")
 
@@ -68,7 +68,7 @@ def place_jobs(
         they were made.
     check : bool
         Simulate every candidate, predict iteration times from that, and note where scores and simulation disagree.
-        Without it they are estimates (:mod:`commsim.placement.estimate`).
+        Without it they are estimates (:mod:`commsim.placement.check`).
     settings : Settings, optional
         How scores are found.
 

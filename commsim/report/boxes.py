@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.network import Network
-from commsim.core.node_kind import KINDS, PLURALS
+from commsim.core.network import KINDS, PLURALS, Network
 
 from .grid import grid_dims
 from .merging import MOST_IN_ROW, MOST_IN_ROW_IF_ASKED, elided_rows, fewer, machines

@@ -1,4 +1,9 @@
-"""Where boxes go: in rows by tier; on a circle or a grid when switches, or hosts, are cabled to each other."""
+"""Where boxes go: in rows by tier; on a circle or a grid when switches, or hosts, are cabled to each other.
+
+Boxes on a circle, where switches, or hosts, are cabled to each other.
+
+Boxes in rows by tier, each above the middle of what hangs on it.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +18,121 @@ from commsim.core.network import Network
 
 from .boxes import Boxes
 from .bundles import Bundles
-from .circle import on_circle
 from .grid import grid_dims, on_grid
-from .metrics import BOX_HEIGHT, GAP, LEAST_WIDTH, WIDE
+from .palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MOST_LOOSE, NARROW, WIDE
 from .picture import text_width
-from .rows import in_rows
+
+Reals = NDArray[np.float64]
+
+
+def in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
+    """Spread the bottom row evenly, and put every other box above the middle of what hangs on it."""
+    n_rows = int(row.max()) + 1
+    members = [np.flatnonzero(row == level) for level in range(n_rows)]
+    total = max(NARROW, *(len(boxes) * (width[boxes[0]] + GAP) for boxes in members))
+    x = np.zeros(len(row))
+    attached = first_above(row, bundles)
+    members[0] = members[0][np.lexsort((members[0], attached[members[0]]))]
+    x[members[0]] = (np.arange(len(members[0])) + 0.5) * total / len(members[0])
+    if len(members[0]) > 1 and len(np.unique(attached[members[0]])) > 1:
+        x[members[0]] = _grouped(attached[members[0]], width[members[0][0]] + GAP, total)
+        total = max(total, x[members[0]].max() + width[members[0][0]] / 2)
+    for boxes in members[1:]:
+        wanted = _mean_below(row, bundles, x, total)[boxes]
+        boxes = boxes[np.lexsort((boxes, np.round(wanted, 6)))]
+        wanted = np.sort(wanted)
+        least = width[boxes[0]] + GAP
+        spacing = max(least, min(0.8 * total / len(boxes), (total - least) / max(1, len(boxes) - 1)))
+        x[boxes] = spread(wanted, spacing, least / 2, total - least / 2)
+    height = np.array([_height(row, bundles, level, total) for level in range(n_rows - 1)] + [0.0])
+    return x, height[::-1].cumsum()[::-1][row] + BOX_HEIGHT / 2
+
+
+def _height(row: NDArray[np.int64], bundles: Bundles, level: int, total: float) -> float:
+    """Distance of a row from the next one: more where more than a tree lies between."""
+    between = np.count_nonzero((row[bundles.low] == level) & (row[bundles.high] == level + 1))
+    ends = max(np.count_nonzero(row == level), np.count_nonzero(row == level + 1))
+    return min(230.0, max(100.0, 0.13 * total)) if between > 1.5 * ends else min(120.0, max(90.0, 0.08 * total))
+
+
+def _grouped(group: NDArray[np.int64], spacing: float, total: float) -> Reals:
+    """Positions of a row whose neighbours stand closer together when they are in one group."""
+    changes = np.cumsum(np.r_[0, np.diff(group) != 0])
+    if changes[-1] + 1 == len(group):
+        return np.asarray((np.arange(len(group)) + 0.5) * max(total, len(group) * spacing) / len(group))
+    at = np.arange(len(group)) * spacing + changes * 1.5 * GAP
+    return np.asarray(at * max(1.0, (total - spacing) / max(1.0, at[-1])) + spacing / 2)
+
+
+def spread(wanted: Reals, spacing: float, low: float, high: float) -> Reals:
+    """Positions nearest to those wanted, in the least-squares sense, at least `spacing` apart.
+
+    Parameters
+    ----------
+    wanted : float64[n]
+        In ascending order.
+    spacing, low, high : float
+        Least distance between neighbours, and bounds, which must leave room.
+
+    References
+    ----------
+    Best and Chakravarti, "Active set algorithms for isotonic regression", Mathematical Programming 1990: the pool of
+    adjacent violators, here after the spacing has been taken out.
+    """
+    pools: list[tuple[float, int]] = []
+    for value in wanted - spacing * np.arange(len(wanted)):
+        mean, n = float(value), 1
+        while pools and pools[-1][0] > mean:
+            other, m = pools.pop()
+            mean, n = (mean * n + other * m) / (n + m), n + m
+        pools.append((mean, n))
+    flat = np.repeat([mean for mean, _ in pools], [n for _, n in pools])
+    room = high - spacing * (len(wanted) - 1)
+    return np.asarray(np.clip(flat, low, max(low, room)) + spacing * np.arange(len(wanted)))
+
+
+def first_above(row: NDArray[np.int64], bundles: Bundles) -> NDArray[np.int64]:
+    """By box, the first box of a higher row that it is cabled to; itself where there is none."""
+    above = np.arange(len(row))
+    rising = np.flatnonzero(row[bundles.low] < row[bundles.high])[::-1]  # so that the first is written last
+    above[bundles.low[rising]] = bundles.high[rising]
+    return above
+
+
+def _mean_below(row: NDArray[np.int64], bundles: Bundles, x: Reals, total: float) -> Reals:
+    """By box, the mean place of what it is cabled to in lower rows; the middle where that is nothing."""
+    rising = row[bundles.low] < row[bundles.high]
+    high, low = bundles.high[rising], bundles.low[rising]
+    n = np.bincount(high, minlength=len(row))
+    mean = np.bincount(high, weights=x[low], minlength=len(row)) / np.maximum(n, 1)
+    return np.where(n > 0, mean, total / 2)
+
+
+def on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
+    """Put the top row on a circle, and what hangs on it around it."""
+    ring, outer = np.flatnonzero(row == row.max()), np.flatnonzero(row < row.max())
+    attached = first_above(row, bundles)
+    outer = outer[np.lexsort((outer, attached[outer]))]
+    hanging = np.bincount(attached[outer], minlength=len(row))[ring] if outer.size else np.zeros(len(ring), np.int64)
+    slots = np.maximum(1, hanging)
+    begin = np.cumsum(slots) - slots
+    angle = np.zeros(len(row))
+    angle[ring] = begin + (slots - 1) / 2
+    for box, first in zip(ring, begin, strict=True):
+        mine = outer[attached[outer] == box]
+        angle[mine] = first + np.arange(len(mine))
+    angle *= 2 * math.pi / slots.sum()
+    apart = GAP if len(ring) > MOST_LOOSE else LOOSE
+    radius = max(110.0, len(ring) * (width[ring[0]] + apart) / (2 * math.pi))
+    radii = np.full(len(row), radius)
+    if outer.size:
+        far = max(radius + 75.0, slots.sum() * (width[outer[0]] + GAP) / (2 * math.pi))
+        radii[outer], radii[ring] = far, max(radius, far - 110.0)
+    x, y = radii * np.sin(angle), -radii * np.cos(angle)
+    return x - (x - width / 2).min(), y - y.min() + BOX_HEIGHT / 2
+
 
 _NUMBERED = re.compile(r"(.*?)(\d+)")
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

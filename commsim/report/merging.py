@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.core.tiers import tiers
+from commsim.core.network_queries import tiers
 
 MOST_IN_ROW, SHOWN_AT_ENDS = 48, 12
 MOST_IN_ROW_IF_ASKED = 256

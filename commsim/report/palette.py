@@ -4,13 +4,15 @@ References
 ----------
 Okabe and Ito, "Color universal design", 2008, for what is named; Brewer's YlOrRd (colorbrewer2.org), which is marked
 safe for colour blindness, for what is measured, and PuOr for what is above or below 1.
+
+Sizes that the layouts share.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from commsim.core.node_kind import CPU, GPU, HOST, KINDS, MEMORY, NIC, SWITCH
+from commsim.core.network import CPU, GPU, HOST, KINDS, MEMORY, NIC, SWITCH
 
 MACHINE = len(KINDS)
 """Beside the kinds of nodes, a box that stands for a whole machine."""
@@ -56,3 +58,10 @@ def load_colour(load: float) -> str:
     low = min(int(at), len(_LOAD) - 2)
     mixed = _LOAD[low] + (at - low) * (_LOAD[low + 1] - _LOAD[low])
     return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
+
+
+BOX_HEIGHT, GAP, LEAST_WIDTH = 24.0, 10.0, 30.0
+NARROW, WIDE = 540.0, 1500.0
+"""At least as wide is a drawing in rows; beyond this the names in a row are cut to their numbers."""
+LOOSE, MOST_LOOSE = 50.0, 24
+"""Distance between boxes on a circle, and up to how many."""

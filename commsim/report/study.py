@@ -1,12 +1,33 @@
-"""What a report is about: rows of results, what was measured, runs in detail, and where all that comes from."""
+"""What a report is about: rows of results, what was measured, runs in detail, and where all that comes from.
+
+Read what a report is about: a result that ``commsim run`` wrote, or the directory of a sweep.
+
+Rows of results, from JSON or Arrow, as a table; which of its columns are parameters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import hashlib
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .columns import Table
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.units import parse_bandwidth
+from commsim.files.fields import Fields
+from commsim.files.store import read_result
+from commsim.files.whole_files import read_tree
+
+from .columns import Column, Table, number_column, word_column
+from .derive import with_derived
 
 if TYPE_CHECKING:
     from .played_run import PlayedRun
@@ -64,3 +85,286 @@ class Study:
             if name in self.parameters and name not in but:
                 return {"by": name}
         return {}
+
+
+PREDICTED = (
+    "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
+    "p5_s", "p95_s", "n_samples",
+)  # fmt: skip
+"""Columns that say what came out; the others say what was asked."""
+ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
+"""Columns of results that repeat what was asked, under the names that figures use."""
+ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps")
+DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
+
+
+def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Make a table of JSON objects; what is neither a number nor text nor true or false is left out."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = (_column(name, [row.get(name) for row in rows]) for name in names)
+    return Table.of(column for column in columns if column is not None)
+
+
+def table_of_arrow(table: Any) -> Table:
+    """Make a table of a ``pyarrow.Table``, units from its metadata; columns of lists or structures are left out."""
+    found = (_arrow_column(field, table.column(i)) for i, field in enumerate(table.schema))
+    return Table.of(column for column in found if column is not None)
+
+
+def parameters_of(table: Table) -> list[str]:
+    """Names of columns with at least two values that say what was asked, not what came out.
+
+    In the table of a sweep these stand before the column ``error``; those that another one repeats are left out, also
+    with parameters that are always the same: ``tree:n_chunks=8`` where another column says ``tree``.
+    """
+    names = _asked(table)
+    varying = [name for name in (*ASKED, *names) if name in names and len(distinct(table[name])) > 1]
+    found: list[str] = []
+    for name in dict.fromkeys(varying):
+        if not any(_same(table[name], table[other]) for other in found):
+            found.append(name)
+    return found
+
+
+def constants_of(table: Table) -> list[str]:
+    """Names of columns that say what was asked and have the same value in every row."""
+    names = _asked(table)
+    return [name for name in dict.fromkeys((*ASKED, *names)) if name in names and _is_constant(table[name])]
+
+
+def _is_constant(column: Column) -> bool:
+    missing = np.isnan(column.values) if column.labels is None else column.values < 0
+    return not missing.any() and len(distinct(column)) == 1
+
+
+def _asked(table: Table) -> list[str]:
+    names = [name for name in table if name not in (*PREDICTED, *ASIDE, *DERIVED) and not name.startswith("counters")]
+    if "error" in table:
+        asked = set(list(table)[: list(table).index("error")]) | set(ASKED)
+        names = [name for name in names if name in asked]
+    return names
+
+
+def _same(a: Column, b: Column) -> bool:
+    if a.labels is None or b.labels is None:
+        return a.labels is b.labels and np.array_equal(a.values, b.values, equal_nan=True)
+    pairs = set(zip(a.text(), b.text(), strict=True))
+    if any(long.partition(":")[0] != short for long, short in pairs):
+        return False
+    return len({long for long, _ in pairs}) == len({short for _, short in pairs}) == len(pairs)
+
+
+def distinct(column: Column) -> np.ndarray[Any, Any]:
+    """Different values of a column in ascending order, without what is missing."""
+    values = column.values
+    return np.unique(values[~np.isnan(values)] if column.labels is None else values[values >= 0])
+
+
+def _column(name: str, values: Sequence[Any]) -> Column | None:
+    present = [v for v in values if v is not None]
+    if present and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in present):
+        return number_column(name, [np.nan if v is None else _number(v) for v in values])
+    if all(isinstance(v, (str, bool, int, float)) for v in present):
+        return word_column(name, [None if v is None else _word(v) for v in values])
+    return None
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # JSON has whole numbers of any length
+        return np.nan
+
+
+def _word(value: str | bool | float) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def _arrow_column(field: Any, chunks: Any) -> Column | None:
+    import pyarrow as pa
+
+    name, unit = field.name, (field.metadata or {}).get(b"unit", b"").decode() or None
+
+    kind = chunks.type.value_type if pa.types.is_dictionary(chunks.type) else chunks.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        plain = chunks.cast(kind) if kind != chunks.type else chunks
+        return number_column(name, plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), unit)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)):
+        return None
+    coded = chunks.cast(pa.string()).combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    words = coded.dictionary.to_pylist()
+    order = word_column(name, words)
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Column(name, np.where(codes >= 0, order.values[codes] if words else -1, -1), "", order.labels)
+
+
+MOST_ROWS = 1_000_000
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED}
+
+
+def read_study(path: str | Path, *, baseline: str = "", by: str = "") -> tuple[Study, dict[str, Any]]:
+    """Read rows, without any run in detail.
+
+    Parameters
+    ----------
+    path : path
+        JSON of ``commsim run``, a saved result, or the directory of a sweep.
+    baseline, by : str
+        As in :class:`Study`.
+
+    Returns
+    -------
+    Study, dict
+        And the configuration of the run; empty for a sweep.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or a name is not among its columns.
+    """
+    path = Path(path)
+    if path.is_dir():
+        table, provenance = _read_sweep(path)
+        return make_study(path.name, table, {"input": path.name, **provenance}, baseline, by), {}
+    if path.suffix == ".npz":
+        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, baseline, by), {}
+    if path.suffix != ".json":
+        raise InputError(f"{path}: a report is made of the .json that `commsim run --json` wrote, or a sweep's folder")
+    tree = read_tree(path)
+    if tree.get("kind") == "result":
+        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, baseline, by), {}
+    config, rows = _results(tree, path)
+    return study_of_rows(path.name, rows, config, baseline, by), config
+
+
+def study_of_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], baseline: str = "", by: str = ""
+) -> Study:
+    """Make a study of the rows of one command."""
+    named = _with_specs(rows, config)
+    text = json.dumps(config, sort_keys=True, default=str)
+    provenance = {"input": title, "made by": f"commsim {config.get('version', '?')}"}
+    provenance["command"] = _command(config)
+    provenance["configuration"] = f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
+    where = config.get("topology")
+    title = " ".join((f"{what} on {where}", *_words(config, ("fail", "scale")))) if what and where else title
+    return make_study(title, table_of_rows(named), provenance, baseline, by)
+
+
+def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline: str = "", by: str = "") -> Study:
+    """Make a study of a table: find its parameters, drop failed points, add what compares rows."""
+    from commsim import __version__
+
+    rows, failed = _without_failed(rows)
+    if rows.n_rows > MOST_ROWS:
+        raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MOST_ROWS}")
+    parameters = parameters_of(rows)
+    if by and by not in parameters:
+        raise InputError(f"--by must be a column that varies ({', '.join(parameters) or 'none does'}), got {by!r}")
+    if baseline and baseline not in {name.partition(":")[0] for name in _labels(rows)} | set(_labels(rows)):
+        raise InputError(f"--baseline must be one of {', '.join(_labels(rows))}, got {baseline!r}")
+    rows = with_derived(_with_line_rate(_with_quantiles(rows)), parameters, baseline)
+    stamped = {"commsim": __version__, **provenance}
+    return Study(title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed)
+
+
+def with_line_rate(study: Study, rate: float) -> Study:
+    """Say how fast the links of a rank are, bytes/s."""
+    column = number_column("line_rate_Bps", np.full(study.rows.n_rows, rate))
+    return dataclasses.replace(study, rows=study.rows.beside(column))
+
+
+def _command(config: Mapping[str, Any]) -> str:
+    """Return the command that a configuration says was given."""
+    names = [name for name in config if name not in ("version", "json", "report", "draw")]
+    return " ".join(("commsim run", *_words(config, names)))
+
+
+def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return flags as they are typed; those that were not given are left out."""
+    found = []
+    for name in names:
+        value, flag = config.get(name), f"--{name.replace('_', '-')}"
+        if value is True:
+            found.append(flag)
+        elif value is not None and value is not False:
+            found += [f"{flag} {shlex.quote(str(one))}" for one in (value if isinstance(value, list) else [value])]
+    return found
+
+
+def _results(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    config, rows = tree.get("config"), tree.get("results")
+    if tree.get("schema") != 1 or not isinstance(config, dict) or not isinstance(rows, list):
+        raise InputError(f"{path}: expected schema 1 with a config and results, as `commsim run --json` writes it")
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: results must be a list of at least one table")
+    for i, row in enumerate(rows):
+        for name in _NOT_NEGATIVE & row.keys():
+            if isinstance(row[name], (int, float)) and not 0 <= row[name] < sys.float_info.max:
+                Fields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
+    return config, rows
+
+
+def _with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Name rows as the user did, where one collective was run with several parameters."""
+    specs = config.get("collective")
+    plain = isinstance(specs, list) and all(isinstance(s, str) for s in specs) and not config.get("operation")
+    named = [dict(row) for row in rows]
+    if not plain or not specs or len({s.partition(":")[0] for s in specs}) == len(specs) or len(rows) % len(specs):
+        return named
+    each = len(rows) // len(specs)
+    return [row | {"collective": specs[i // each]} for i, row in enumerate(named)]
+
+
+def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
+    try:
+        from commsim.sweep.table import read_table
+
+        table = read_table(path)
+    except ImportError as error:
+        raise InputError(f"{path}: reading a sweep needs pyarrow: pip install 'commsim[data]' ({error})") from None
+    stamped = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
+    return table_of_arrow(table), {
+        f"sweep: {key}": value if isinstance(value, str) else json.dumps(value) for key, value in stamped.items()
+    }
+
+
+def _without_failed(rows: Table) -> tuple[Table, dict[str, int]]:
+    if "error" not in rows:
+        return rows, {}
+    words = rows["error"].text()
+    failed = np.array([bool(word) for word in words])
+    return rows.take(np.flatnonzero(~failed)), dict(Counter(word for word in words if word))
+
+
+def _with_quantiles(rows: Table) -> Table:
+    """Rates at the 95th and 5th percentile of the time, where a run was repeated."""
+    if not {"busbw_Bps", "time_s", "p5_s", "p95_s"} <= set(rows):
+        return rows
+    work = rows["busbw_Bps"].values * rows["time_s"].values
+    low, high = work / rows["p95_s"].values, work / rows["p5_s"].values
+    return rows.beside(number_column("busbw_low_Bps", low), number_column("busbw_high_Bps", high))
+
+
+def _with_line_rate(rows: Table) -> Table:
+    """Read the rate of links out of a sweep's parameter for it."""
+    names = [n for n in ("topology.bandwidth", "bandwidth") if n in rows]
+    if not names or "line_rate_Bps" in rows:
+        return rows
+    column = rows[names[0]]
+    if column.labels is None:
+        return rows.beside(number_column("line_rate_Bps", column.values))
+    try:
+        rates = np.array([*(parse_bandwidth(label) for label in column.labels), np.nan])
+    except InputError:
+        return rows
+    return rows.beside(number_column("line_rate_Bps", rates[column.values]))
+
+
+def _labels(rows: Table) -> list[str]:
+    if "collective" not in rows:
+        return []
+    column = rows["collective"]
+    return [(column.labels or ())[int(i)] for i in distinct(column)] if column.labels else []

@@ -1,18 +1,24 @@
-"""From what a user names to a prepared collective, and to a prediction."""
+"""From what a user names to a prepared collective, and to a prediction.
+
+A network with other costs of messages.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import numpy as np
+
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import parse_size
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
-from commsim.inputs import load_network, load_schedule
+from commsim.run.inputs import load_network, load_schedule
 
 from .build import Built, build_named, placed
 from .prepared import Prepared
@@ -91,3 +97,22 @@ def predict(collective: str | Schedule, network: str | Network, size: float | st
     placing = {k: options.pop(k) for k in ("n_ranks", "placement", "routing") if k in options}
     ready = prepare(collective, network, seed=options.get("seed", 0), **placing)
     return ready.predict(parse_size(size) if isinstance(size, str) else size, **options)
+
+
+def with_costs(
+    network: Network,
+    *,
+    overhead: float | None = None,
+    recv_overhead: float | None = None,
+    gamma: float | None = None,
+) -> Network:
+    """Return the network with other costs of messages at every node; None leaves one as it is.
+
+    Gamma is left as it is at switches: one that aggregates adds as fast as its links bring, unless the network says
+    otherwise.
+    """
+    given = {"overhead": overhead, "recv_overhead": recv_overhead}
+    changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    if gamma is not None:
+        changes["gamma"] = np.where(network.kind == SWITCH, network.gamma, gamma)
+    return dataclasses.replace(network, **changes) if changes else network

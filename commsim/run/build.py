@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
-from commsim.core.rank_groups import rank_grid, rank_levels
+from commsim.core.placement import Placement, rank_grid, rank_levels
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.helper_seats import helpers_sit_beside, machines_of, on_memories, require_seats, usual_ranks
-from commsim.inputs import collective_entry, load_placement
+from commsim.run.helper_placement import helpers_sit_beside, machines_of, on_memories, require_seats, usual_ranks
+from commsim.run.inputs import collective_entry, load_placement
 
 if TYPE_CHECKING:
-    from commsim.sparse_data import SparseData
+    from commsim.run.sparse_data import SparseData
 
 GIVEN = ("n_ranks", "groups", "tree", "machines")
 """Parameters that the network and the placement decide."""
@@ -53,7 +52,7 @@ def build_named(
     entry, raw = collective_entry(text)
     given = None
     if entry.facts.get("sparse") is not None:
-        from commsim.sparse_data import split_data
+        from commsim.run.sparse_data import split_data
 
         raw, given = split_data(entry, raw)
     parameters = read_arguments(entry.build, raw, given=GIVEN)
@@ -61,7 +60,7 @@ def build_named(
     if entry.facts.get("helpers") is None:
         schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
     else:
-        from commsim.aggregators import seat_aggregators
+        from commsim.run.helper_placement import seat_aggregators
 
         seated = seat_aggregators(
             entry.name,
@@ -141,7 +140,7 @@ def _data(
     if given is None:
         notes.append(f"{entry.name}: without density=... or gradients=FILE all data is dense, and sent without indices")
         return None
-    from commsim.sparse_data import SparseData
+    from commsim.run.sparse_data import SparseData
 
     data = SparseData(form, schedule, parameters, given)
     notes.append(f"{entry.name}: {data.note}")

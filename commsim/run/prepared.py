@@ -24,7 +24,7 @@ from commsim.engine.flow_plan import FlowPlan
 if TYPE_CHECKING:
     from commsim.engine.packet.fabric import Fabric
     from commsim.engine.packet.transport import Transport
-    from commsim.sparse_data import SparseData
+    from commsim.run.sparse_data import SparseData
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
 

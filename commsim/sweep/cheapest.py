@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
 from commsim.core.units import parse_bandwidth, parse_time
+from commsim.files.fields import Fields
 
 from .config import Config
 from .points import points
@@ -132,7 +132,7 @@ def read_bills(config: Config, prices: Prices) -> dict[str, tuple[Line, ...]]:
     InputError
         If a price that is needed is missing, a case has no topology, or one cannot be built.
     """
-    from commsim.inputs import load_network
+    from commsim.run.inputs import load_network
 
     bills: dict[str, tuple[Line, ...]] = {}
     for point in points(config):

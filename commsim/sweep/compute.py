@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
-from .engine_options import LATE, network_costs_of, prediction_options
-from .specs import collective_spec, network_spec
+from .specs import LATE, collective_spec, network_costs_of, network_spec, prediction_options
 from .training import Trainer
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Bench:
             raise InputError("collective.size is missing: the size of the operation, such as 64MiB")
         options = prediction_options(parameters, prepared.network)
         if options["engine"] == "auto":
-            from commsim.auto_engine import choose
+            from commsim.run.auto import choose
 
             options["engine"] = choose(prepared, size, parameters["engine.tolerance"]).engine
         result = prepared.predict(size, **options, seed=seed)
@@ -94,8 +93,8 @@ class Bench:
         costs = network_costs_of(parameters)
         key = (network_spec(parameters, self._kinds), tuple(costs.items()))
         if self._network is None or self._network[0] != key:
-            from commsim.inputs import load_network
             from commsim.run import with_costs
+            from commsim.run.inputs import load_network
 
             self._network = (key, with_costs(load_network(key[0]), **costs))
         return self._network[1]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
-from commsim.core.formats.files import read_tree
+from commsim.files.fields import Fields
+from commsim.files.whole_files import read_tree
 
 from .axis import Axis, kind_in, read_axis
 from .expression import Expression

@@ -11,7 +11,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .quantity import read_quantity
+from .axis import read_quantity
 
 MAX_CHARACTERS = 1000
 MAX_DEPTH = 50

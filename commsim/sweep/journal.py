@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from commsim.core.errors import InputError
-from commsim.core.formats.regular_file import check_regular
+from commsim.files.whole_files import check_regular
 
-from .parts import parts, read_shard
-from .shard import read_rows, write_parquet
+from .shard import parts, read_rows, read_shard, write_parquet
 
 ROWS_PER_SHARD = 20_000
 LOCK = "sweep.lock"

@@ -16,9 +16,8 @@ from typing import Any
 from commsim.core.errors import InputError
 
 from .config import Case, Config
-from .engine_options import LATE
 from .expression import all_of, lookup
-from .specs import network_spec
+from .specs import LATE, network_spec
 
 MAX_POINTS = 10_000_000
 
@@ -171,6 +170,6 @@ def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], An
 
 @functools.lru_cache(maxsize=4096)
 def _n_hosts(spec: str) -> int:
-    from commsim.inputs import load_network
+    from commsim.run.inputs import load_network
 
     return len(load_network(spec).endpoints)

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
-from commsim.core.network import Network
-from commsim.core.node_kind import SWITCH
+from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_bandwidth, write_bandwidth
+from commsim.files.fields import Fields
 
 ITEMS = {
     "nic": "a port of a host",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import write_json
+from commsim.files.whole_files import write_json
 
 from .chunks import Chunker
 from .config import Config, read_config

@@ -1,17 +1,20 @@
-"""Rows as Arrow tables, and Parquet shards: the type of a column depends on its name alone, never on its values."""
+"""Rows as Arrow tables, and Parquet shards: the type of a column depends on its name alone, never on its values.
+
+The files that have the rows of a sweep: which they are, and that they are what they seem.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import replacing
-from commsim.core.formats.regular_file import read_regular
+from commsim.files.whole_files import check_regular, read_regular, replacing
 
-from .quantity import UNITS
+from .axis import UNITS
 
 if TYPE_CHECKING:
     import pyarrow
@@ -127,3 +130,69 @@ def _field(pa: Any, name: str, kinds: Mapping[str, str]) -> pyarrow.Field:
         kept = pa.bool_() if kind == "truth" else pa.float64()
     unit = UNITS.get(kind or "") or RESULT_UNITS.get(name)
     return pa.field(name, kept, metadata={"unit": unit} if unit else None)
+
+
+_NAME = re.compile(r"part-([0-9]{6,12})[.](rows|parquet)", re.ASCII)
+MAX_VALUES = MAX_BYTES // 8
+
+
+def parts(directory: Path, suffix: str) -> dict[int, Path]:
+    """Find the shards of a directory, finished (``.parquet``) or not (``.rows``), by number; other files are not ours.
+
+    Raises
+    ------
+    InputError
+        If one is no regular file.
+    """
+    found = {}
+    for path in sorted(directory.glob(f"part-*{suffix}")):
+        named = _NAME.fullmatch(path.name)
+        if named is not None and path.exists():  # else it has become a shard meanwhile
+            check_regular(path)
+            found[int(named[1])] = path
+    return found
+
+
+def read_shard(path: Path, columns: list[str] | None = None) -> pyarrow.Table:
+    """Read a finished shard, or some of its columns.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, no shard of a sweep, or would take more than ``MAX_BYTES`` of memory.
+    """
+    pa = require_pyarrow()
+    try:
+        texts = [field.name for field in pa.parquet.read_schema(path) if pa.types.is_string(field.type)]
+        file = pa.parquet.ParquetFile(path, read_dictionary=texts)  # a text that is there often is read once
+        _check_columns(path, file.schema_arrow, texts)
+        if file.metadata.num_rows * file.metadata.num_columns > MAX_VALUES:
+            raise InputError(f"{path}: no shard of a sweep, it has {file.metadata.num_rows} rows")
+        table = file.read(columns)
+        if sum(_text_bytes(column) for column in table.columns if pa.types.is_dictionary(column.type)) > MAX_BYTES:
+            raise InputError(f"{path}: no shard of a sweep, its text is too long")
+        return table.cast(pa.schema([_plain_parts(pa, field) for field in table.schema], table.schema.metadata))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a readable shard ({str(error).splitlines()[0]})") from None
+
+
+def _check_columns(path: Path, schema: pyarrow.Schema, texts: list[str]) -> None:
+    if len(set(schema.names)) != len(schema.names):
+        raise InputError(f"{path}: no shard of a sweep, it has a column twice")
+    for field in schema_of((), {}):
+        found = schema.field(field.name) if field.name in schema.names else None
+        if found is None or (found.type != field.type and not (field.type == "string" and field.name in texts)):
+            raise InputError(f"{path}: no shard of a sweep, it has no {field.name} of type {field.type}")
+
+
+def _text_bytes(column: pyarrow.ChunkedArray) -> int:
+    """Bytes that a column of text takes when every row has its own."""
+    import pyarrow.compute as pc
+
+    return sum(pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0 for chunk in column.chunks)
+
+
+def _plain_parts(pa: Any, field: pyarrow.Field) -> pyarrow.Field:
+    return field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field

@@ -1,20 +1,99 @@
-"""The parameters of a point as the texts that the command line takes: ``name:key=value,...``."""
+"""The parameters of a point as the texts that the command line takes: ``name:key=value,...``.
+
+The table ``[engine]`` of a point as the options of a prediction.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.own_file import is_own_file
+from commsim.core.registry import is_own_file
 from commsim.core.spec import read_arguments, split_spec
 
-from .axis import Axis
+from .axis import Axis, write_value
 from .config import Case, Config
-from .engine_options import KNOWN as ENGINE_KINDS
-from .quantity import write_value
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+
+COSTS = {"overhead": "time", "recv_overhead": "time", "reduce_rate": "bandwidth"}
+WIRE = {"payload": "size", "header": "size"}
+PLAIN = {"name": "text", "method": "text", "start_jitter": "time", "iterations": "whole",
+         "tolerance": "number"}  # fmt: skip
+TRANSPORT = {"transport": "text", "window": "size", "ack_every": "whole"}
+FABRIC = {
+    "buffer": "size", "shared_buffer": "size", "alpha": "number", "ecn_min": "size", "ecn_max": "size",
+    "ecn_probability": "number", "pause_at": "size", "resume_at": "size", "loss": "number", "loss_burst": "number",
+}  # fmt: skip
+KNOWN = {**PLAIN, **COSTS, **WIRE, **TRANSPORT, **FABRIC}
+"""Keys of ``[engine]``, and the kind of each."""
+
+LATE = frozenset(("collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS)))
+"""Parameters that change a prediction, and nothing that is prepared before it."""
+
+
+def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return what :func:`commsim.run.bind` takes."""
+    rate = parameters.get("engine.reduce_rate")
+    return {
+        "overhead": parameters.get("engine.overhead"),
+        "recv_overhead": parameters.get("engine.recv_overhead"),
+        "gamma": None if rate is None else 1 / rate,
+    }
+
+
+def prediction_options(parameters: Mapping[str, Any], network: Network) -> dict[str, Any]:
+    """Return what :meth:`commsim.run.Prepared.predict` takes beside the size and the seed.
+
+    Raises
+    ------
+    InputError
+        If an option belongs to another engine.
+    """
+    given = {key: parameters[f"engine.{key}"] for key in KNOWN if f"engine.{key}" in parameters}
+    engine = given.get("name", "flow")
+    options: dict[str, Any] = {
+        "engine": engine,
+        **{k: given[k] for k in PLAIN if k in given and k not in ("name", "tolerance")},
+    }
+    if (engine == "auto") != ("tolerance" in given):
+        raise InputError('engine.tolerance goes with engine.name = "auto", and that needs one, such as 0.1')
+    if "header" in given:
+        from commsim.core.cost import Wire
+
+        options["wire"] = Wire(given.get("payload", float("inf")), given["header"])
+    elif "payload" in given:
+        raise InputError("engine.payload changes nothing without engine.header")
+    packet = [key for key in given if key in TRANSPORT or key in FABRIC]
+    if engine != "packet":
+        if packet:
+            raise InputError(f"engine.{packet[0]} belongs to the packet engine, got {engine}")
+        return options
+    return options | _packets(given, float(network.bandwidth.max(initial=1.0)))
+
+
+def _packets(given: Mapping[str, Any], fastest: float) -> dict[str, Any]:
+    from commsim.engine.packet.transport import TRANSPORTS
+
+    name = given.get("transport", "window")
+    if name not in TRANSPORTS:
+        raise InputError(f"engine.transport must be one of {', '.join(TRANSPORTS)}, got {name!r}")
+    build = TRANSPORTS[name]
+    options = {key: given[key] for key in TRANSPORT if key in given and key != "transport"}
+    known = {field.name for field in dataclasses.fields(build)}
+    for key in options:
+        if key not in known:
+            raise InputError(f"engine.{key} is nothing that {name} has; known: {', '.join(sorted(known))}")
+    transport = build(**options)
+    fabric = transport.fabric(fastest)
+    return {"transport": transport,
+            "fabric": dataclasses.replace(fabric, **{key: given[key] for key in FABRIC if key in given})}  # fmt: skip
+
 
 NOT_IN_SPEC = {"topology": ("name", "routing"), "collective": ("name", "ranks", "size")}
 
@@ -44,7 +123,7 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
 
 
 KINDS = {
-    **{f"engine.{key}": kind for key, kind in ENGINE_KINDS.items()},
+    **{f"engine.{key}": kind for key, kind in KNOWN.items()},
     "topology.name": "text",
     "topology.routing": "text",
     "collective.name": "text",
@@ -104,9 +183,9 @@ def _check_case(case: Case, config: Config) -> None:
 
 def _check_words(axes: Mapping[str, Axis]) -> None:
     """Refuse unknown engines, routings and placements."""
-    from commsim.core.formats.store import SUFFIXES
     from commsim.core.network import ROUTINGS
     from commsim.core.placement import STRATEGIES
+    from commsim.files.store import SUFFIXES
     from commsim.run import ENGINES
 
     words = {"engine.name": (*ENGINES, "auto"), "topology.routing": ROUTINGS, "placement.strategy": STRATEGIES}
@@ -126,14 +205,14 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
         return  # what these take is known when they are built
     name, raw = split_spec(text)
     if table == "collective":
-        from commsim.inputs import collective_entry
         from commsim.run import GIVEN
-        from commsim.sparse_data import split_data
+        from commsim.run.inputs import collective_entry
+        from commsim.run.sparse_data import split_data
 
         entry = collective_entry(text)[0]
         read_arguments(entry.build, split_data(entry, raw)[0], given=GIVEN)
         return
-    from commsim.core.formats.store import SUFFIXES
+    from commsim.files.store import SUFFIXES
     from topologies import TOPOLOGIES
     from topologies.hosts.load import is_machine
     from topologies.presets import PRESETS

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.workload.task import Task
+    from commsim.workload.task_graph import Task
 
 ALGORITHMS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "send_recv")
 
@@ -131,8 +131,8 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
 
 
 def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
-    from commsim.workload.graph import play
     from commsim.workload.graph_file import read_graph
+    from commsim.workload.task_graph import play
 
     timeline = play(read_graph(own["graph"]), costs)
     time, exposed = timeline.iteration_time, timeline.exposed_communication

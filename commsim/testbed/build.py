@@ -13,8 +13,7 @@ from typing import Any
 from commsim.core.errors import BackendError
 from switch_model.bpf.commands import output_of
 
-from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, Port
-from .next_hops import NextHops, next_hops
+from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, NextHops, Port, next_hops
 from .places import Place
 from .requirements import require
 from .shaping import FRAME, Shape, shape_of

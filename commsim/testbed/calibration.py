@@ -15,8 +15,8 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.run import prepare
 
+from .counters import LoadMeter
 from .launch import Ranks
-from .load import LoadMeter
 from .shaping import FRAME
 
 EXCHANGE_SIZES = (4096, 16384, 65536, 262144)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
-from commsim.core.formats.store import save
 from commsim.core.schedule import Schedule
+from commsim.files.store import save
 
 from .build import entering
 from .layout import Layout

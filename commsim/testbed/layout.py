@@ -1,4 +1,7 @@
-"""Lay a network out as namespaces and cables: what is to be built, before anything is."""
+"""Lay a network out as namespaces and cables: what is to be built, before anything is.
+
+Forwarding tables: at each node, over which links a destination is reached.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 import numpy as np
+from numpy.typing import NDArray
 
-from commsim.core.cables import partners
 from commsim.core.errors import InputError
-from commsim.core.network import SWITCH, Network
-from commsim.core.node_kind import SEATS
-from commsim.core.routes.routing_needs import require_suited
+from commsim.core.network import SEATS, SWITCH, Network
+from commsim.core.network_queries import partners
+from commsim.routing.routing import HASHED, find_routes
+from commsim.routing.walk import require_suited
 
 MAX_NODES = 64
 SEAT_NETWORK, CABLE_NETWORK = IPv4Address("10.77.0.0"), IPv4Address("10.78.0.0")
@@ -138,3 +142,41 @@ def _n_parts(network: Network) -> int:
         if (lowest == part).all():
             return len(np.unique(part))
         part = lowest
+
+
+NextHops = dict[tuple[int, int], tuple[int, ...]]
+
+
+def next_hops(network: Network, routing: str) -> NextHops:
+    """Return the links that a router may take, by (node, destination).
+
+    Several where the routing spreads over equal paths; routers then choose by a hash of addresses and ports, which is
+    not the hash that the engines draw.
+
+    Raises
+    ------
+    InputError, RoutingError
+        As :func:`commsim.routing.routing.find_routes`; and if the routing is ``valiant``, whose next hop depends
+        on where a message has been before, which no forwarding table knows.
+    """
+    if routing == "valiant":
+        raise InputError("a testbed's routers know where a message goes, not where it has been: routing valiant cannot "
+                         "be built; minimal can")  # fmt: skip
+    seats = np.flatnonzero(np.isin(network.kind, SEATS))
+    others = np.setdiff1d(np.arange(network.n_nodes), seats)
+    spread = "spray" if routing in HASHED and routing.startswith("ecmp") else routing
+    found = _between(network, seats, np.arange(network.n_nodes), spread)
+    # A switch as a source comes second: where messages pass it, their path decides and not its own.
+    return _between(network, others, seats, spread) | found
+
+
+def _between(network: Network, sources: NDArray[np.intp], destinations: NDArray[np.intp], routing: str) -> NextHops:
+    pairs = [(int(a), int(b)) for a in sources for b in destinations if a != b]
+    if not pairs:
+        return {}
+    routes = find_routes(network, [a for a, _ in pairs], [b for _, b in pairs], routing=routing)
+    found: dict[tuple[int, int], set[int]] = {}
+    for row, (_, destination) in enumerate(pairs):
+        for link in routes.link[routes.first[row] : routes.first[row + 1]].tolist():
+            found.setdefault((int(network.src[link]), destination), set()).add(link)
+    return {key: tuple(sorted(links)) for key, links in found.items()}

@@ -11,12 +11,11 @@ import numpy as np
 from commsim.core.cost import Wire
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.core.sparse.generate import drawn_gradients
 from commsim.run import Prepared
+from commsim.sparse.generate import drawn_gradients
 
-from .counters import Counts, read_counts
+from .counters import Counts, Load, LoadMeter, read_counts
 from .launch import Ranks
-from .load import Load, LoadMeter
 from .shaping import BURST, FRAME
 
 WAITING = 0.8

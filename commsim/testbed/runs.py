@@ -1,20 +1,28 @@
-"""Run collectives in a testbed, one launch of ranks for all that need as many of them."""
+"""Run collectives in a testbed, one launch of ranks for all that need as many of them.
+
+A testbed for as long as it is needed: one that is up already, or one of our own that is gone afterwards.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from commsim.core.network import Network
 from commsim.run import Prepared, prepare
 
+from .build import build
 from .calibration import Costs, calibrate
 from .launch import Ranks
-from .layout import Layout
+from .layout import Layout, lay_out
 from .measure import Cell, measure
-from .places import Place
+from .places import Place, testbeds
+from .requirements import require
 from .switch import measure_switch
 
 ON_A_SWITCH = "switchml"
@@ -130,3 +138,59 @@ def _steadiest(again: Callable[[], Cell], tries: int) -> Cell:
             break
         best = min(best, again(), key=lambda cell: cell.unrest)
     return best
+
+
+OWN = "own"
+"""Begins the names of testbeds that a run has built for itself; the number of its process follows."""
+
+
+@contextlib.contextmanager
+def built(network: Network, warn: Callable[[str], None] = lambda _: None) -> Iterator[tuple[Place, Layout]]:
+    """Build a testbed for the time of a `with`; those of dead processes are taken away first.
+
+    Parameters
+    ----------
+    network : Network
+        What is built.
+    warn : callable
+        Told what this kernel cannot do of it.
+
+    Raises
+    ------
+    BackendError, InputError
+        As :func:`commsim.testbed.build.build`.
+    """
+    require()
+    remove_dead()
+    place, layout = Place(f"{OWN}{os.getpid()}"), lay_out(network)
+    warnings = build(place, layout)
+    try:
+        for warning in warnings:
+            warn(warning)
+        yield place, layout
+    finally:
+        place.remove()
+
+
+def up(name: str) -> tuple[Place, Layout]:
+    """Return the testbed of this name.
+
+    Raises
+    ------
+    InputError
+        If it is not up, or only in part.
+    """
+    require()
+    place = Place(name)
+    return place, lay_out(place.network())
+
+
+def remove_dead() -> list[str]:
+    """Take away what runs that have died have left; return their names."""
+    dead = []
+    for place in testbeds():
+        number = place.name.removeprefix(OWN)
+        if place.name.startswith(OWN) and number.isdigit() and not Path("/proc", number).exists():
+            place.remove()
+            dead.append(place.name)
+    return dead

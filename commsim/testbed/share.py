@@ -16,9 +16,9 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.workload.sharing.shared_schedules import ScheduledJob, run_jobs
 
+from .counters import Load, LoadMeter
 from .launch import Ranks
 from .layout import Layout
-from .load import Load, LoadMeter
 from .places import Place
 from .shaping import FRAME
 

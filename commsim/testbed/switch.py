@@ -19,9 +19,8 @@ from commsim.run import prepare
 from switch_model.live.frames import HEADER_BYTES
 
 from .build import entering
-from .counters import read_counts
+from .counters import LoadMeter, read_counts
 from .layout import Layout
-from .load import LoadMeter
 from .measure import Cell, as_cell
 from .places import Place
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 
 from .backward_trace import BackwardTrace
-from .graph import Graph
 from .setting import COMPUTE, Setting
-from .task import Task
+from .task_graph import Graph, Task
 
 MAX_BATCHES = 10_000
 

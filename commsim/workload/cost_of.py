@@ -10,7 +10,7 @@ from commsim.core.network import Network
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
 
-from .task import Task
+from .task_graph import Task
 
 ALGORITHMS = {
     "all_reduce": "ring_all_reduce",
@@ -46,7 +46,7 @@ def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: fl
     Returns
     -------
     callable
-        From a task to seconds, for :func:`commsim.workload.graph.play`; a computation costs its duration.
+        From a task to seconds, for :func:`commsim.workload.task_graph.play`; a computation costs its duration.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def network_costs(
         If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
         nothing was placed for.
     """
-    from commsim.inputs import load_network, load_placement
     from commsim.run import Prepared, prepare
+    from commsim.run.inputs import load_network, load_placement
 
     net = load_network(network) if isinstance(network, str) else network
     if isinstance(placement, str):

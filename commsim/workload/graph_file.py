@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
-from commsim.core.formats.files import read_tree
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_size, parse_time
+from commsim.files.fields import Fields
+from commsim.files.whole_files import read_tree
 
-from .graph import Graph
-from .task import Task
+from .task_graph import Graph, Task
 
 
 def read_graph(path: str | Path) -> Graph:

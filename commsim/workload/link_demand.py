@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import operation
 
 from .sharing.periodic import GBPS, Phase
-from .task import Task
+from .task_graph import Task
 from .timeline import Timeline
 
 

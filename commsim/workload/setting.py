@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from commsim.core.errors import InputError
 
 from .backward_trace import BackwardTrace
-from .task import Task
+from .task_graph import Task
 
 MAX_WORKERS = 2**20
 COMPUTE, NETWORK = "worker.compute", "worker.network"
@@ -32,7 +32,7 @@ class Setting:
     n_workers : int
         Ranks 0 to n - 1, one GPU each.
     time_of : callable
-        Seconds that a communication costs, as :func:`commsim.workload.graph.play` takes it.
+        Seconds that a communication costs, as :func:`commsim.workload.task_graph.play` takes it.
     compression : float
         Gradients are sent as this many times fewer bytes, and taken to be added in that form.
     add_time : callable

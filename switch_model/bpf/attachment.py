@@ -3,6 +3,8 @@
 What stays in the kernel after a `kill -9` is a filter on each port, which holds the program, which holds its maps. No
 file system shows them: the one that `tc` needs for a moment exists in a mount namespace of its own. So taking away the
 filters takes away everything, and a small file for each switch says where they are.
+
+The network interfaces that are the switch's ports, as `ip` shows them in our network namespace.
 """
 
 from __future__ import annotations
@@ -10,14 +12,89 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commsim.core.errors import BackendError
+from commsim.core.errors import BackendError, InputError
 
 from .commands import output_of, records_of
-from .ports import Port
+from .program import PACKET_HEADERS
 from .records import FOLDER, Attachment, alone, attachments, began, write
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An interface.
+
+    Parameters
+    ----------
+    name : str
+        In this namespace.
+    number : int
+        Of the interface, in the kernel.
+    mtu : int, bytes
+        The largest IP packet.
+    bridge : str
+        Which it belongs to, or nothing.
+    addresses : tuple of str
+        IPv4, of its own.
+    """
+
+    name: str
+    number: int
+    mtu: int
+    bridge: str = ""
+    addresses: tuple[str, ...] = ()
+
+
+def all_ports() -> dict[str, Port]:
+    """Return every interface of this namespace."""
+    ports = {}
+    for row in records_of(["ip", "-json", "address", "show"]):
+        if "ifname" not in row:
+            continue
+        addresses = tuple(a["local"] for a in row.get("addr_info", ()) if a.get("family") == "inet")
+        ports[row["ifname"]] = Port(row["ifname"], row["ifindex"], row["mtu"], row.get("master", ""), addresses)
+    return ports
+
+
+def chosen_ports(names: Sequence[str], elements: int) -> list[Port]:
+    """Return the interfaces with these names.
+
+    Raises
+    ------
+    InputError
+        If there is none with such a name, a name comes twice, or packets of `elements` values do not fit.
+    """
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"a switch needs interfaces, each once, got {','.join(names) or 'none'}")
+    known = all_ports()
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no interface {name!r} here; there are {', '.join(known)}")
+        needed, mtu = PACKET_HEADERS + 4 * elements, known[name].mtu
+        if mtu < needed:
+            raise InputError(f"packets of {elements} values need an MTU of {needed}, {name} has {mtu}")
+    return [known[name] for name in names]
+
+
+def switch_address(ports: Sequence[Port]) -> str:
+    """Return the address that workers reach the switch by: of a port, or of the bridge that ports belong to.
+
+    Raises
+    ------
+    BackendError
+        If there is none, or several.
+    """
+    known = all_ports()
+    bridges = {port.bridge for port in ports} - {""}
+    found = {a for port in ports for a in port.addresses}
+    found |= {a for bridge in bridges & known.keys() for a in known[bridge].addresses}
+    if len(found) != 1:
+        what = " and ".join(sorted(found)) if found else "none"
+        raise BackendError(f"the ports and their bridge should have one IPv4 address, the switch's; they have {what}")
+    return found.pop()
+
 
 PREFERENCE = 0xBEE0
 """Of our filters among those of an interface; nobody else's has it, we hope."""

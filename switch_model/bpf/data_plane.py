@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
-from switch_model.live.data_kernel import COUNTERS
 from switch_model.live.data_plane import MAX_WORKERS
+from switch_model.live.frame_kernel import COUNTERS
 from switch_model.live.frames import PORT
 
 from .commands import records_of

@@ -3,22 +3,29 @@
 References
 ----------
 `aggregate.bpf.c.in` beside this file, whose structures these are.
+
+From the program's text to the file that the kernel's loader reads.
 """
 
 from __future__ import annotations
 
+import platform
+import shutil
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import BackendError, InputError
 from switch_model import slot_kernel
-from switch_model.live import data_kernel
-from switch_model.live.data_kernel import COUNTERS
+from switch_model.live import frame_kernel
 from switch_model.live.data_plane import MAX_WORKERS
+from switch_model.live.frame_kernel import COUNTERS
 from switch_model.live.frames import HEADER_BYTES, MAX_SLOTS, type_and_size
 from switch_model.system import System
+
+from .commands import output_of
 
 MAX_JOBS = 256  # numbers that fit in a frame
 MAPS = ("config", "sources", "jobs", "members", "slots", "counters")
@@ -94,5 +101,36 @@ def _parameters(system: System) -> dict[str, int]:
     facts = {"ELEMENTS": system.elements, "POOL_SIZE": system.pool_size, "MAX_WORKERS": MAX_WORKERS,
              "MAX_JOBS": MAX_JOBS, "TYPE_AND_SIZE": type_and_size(system.elements)}  # fmt: skip
     actions = {name: getattr(slot_kernel, name) for name in _ACTIONS}
-    counted = {name: getattr(data_kernel, name) for name in _COUNTED}
+    counted = {name: getattr(frame_kernel, name) for name in _COUNTED}
     return {**facts, **actions, **counted, "N_COUNTERS": len(COUNTERS)}
+
+
+def build(system: System, folder: Path) -> Path:
+    """Compile the program for a system.
+
+    Parameters
+    ----------
+    system : System
+        See `program.source_for`.
+    folder : Path
+        Exists; gets the source and the object file.
+
+    Returns
+    -------
+    Path
+        The object file.
+
+    Raises
+    ------
+    BackendError
+        If clang or the headers of the kernel and of libbpf are missing.
+    """
+    source, target = folder / "aggregate.bpf.c", folder / "aggregate.bpf.o"
+    source.write_text(source_for(system))
+    if shutil.which("clang") is None:
+        raise BackendError("there is no clang here (packages clang, llvm, libbpf-dev)")
+    # the kernel's headers of this machine's own kind are not found for the target bpf otherwise
+    include = f"-I/usr/include/{platform.machine()}-linux-gnu"
+    output_of(["clang", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-target", "bpf", include, "-c", str(source),
+               "-o", str(target)])  # fmt: skip
+    return target

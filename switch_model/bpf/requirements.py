@@ -11,8 +11,8 @@ from pathlib import Path
 from commsim.core.errors import BackendError
 from switch_model.systems.switchml import switchml_udp
 
-from .build import build
 from .commands import output_of
+from .program import build
 from .system_call import available, try_to_make_a_map
 
 PROGRAMS = {"clang": "clang", "bpftool": "bpftool", "tc": "iproute2", "ip": "iproute2", "unshare": "util-linux"}

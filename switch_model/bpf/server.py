@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
-from switch_model.live.door import Door
+from switch_model.live.control_server import Door
 from switch_model.live.server import SwitchOptions
 from switch_model.systems.switchml import switchml_udp
 
-from .attachment import attach, detach
-from .build import build
+from .attachment import attach, chosen_ports, detach, switch_address
 from .data_plane import KernelPlane
-from .ports import chosen_ports, switch_address
+from .program import build
 from .requirements import lacking
 
 

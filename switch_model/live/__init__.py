@@ -3,10 +3,9 @@
 `LiveSwitch` serves; `SwitchGroup` is a worker; `switch_all_reduce` and `switch_hook` are what torch programs use.
 """
 
-from .all_reduce import switch_all_reduce
-from .ddp_hook import switch_hook
 from .server import LiveSwitch, SwitchOptions
 from .session import ask_status
+from .torch_all_reduce import switch_all_reduce, switch_hook
 from .worker import SwitchGroup
 
 __all__ = ["LiveSwitch", "SwitchGroup", "SwitchOptions", "ask_status", "switch_all_reduce", "switch_hook"]

@@ -1,8 +1,11 @@
-"""The live switch without its sockets: slots and registers, who may use which, and counters."""
+"""The live switch without its sockets: slots and registers, who may use which, and counters.
+
+Which slots of the pool are free, and which of them a new job gets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from switch_model.slot_kernel import SLOT_ROW
 
-from .data_kernel import (
+from .datagrams import ARRIVED, REPLY, address_key, to_addresses
+from .frame_kernel import (
     COUNTERS,
     INJECTED_OUT,
     MEMBER,
@@ -20,7 +24,6 @@ from .data_kernel import (
     ROUND,
     handle_batch,
 )
-from .datagrams import ARRIVED, REPLY, address_key, to_addresses
 from .frames import MAX_SLOTS, new_rows, type_and_size
 
 MAX_WORKERS = 32
@@ -156,3 +159,46 @@ class DataPlane:
             tables.append(members)
         members = np.concatenate(tables)
         self._members, self.addresses = members[np.argsort(members["source"])], to_addresses(peers)
+
+
+DEFAULT_SLOTS = 128
+
+
+def free_ranges(taken: Iterable[tuple[int, int]], pool_size: int) -> list[tuple[int, int]]:
+    """Return what lies between the ranges that are taken, each as (first slot, number of slots)."""
+    free, begin = [], 0
+    for first, n in sorted(taken):
+        if first > begin:
+            free.append((begin, first - begin))
+        begin = first + n
+    return free if begin == pool_size else [*free, (begin, pool_size - begin)]
+
+
+def first_fit(taken: Iterable[tuple[int, int]], pool_size: int, wanted: int | None) -> tuple[int, int]:
+    """Choose slots for a job.
+
+    Parameters
+    ----------
+    taken : iterable of (int, int)
+        First slot and number of slots of each job.
+    pool_size : int
+        Slots of the switch.
+    wanted : int, optional
+        Slots asked for; otherwise DEFAULT_SLOTS, or what is left if that is less.
+
+    Returns
+    -------
+    first, n : int
+
+    Raises
+    ------
+    InputError
+        If no free range is large enough; the message says what would fit.
+    """
+    free = free_ranges(taken, pool_size)
+    largest = max((n for _, n in free), default=0)
+    n = min(DEFAULT_SLOTS, largest) if wanted is None else wanted
+    if n < 1 or n > largest:
+        room = f"at most {largest} fit" if largest else "all are taken, until a job ends"
+        raise InputError(f"{n or 1} slots do not fit in what is free of {pool_size}: {room}")
+    return next((first, n) for first, size in free if size >= n)

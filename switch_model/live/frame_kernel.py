@@ -1,4 +1,7 @@
-"""Fields of a frame, read from and written to a row of words; `frames` says where they are."""
+"""Fields of a frame, read from and written to a row of words; `frames` says where they are.
+
+What the live switch does with a batch of frames: check, count, add, and make results of those that end a round.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from switch_model.live.frames import LEAD_WORDS
+from switch_model.slot_kernel import ADD, ALL, DUPLICATE, OVERWRITE, READ, contribute
 
 LOW = 0xFFFFFFFF
 
@@ -68,3 +73,155 @@ def write_header(words: Any, row: int, type_and_size: int, job: int, tsi: int, p
     words[row, 1] = np.uint32((type_and_size << 16) | (job << 24))
     words[row, 2] = swapped(np.uint32(tsi & LOW))
     words[row, 3] = np.uint32((pool_index >> 8) | ((pool_index & 0xFF) << 8))
+
+
+COUNTERS = (
+    "packets_in", "packets_out", "first", "add", "duplicate", "complete", "answered",
+    "dropped_wrong_length", "dropped_unknown_source", "dropped_wrong_type", "dropped_wrong_job",
+    "dropped_no_such_slot", "dropped_out_of_sequence", "dropped_injected_in", "dropped_injected_out",
+    "dropped_not_sent",
+)  # fmt: skip
+"""What is counted, in frames. Everything that comes in is one of first, add, duplicate or a dropped_ but the last two.
+
+`first`: overwrote a slot; `add`: added to one; `duplicate`: counted already; `complete`: was the last of its round;
+`answered`: a duplicate that got the result. Each complete round sends a frame to every worker of its job.
+"""
+(PACKETS_IN, PACKETS_OUT, FIRST, ADDED, DUPLICATES, COMPLETE, ANSWERED, WRONG_LENGTH, UNKNOWN_SOURCE, WRONG_TYPE,
+ WRONG_JOB, NO_SUCH_SLOT, OUT_OF_SEQUENCE, INJECTED_IN, INJECTED_OUT, NOT_SENT) = range(len(COUNTERS))  # fmt: skip
+
+MEMBER = np.dtype(
+    [
+        ("source", np.int64),  # by which the array is sorted
+        ("child", np.int32),  # rank in its job
+        ("fan_in", np.int32),  # workers of its job
+        ("job_number", np.int32),
+        ("first_slot", np.int32),
+        ("n_slots", np.int32),
+        ("address", np.int32),  # where its address is; those of the job follow one another
+    ],
+    align=True,
+)
+ROUND = np.dtype([("tsi", np.uint32), ("first_exponent", np.int8), ("second_exponent", np.int8)], align=True)
+"""What a slot's version holds, beside its sums: which packet of the sequence, and the largest exponents."""
+
+
+@njit_norefcount
+def handle_batch(words: Any, arrived: Any, members: Any, slots: Any, rounds: Any, registers: Any, counters: Any,
+                 replies: Any) -> int:  # fmt: skip
+    """Handle frames in the order in which they came.
+
+    Parameters
+    ----------
+    words : uint32[n_rows, 4 + k]
+        The frames; one that is answered becomes its answer, in place.
+    arrived : ARRIVED[n]
+        What came.
+    members : MEMBER[n_members]
+        Registered workers, sorted.
+    slots : SLOT_ROW[2 n_slots]
+        State; the two versions of a slot stand side by side.
+    rounds, registers : ROUND[2 n_slots], uint32[2 n_slots, k]
+        What they hold.
+    counters : int64[len(COUNTERS)]
+        Added to.
+    replies : REPLY[room for every worker of a job, for each frame]
+        Written.
+
+    Returns
+    -------
+    int
+        Replies.
+    """
+    n_replies = 0
+    for i in range(len(arrived)):
+        counters[PACKETS_IN] += 1
+        row = arrived[i]["row"]
+        if arrived[i]["lost"]:
+            counters[INJECTED_IN] += 1
+            continue
+        m = _member(members, arrived[i]["source"])
+        cause = _refusal(words, row, members, m, slots, rounds)
+        if cause:
+            counters[cause] += 1
+            continue
+        at = _place(words, row)
+        action = contribute(slots, at, at ^ 1, members[m]["child"], members[m]["fan_in"], False)
+        _carry_out(words, row, action, rounds, registers, at)
+        counters[DUPLICATES if action & DUPLICATE else ADDED if action & ADD else FIRST] += 1
+        if not action & READ:
+            continue
+        first, n = members[m]["address"], 1
+        if action & ALL:
+            first, n = first - members[m]["child"], members[m]["fan_in"]
+        counters[COMPLETE if action & ALL else ANSWERED] += 1
+        for child in range(n):
+            replies[n_replies]["row"], replies[n_replies]["to"] = row, first + child
+            n_replies += 1
+    return n_replies
+
+
+@njit_norefcount
+def _member(members: Any, source: int) -> int:
+    """Who sent it, or -1."""
+    low, high = 0, len(members)
+    while low < high:
+        middle = (low + high) // 2
+        if members[middle]["source"] < source:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < len(members) and members[low]["source"] == source else -1
+
+
+@njit_norefcount
+def _place(words: Any, row: int) -> Any:
+    index = pool_index_of(words, row)
+    return 2 * (index & 0x3FFF) + (index >> 15)
+
+
+@njit_norefcount
+def _refusal(words: Any, row: int, members: Any, m: int, slots: Any, rounds: Any) -> int:
+    """Say why a frame is dropped, as a counter; 0 if it is not.
+
+    Only the present packet of a slot's version may come, or the one that follows it once both versions are complete.
+    So a worker's late copy of an old packet, or one of another tensor, cannot be taken for a new packet.
+    """
+    if row < 0:
+        return WRONG_LENGTH
+    if m < 0:
+        return UNKNOWN_SOURCE
+    if type_and_size_of(words, row) != (0x11 if words.shape[1] == LEAD_WORDS + 64 else 0x13):
+        return WRONG_TYPE
+    if job_of(words, row) != members[m]["job_number"]:
+        return WRONG_JOB
+    index, n_slots = pool_index_of(words, row), members[m]["n_slots"]
+    if index & 0x4000 or not 0 <= (index & 0x3FFF) - members[m]["first_slot"] < n_slots:
+        return NO_SUCH_SLOT
+    at, tsi = _place(words, row), tsi_of(words, row)
+    held, beside = np.int64(rounds[at]["tsi"]), np.int64(rounds[at ^ 1]["tsi"])
+    complete = slots[at]["count"] == 0
+    if tsi == held:
+        seen = slots[at]["seen"] >> np.uint64(members[m]["child"]) & np.uint64(1)
+        return OUT_OF_SEQUENCE if complete and not seen else 0
+    follows = tsi == (held + 2 * n_slots) & LOW and tsi == (beside + n_slots) & LOW
+    return 0 if follows and complete and slots[at ^ 1]["count"] == 0 else OUT_OF_SEQUENCE
+
+
+@njit_norefcount
+def _carry_out(words: Any, row: int, action: int, rounds: Any, registers: Any, at: int) -> None:
+    first, second = exponent_of(words, row, 0), exponent_of(words, row, 1)
+    k = registers.shape[1]
+    if action & OVERWRITE:
+        rounds[at]["tsi"] = tsi_of(words, row)
+        rounds[at]["first_exponent"], rounds[at]["second_exponent"] = first, second
+        for i in range(k):
+            registers[at, i] = swapped(words[row, LEAD_WORDS + i])
+    elif action & ADD:
+        rounds[at]["first_exponent"] = max(rounds[at]["first_exponent"], first)
+        rounds[at]["second_exponent"] = max(rounds[at]["second_exponent"], second)
+        for i in range(k):
+            registers[at, i] += swapped(words[row, LEAD_WORDS + i])
+    if action & READ:
+        write_exponents(words, row, rounds[at]["first_exponent"], rounds[at]["second_exponent"])
+        for i in range(k):
+            words[row, LEAD_WORDS + i] = swapped(registers[at, i])

@@ -1,17 +1,91 @@
-"""Who belongs to which job, and what its workers must agree on; no sockets, so every rule can be tried without any."""
+"""Who belongs to which job, and what its workers must agree on; no sockets, so every rule can be tried without any.
+
+A job of the live switch, its workers, and what carries their packets.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from commsim.core.errors import InputError
 
-from .data_plane import MAX_WORKERS
+from .control_messages import text, whole
+from .data_plane import MAX_WORKERS, first_fit, free_ranges
 from .exchange import DTYPES
-from .job import Job, Member, Plane, clash
-from .lines import text, whole
-from .slot_ranges import first_fit, free_ranges
+
+
+class Plane(Protocol):
+    """What carries the packets: `DataPlane`, or another that keeps the same rule."""
+
+    pool_size: int
+
+    def open(self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int) -> None:
+        """Let a job's workers use slots."""
+        ...
+
+    def close(self, job_number: int) -> None:
+        """Take them back."""
+        ...
+
+    def busy(self, job_number: int) -> list[dict[str, Any]]:
+        """Return the slots that wait for somebody."""
+        ...
+
+
+@dataclass(slots=True)
+class Member:
+    """A worker of a job.
+
+    Parameters
+    ----------
+    connection : int
+        Its connection to the control door.
+    rank : int
+        In its job.
+    peer : (str, int)
+        Where its packets come from.
+    tensors, barriers : int
+        Announced, and reached, so far.
+    left : bool
+        It has said that it is done.
+    """
+
+    connection: int
+    rank: int
+    peer: tuple[str, int]
+    tensors: int = 0
+    barriers: int = 0
+    left: bool = False
+
+
+@dataclass(slots=True)
+class Job:
+    """A job whose workers have joined, or are still joining."""
+
+    name: str
+    number: int
+    n_workers: int
+    first_slot: int
+    n_slots: int
+    members: dict[int, Member] = field(default_factory=dict)
+    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type and rank of who announced the last one first
+
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that have not joined."""
+        return [rank for rank in range(self.n_workers) if rank not in self.members]
+
+
+def clash(job: Job, n_workers: int, rank: int, wanted: int | None) -> str:
+    """Say why a worker cannot join a job that others have begun to join."""
+    if job.n_workers != n_workers:
+        return f"job {job.name!r} has {job.n_workers} workers, not {n_workers}"
+    if rank in job.members:
+        return f"rank {rank} of job {job.name!r} has joined already"
+    return f"job {job.name!r} has {job.n_slots} slots, not {wanted}"
+
 
 MOST_JOBS = 256  # numbers that fit in a frame
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from commsim.core.errors import BackendError
 
+from .control_server import Door
 from .data_plane import DataPlane
 from .datagrams import open_datagrams
-from .door import Door
 from .frames import PORT
 
 _PORTS_TO_TRY = 20

@@ -12,7 +12,7 @@ from typing import Any
 
 from commsim.core.errors import BackendError, InputError
 
-from .lines import MOST_FROM_SWITCH, LineReader, whole, write_line
+from .control_messages import MOST_FROM_SWITCH, LineReader, whole, write_line
 
 
 class Session:

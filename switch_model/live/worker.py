@@ -13,8 +13,7 @@ from commsim.core.errors import BackendError, InputError
 
 from .exchange import DTYPES, Lease, compile_kernels
 from .frames import MAX_SLOTS, PORT, SIZE_CODES
-from .link import Link, Traffic
-from .retransmission import Backoff
+from .link import Backoff, Link, Traffic
 from .session import Session, fact
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.formats.regular_file import check_regular
+from commsim.files.whole_files import check_regular
 
 from . import wire_format as w
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import replacing
+from commsim.files.whole_files import replacing
 
 from . import wire_format as w
-from .frames import build_frames
+from .headers import build_frames
 from .packet_event import SWITCHML_RDMA, check_events
 
 Values = NDArray[np.int32] | Callable[[NDArray[Any]], NDArray[np.int32]]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from . import packet_event as p
 from . import wire_format as w
 from .decode import RDMA_FIELDS
-from .groups import runs_of
+from .rounds import runs_of
 
 _POOL_INDEX = 0x7FFF  # slot 14 bits, version 1
 _ADDRESS = (1 << 48) - 1  # no user's memory is above: there our own files say the job

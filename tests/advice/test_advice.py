@@ -1,8 +1,8 @@
 import itertools
 
 from commsim.advice import Question, advise
-from commsim.inputs import load_network
 from commsim.run import predict
+from commsim.run.inputs import load_network
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 QUESTION = Question(8, 4 * 2**20, (0.01,))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from commsim.advice.bound import BUSY, find_bound, whose_link
-from commsim.inputs import load_network
 from commsim.run import prepare, with_costs
+from commsim.run.inputs import load_network
 
 STAR = "star:n_hosts=12,bandwidth=8Gbps,latency=1us"
 LARGE = 64e6

@@ -3,7 +3,7 @@ import dataclasses
 from collectives import COLLECTIVES
 from commsim.advice import Question
 from commsim.advice.candidates import candidates
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 
 STAR = "star:n_hosts=12"
 QUESTION = Question(8, 4e6, (0.1,), programmable=True, lossy=True)

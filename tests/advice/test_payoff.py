@@ -1,9 +1,13 @@
 import dataclasses
 import math
 
+import pytest
+
+from collectives.servers.closed_forms import byteps_split
 from commsim.advice import Question
-from commsim.advice.payoff import TOLERANCE, at_density, can_search, density_crossover
+from commsim.advice.payoff import GAIN, TOLERANCE, at_density, can_search, density_crossover, server_gains
 from commsim.run import predict, prepare
+from commsim.run.inputs import load_network
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 QUESTION = Question(8, 4 * 2**20, (0.01,))
@@ -70,3 +74,23 @@ def test_only_what_is_drawn_in_little_time_and_sums_all_values_is_searched():
     assert can_search(prepare("agsparse:density=0.01,block=256", STAR, n_ranks=8), large)
     assert not can_search(prepare("gtop_k:density=0.01", STAR, n_ranks=8), QUESTION)
     assert not can_search(prepare("ring_all_reduce", STAR, n_ranks=8), QUESTION)
+
+
+def test_byteps_gains_by_every_server_on_equal_links_as_theorem_1_says():
+    network = load_network(STAR)
+    found = server_gains(dataclasses.replace(QUESTION, size=1e9).on(network), network)
+    assert list(found.simulated) == list(range(9))
+    assert found.enough == found.enough_in_theory == 8
+    for k, time in found.simulated.items():
+        assert found.theory[k] == float(byteps_split(8, k).time)
+        assert time == pytest.approx(found.theory[k] * 1e9 / 12.5e9, rel=0.03)
+
+
+def test_two_workers_need_no_server_and_behind_thin_uplinks_many_are_worse_than_few():
+    network = load_network(STAR)
+    assert server_gains(dataclasses.replace(QUESTION, n_workers=2).on(network), network).enough_in_theory == 0
+    thin = load_network("leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=8,bandwidth=100Gbps,oversubscription=8")
+    found = server_gains(QUESTION.on(thin), thin)
+    assert found.enough < 8 == found.enough_in_theory
+    assert found.simulated[found.enough] <= min(found.simulated.values()) * (1 + GAIN)
+    assert found.simulated[8] > found.simulated[0]

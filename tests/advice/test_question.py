@@ -4,8 +4,8 @@ import pytest
 from collectives import COLLECTIVES
 from commsim.advice.question import BLOCK, Question, size_of_gradients
 from commsim.core.errors import InputError
-from commsim.inputs import load_network
 from commsim.run import prepare
+from commsim.run.inputs import load_network
 
 STAR = "star:n_hosts=12"
 FORMS = {name: COLLECTIVES[name].facts["sparse"] for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"]}

@@ -17,12 +17,12 @@ from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError, InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-from commsim.core.sparse.balance import balanced_bounds
-from commsim.core.sparse.encodings import ENCODINGS, coo
-from commsim.core.sparse.form import SparseForm
-from commsim.core.sparse.generate import drawn_gradients, drawn_occupancy
-from commsim.core.sparse.reference import run_sparse
-from commsim.core.sparse.sparse_vector import SparseVector
+from commsim.sparse.encodings import ENCODINGS, coo
+from commsim.sparse.form import SparseForm
+from commsim.sparse.generate import drawn_gradients, drawn_occupancy
+from commsim.sparse.partition import balanced_bounds
+from commsim.sparse.reference import run_sparse
+from commsim.sparse.sparse_vector import SparseVector
 
 LOSSLESS = [
     name for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"] and not COLLECTIVES[name].facts["sparse"].lossy

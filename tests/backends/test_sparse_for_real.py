@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from under_mpiexec import under_mpiexec
 
-from commsim.core.sparse.generate import drawn_gradients, drawn_occupancy
+from commsim.sparse.generate import drawn_gradients, drawn_occupancy
 
 
 def small_gradients(tmp_path: Path, n_ranks: int) -> Path:

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.backends.sparse_layout import Layout
+from commsim.backends.sparse_plan import Layout
 from commsim.backends.sparse_wire import CODECS, codec
 from commsim.core.errors import BackendError, InputError
-from commsim.core.sparse.encodings import ENCODINGS, Contents
-from commsim.core.sparse.partition import Partition
+from commsim.sparse.encodings import ENCODINGS, Contents
+from commsim.sparse.partition import Partition
 
 pytestmark = pytest.mark.nojit
 

@@ -8,7 +8,7 @@ from commsim.core.placement import place
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.transport import ROCE, Dcqcn, Window
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 
 
 def planned(collective: str, spec: str, n: int) -> tuple[FlowPlan, float, float]:

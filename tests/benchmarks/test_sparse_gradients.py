@@ -5,8 +5,8 @@ pytest.importorskip("torch")
 
 from benchmarks.sparse_gradients import main, rows_by_block, rows_by_ranks
 from benchmarks.sparse_models import LanguageModel, Recommender, train
-from commsim.core.formats.gradients_file import read_gradients
-from commsim.core.sparse.occupancy import occupancy_of
+from commsim.files.gradients_file import read_gradients
+from commsim.sparse.occupancy import occupancy_of
 
 pytestmark = pytest.mark.torch
 

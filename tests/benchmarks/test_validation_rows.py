@@ -17,7 +17,7 @@ from benchmarks.validation.real import KEPT, read_real, real_rows, why_absent
 from benchmarks.validation.row import Row, row_from_json
 from benchmarks.validation.summary import looked_up, statistics, summary
 from commsim.core.errors import InputError
-from commsim.core.known_error import Case, comparisons, from_tree, to_tree
+from commsim.run.auto.known_error import Case, comparisons, from_tree, to_tree
 
 pytestmark = pytest.mark.nojit
 RING = Row(

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
-from commsim.advice.server_gains import Servers
-from commsim.cli.advise_crossovers import servers_sentence
+from commsim.advice.payoff import Servers
+from commsim.cli.advise import servers_sentence
 
 STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")

@@ -54,7 +54,7 @@ def test_run_says_how_far_a_collective_is_from_it(commsim):
 def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from collectives import collective\nfrom collectives.ring import ring_all_gather\n"
+        "from collectives import collective\nfrom collectives.dense.ring import ring_all_gather\n"
         "@collective('all_gather')\ndef mine(n_ranks: int):\n    'A ring.'\n    return ring_all_gather(n_ranks)\n"
     )
     given = ("--topology", "star:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from under_mpiexec import ROOT, under_mpiexec
 
-from commsim.core.formats.store import read_network
+from commsim.files.store import read_network
 
 
 @pytest.mark.mpi

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from commsim.core.formats.store import read_network
+from commsim.files.store import read_network
 from commsim.placement.cluster import read_cluster
-from commsim.schedulers.slurm_conf import read_slurm_conf
+from commsim.placement.schedulers.slurm_conf import read_slurm_conf
 
 CLUSTER = """
 [topology]

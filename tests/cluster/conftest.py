@@ -3,11 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from commsim.cluster.assumptions import Assumptions
 from commsim.cluster.machines import machines_of
-from commsim.cluster.models import MODELS, Model
+from commsim.cluster.models import MODELS, Assumptions, Model
 from commsim.cluster.simulate import simulate_cluster
-from commsim.cluster.trace_job import TraceJob
+from commsim.cluster.trace_file import TraceJob
 from commsim.placement.cluster import Cluster
 from commsim.workload.sharing.periodic import Phase
 from topologies.leaf_spine import leaf_spine

@@ -4,10 +4,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from commsim.cluster.generate import poisson
 from commsim.cluster.models import MODELS
 from commsim.cluster.policy import POLICIES
 from commsim.cluster.simulate import simulate_cluster
+from commsim.cluster.traces import poisson
 from commsim.cluster.work import Work
 from commsim.core.errors import InputError
 

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.cluster.trace_file import read_trace, write_trace
-from commsim.cluster.trace_job import TraceJob
+from commsim.cluster.trace_file import TraceJob, read_trace, write_trace
 from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import GBPS, Phase
 

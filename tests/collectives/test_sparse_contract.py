@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from commsim.core.sparse.encodings import dense
-from commsim.core.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.core.sparse.occupancy import Occupancy
-from commsim.core.sparse.propagate import transfer_bytes, transfer_contents
-from commsim.core.sparse.reference import run_sparse
-from commsim.core.sparse.sparse_vector import SparseVector
+from commsim.sparse.encodings import dense
+from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
+from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.propagate import transfer_bytes, transfer_contents
+from commsim.sparse.reference import run_sparse
+from commsim.sparse.sparse_vector import SparseVector
 
 FORMS = {name: COLLECTIVES[name].facts["sparse"] for name in COLLECTIVES}
 LOSSLESS = [name for name, form in FORMS.items() if form is not None and not form.lossy]

@@ -1,7 +1,6 @@
 import pytest
 
-from commsim.comparison.above_line_rate import Line, explain_above
-from commsim.comparison.line_of_network import line_of_prediction
+from commsim.comparison.above_line_rate import Line, explain_above, line_of_prediction
 from commsim.formats.measured import Measured
 from commsim.run import prepare
 

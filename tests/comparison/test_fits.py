@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.comparison import hockney
-from commsim.comparison.hockney import fit_table
-from commsim.comparison.loggp import fit_loggp
-from commsim.comparison.network_of_fit import network_costs
+from commsim.comparison.hockney import fit_loggp, fit_table, network_costs
 from commsim.comparison.sampling import bootstrap
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError

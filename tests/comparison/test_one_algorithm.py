@@ -1,6 +1,6 @@
 import pytest
 
-from commsim.comparison.one_algorithm import of_one_algorithm, several_algorithms
+from commsim.comparison.pairs import of_one_algorithm, several_algorithms
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 

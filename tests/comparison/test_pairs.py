@@ -1,7 +1,6 @@
 import pytest
 
-from commsim.comparison.pairs import one_per_size, pair_up, predictions_of
-from commsim.comparison.summary import summarise
+from commsim.comparison.pairs import one_per_size, pair_up, predictions_of, summarise
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 

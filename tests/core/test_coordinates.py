@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.formats.array_file import write_arrays
-from commsim.core.formats.store import SUFFIXES, read_network, save
 from commsim.core.network import Network
+from commsim.files.npz import write_arrays
+from commsim.files.store import SUFFIXES, read_network, save
 from topologies.bcube import bcube
 from topologies.dragonfly import dragonfly
 from topologies.star import star

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core import dependencies as module
-from commsim.core.cells import CELLS
+from commsim.core.chunk_intervals import CELLS
 from commsim.core.dependencies import dependencies, wires
 from commsim.core.dependencies_kernel import (
     FENCE,

@@ -81,7 +81,7 @@ def test_division_by_zero_is_infinite_either_way(steps):
 
 def test_a_kernel_is_pickled_and_copied_by_its_name():
     assert copy.copy(jit.kernel) is jit.kernel
-    from commsim.core.routes.routing_kernel import walk_routes
+    from commsim.routing.routing_kernel import walk_routes
 
     assert pickle.loads(pickle.dumps(walk_routes)) is walk_routes
     assert copy.deepcopy(walk_routes) is walk_routes

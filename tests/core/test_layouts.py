@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.core.chunks import chunk_bounds
-from commsim.core.layouts import from_every_rank, from_every_rank_v, home_of_chunks, neighbour
+from commsim.core.layouts import chunk_bounds, from_every_rank, from_every_rank_v, home_of_chunks, neighbour
 
 pytestmark = pytest.mark.nojit
 

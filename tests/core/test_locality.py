@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.locality import locality_levels, racks
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.ring import ring
 

@@ -1,9 +1,20 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from commsim.core.machine import Parts
-from commsim.core.node_kind import CPU, GPU, MEMORY, NIC, SWITCH
-from commsim.core.routes.routing import find_routes
+from commsim.core.errors import InputError
+from commsim.core.machine import Parts, attach_machines
+from commsim.core.network import CPU, GPU, MEMORY, NIC, SWITCH, Network
+from commsim.files.store import SUFFIXES, read_network, save
+from commsim.routing.network_metrics import measure
+from commsim.routing.routing import find_routes
+from topologies.fat_tree import fat_tree
+from topologies.hosts.nvswitch_host import nvswitch_host
+from topologies.hosts.pcie_host import pcie_host
+from topologies.leaf_spine import leaf_spine
+from topologies.ring import ring
+from topologies.star import star
 
 pytestmark = pytest.mark.nojit
 
@@ -91,3 +102,95 @@ def test_every_cpu_is_joined_to_every_other_one():
     network = parts.build("x")
     assert np.count_nonzero(network.bandwidth == 7.0) == 6
     assert path(network, "memory0", "memory2") == ["cpu0", "cpu2", "memory2"]
+
+
+SMALL = nvswitch_host(n_gpus=2, n_nics=2, n_pcie_switches=2, n_cpus=1)
+
+
+@settings(deadline=None, max_examples=25)
+@given(n_leaves=st.integers(1, 3), per_leaf=st.integers(1, 3), n_gpus=st.sampled_from([1, 2, 4]))
+def test_there_is_one_machine_for_every_few_ports(n_leaves, per_leaf, n_gpus):
+    machine = pcie_host(n_gpus=n_gpus, n_nics=1, n_pcie_switches=1, n_cpus=1)
+    fabric = leaf_spine(n_leaves, 2, per_leaf)
+    network = attach_machines(fabric, machine)
+    n = n_leaves * per_leaf
+    assert network.n_nodes == n * machine.n_nodes + n_leaves + 2
+    assert network.n_links == n * machine.n_links + fabric.n_links
+    assert network.endpoints.tolist() == list(range(n * n_gpus))
+    assert network.nodes[: n_gpus + 1] == (*(f"m0.gpu{g}" for g in range(n_gpus)), "m1.gpu0" if n > 1 else "m0.nic0")
+    assert np.bincount(network.machine + 1).tolist() == [n_leaves + 2, *[machine.n_nodes] * n]
+    assert network.is_cabled
+    assert measure(network).no_path is None
+
+
+def test_a_port_keeps_the_rate_of_the_fabric_and_an_inside_that_of_the_machine():
+    network = attach_machines(star(4, bandwidth=3e9, latency=2e-6), SMALL)
+    at_switch = network.dst == network.nodes.index("switch0")
+    assert (network.bandwidth[at_switch] == 3e9).all()
+    assert (network.latency[at_switch] == 2e-6).all()
+    assert (network.kind[network.src[at_switch]] == NIC).all()
+    inside = network.machine[network.src] == network.machine[network.dst]
+    assert sorted(network.bandwidth[inside]) == sorted([*SMALL.bandwidth] * 2)
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "shortest", "spray"])
+@pytest.mark.parametrize("machine", [SMALL, pcie_host(n_gpus=4, n_nics=2), nvswitch_host(n_pcie_switches=4)])
+def test_traffic_inside_a_machine_never_leaves_it_and_other_traffic_uses_the_nearest_nic(machine, routing):
+    n_nics = int((machine.kind == NIC).sum())
+    network = attach_machines(fat_tree(4) if n_nics < 8 else leaf_spine(2, 2, 8), machine)
+    per = len(machine.endpoints)
+    n = len(network.endpoints)
+    src, dst = (i.ravel() for i in np.meshgrid(np.arange(n), np.arange(n)))
+    routes = find_routes(network, src, dst, routing=routing)
+    route = np.repeat(np.arange(len(src)), np.diff(routes.first))
+    owner = network.machine[network.dst[routes.link]]
+    same = network.machine[src] == network.machine[dst]
+    assert (owner == network.machine[src][route])[same[route]].all()
+    for end, ends, of in ((src, network.src, routes.link), (dst, network.dst, routes.link)):
+        mine = (
+            (network.kind[ends[of]] == NIC) & (network.machine[ends[of]] == network.machine[end[route]]) & ~same[route]
+        )
+        number = np.array([int(network.nodes[node].rpartition("nic")[2]) for node in ends[of][mine]])
+        assert (number == end[route][mine] % per * n_nics // per).all()
+
+
+def test_ports_say_which_nic_is_where():
+    network = attach_machines(leaf_spine(2, 1, 2), SMALL, ports=[[0, 2], [1, 3]])
+    leaf = {network.nodes[a]: network.nodes[b] for a, b in zip(network.src, network.dst, strict=True)
+            if network.nodes[b].startswith("leaf") and network.kind[a] == NIC}  # fmt: skip
+    assert leaf == {"m0.nic0": "leaf0", "m0.nic1": "leaf1", "m1.nic0": "leaf0", "m1.nic1": "leaf1"}
+
+
+def test_coordinates_of_a_fabric_go_to_the_nics_and_the_first_one_s_to_the_rest():
+    fabric = Network("f", ("a", "b", "s"), [0, 0, 1], [0, 1, 2, 2], [2, 2, 0, 1], 1.0, 0.0, coordinates=[[5], [6], [7]])
+    network = attach_machines(fabric, SMALL)
+    at = dict(zip(network.nodes, network.coordinates[:, 0].tolist(), strict=True))
+    assert (at["m0.nic0"], at["m0.nic1"], at["s"]) == (5, 6, 7)
+    assert {at[name] for name in at if name not in ("m0.nic1", "s")} == {5}
+
+
+def test_hosts_that_forward_become_nics_that_do():
+    network = attach_machines(ring(6), SMALL)
+    assert measure(network).no_path is None
+
+
+@pytest.mark.parametrize(
+    ("fabric", "machine", "ports", "message"),
+    [
+        (star(3), SMALL, None, r"star:.* has 3 ports for hosts, which is no multiple of the 2 NICs of nvswitch_host:"),
+        (star(4), nvswitch_host(n_nics=0), None, "nvswitch_host:.* has no NIC and cannot be attached to star"),
+        (SMALL, SMALL, None, "nvswitch_host:.* is no fabric for machines: gpu0 is a gpu, not a host or a switch"),
+        (star(4), SMALL, [[0, 1], [1, 2]], "ports must name each of the 4 hosts of star:.* exactly once"),
+        (star(4), SMALL, [[0, 1]], "ports must name each of the 4 hosts"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(fabric, machine, ports, message):
+    with pytest.raises(InputError, match=message):
+        attach_machines(fabric, machine, ports)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_it_reads_back_exactly_as_it_was_saved(tmp_path, suffix):
+    network = attach_machines(leaf_spine(2, 2, 2, oversubscription=3.0), SMALL)
+    save(network, tmp_path / f"x{suffix}")
+    assert read_network(tmp_path / f"x{suffix}") == network

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import HOST, MAX_METRIC, SWITCH, Network
-from commsim.core.routes.routing import find_routes
+from commsim.routing.routing import find_routes
 
 pytestmark = pytest.mark.nojit
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.network import HOST, SWITCH, Network, both_ways, kinds, node_names
-from commsim.core.node_kind import CPU, GPU, MEMORY, NIC
+from commsim.core.network import CPU, GPU, HOST, MEMORY, NIC, SWITCH, Network, both_ways, kinds, node_names
 
 pytestmark = pytest.mark.nojit
 

@@ -6,7 +6,7 @@ from flow_cases import cases
 from flow_networks import star_of
 from hypothesis import given, settings
 
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program

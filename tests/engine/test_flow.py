@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from slow_flow import simulate
 
 from collectives import COLLECTIVES
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.cost import LogGP, Wire
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import Network

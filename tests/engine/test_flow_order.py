@@ -91,7 +91,7 @@ def test_the_same_inputs_give_the_same_bits_twice(case: Case) -> None:
 
 PROGRAM = """
 import numpy as np
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.placement import place
 from commsim.engine.flow import payload, play
 from commsim.engine.flow_plan import Job, plan_flows

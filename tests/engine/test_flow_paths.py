@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from collectives.double_tree import double_tree_all_reduce
-from collectives.ring import ring_all_reduce
+from collectives.dense.double_tree import double_tree_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.engine import flow_paths

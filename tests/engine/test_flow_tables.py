@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from collectives import COLLECTIVES
 from commsim.core.network import Network
 from commsim.core.placement import place
-from commsim.core.routes.routing import Routes, find_routes
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_plan import Job
 from commsim.engine.flow_tables import slot_tables
+from commsim.routing.routing import Routes, find_routes
 from topologies.fat_tree import fat_tree
 
 

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from collectives.ring import ring_cost
-from collectives.switchml import switchml, switchml_cost
-from commsim.aggregation import aggregation_job
+from collectives.dense.ring import ring_cost
+from collectives.in_network.switchml import switchml, switchml_cost
 from commsim.core.cost import LogGP
 from commsim.core.dependencies import dependencies
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.engine.packet.aggregation import simulate_aggregation
-from commsim.inputs import load_network
 from commsim.run import predict, prepare
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star

@@ -2,13 +2,13 @@
 
 import pytest
 
-from collectives.hierarchical import hierarchical_all_reduce
-from collectives.ring import ring_all_reduce
+from collectives.dense.hierarchical import hierarchical_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.placement import Placement
 from commsim.core.program import Program
-from commsim.inputs import load_network
-from commsim.lower_bounds import lower_bound
 from commsim.run import predict, prepare
+from commsim.run.inputs import load_network
+from commsim.synthesis import lower_bound
 
 
 @pytest.mark.parametrize(("name", "nvlink"), [("dgx-a100", 240e9), ("dgx-h100", 370.8e9), ("gb200-nvl72", 721.8e9)])

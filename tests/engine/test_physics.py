@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flow_networks import star_of
 
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.cost import LogGP
 from commsim.core.errors import PhysicsError
 from commsim.core.placement import place

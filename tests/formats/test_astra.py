@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
-from commsim.core.formats.network_file import read_network
-from commsim.formats.astra.choice import schedule_of_system, system_of
-from commsim.formats.astra.dimensions import Dimension, network_of
+from commsim.files.network_file import read_network
+from commsim.formats.astra.choice import System, read_system, schedule_of_system, system_of, write_system
 from commsim.formats.astra.network import read_astra_network, read_dimensions, write_astra_network
 from commsim.formats.astra.phases import schedule_of_ways
-from commsim.formats.astra.recognise import dimensions_of
-from commsim.formats.astra.system import System, read_system, write_system
-from commsim.inputs import load_network, load_schedule
+from commsim.formats.astra.recognise import Dimension, dimensions_of, network_of
 from commsim.run import prepare, with_costs
+from commsim.run.inputs import load_network, load_schedule
 
 EXAMPLE = """topology: [ Switch, Switch ]
 npus_count: [ 8, 16 ]

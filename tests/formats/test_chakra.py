@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.formats.chakra.from_graph import traces_of_graph
+from commsim.formats.chakra.chakra_to_graph import graph_of_traces, read_groups
+from commsim.formats.chakra.graph_to_chakra import traces_of_graph
 from commsim.formats.chakra.messages import (
     COLLECTIVE,
     COMP,
@@ -28,16 +29,13 @@ from commsim.formats.chakra.messages import (
     encode_node,
 )
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
-from commsim.formats.chakra.to_graph import graph_of_traces, read_groups
-from commsim.formats.chakra.trace import Trace, read_trace, write_trace
-from commsim.formats.chakra.traces import read_traces, write_traces
+from commsim.formats.chakra.traces import Trace, read_trace, read_traces, write_trace, write_traces
 from commsim.formats.chakra.wire import read_varint, varint
-from commsim.formats.programs.from_schedule import programs_of
-from commsim.formats.programs.to_schedule import schedule_of
-from commsim.inputs import load_network
+from commsim.formats.programs.programs_to_schedule import schedule_of
+from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.run import prepare, with_costs
-from commsim.workload.graph import play
-from commsim.workload.task import Graph, Task
+from commsim.run.inputs import load_network
+from commsim.workload.task_graph import Graph, Task, play
 
 PROTO = messages()
 text = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -157,9 +155,9 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, collec
 
 @pytest.mark.nojit
 def test_messages_say_what_astra_sim_reads_and_time_is_rounded_up_to_microseconds(tmp_path: Path) -> None:
-    from commsim.formats.programs.op import CALC, Op, Programs
-    from commsim.formats.programs.op import RECV as TAKE
-    from commsim.formats.programs.op import SEND as GIVE
+    from commsim.formats.programs.operations import CALC, Op, Programs
+    from commsim.formats.programs.operations import RECV as TAKE
+    from commsim.formats.programs.operations import SEND as GIVE
 
     ops = ((Op(CALC, 1201), Op(CALC, 0, after=(0,)), Op(GIVE, 64, 1, 5, after=(1,))), (Op(TAKE, 64, 0, 5),))
     first, second = traces_of(Programs(ops))
@@ -300,7 +298,7 @@ def test_damaged_numbers_and_lengths_are_refused(tmp_path: Path, data: bytes) ->
 
 @pytest.mark.nojit
 def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path) -> None:
-    from commsim.core.formats.bounded import read_bytes
+    from commsim.files.bounded import read_bytes
 
     path = tmp_path / "x.0.et"
     path.write_bytes(gzip.compress(bytes(2**24), 9) * 40)

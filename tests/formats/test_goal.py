@@ -17,13 +17,13 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.formats.goal.binary import read_goal_binary, write_goal_binary
 from commsim.formats.goal.text import read_goal_text, write_goal_text
-from commsim.formats.programs.from_schedule import programs_of
-from commsim.formats.programs.op import ANY, CALC, RECV, SEND, Op, Programs, seated
-from commsim.formats.programs.to_graph import graph_of
-from commsim.formats.programs.to_schedule import schedule_of
-from commsim.inputs import load_network, load_schedule
+from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, seated
+from commsim.formats.programs.programs_to_graph import graph_of
+from commsim.formats.programs.programs_to_schedule import schedule_of
+from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.run import prepare, with_costs
-from commsim.workload.graph import play
+from commsim.run.inputs import load_network, load_schedule
+from commsim.workload.task_graph import play
 
 EXAMPLE = """num_ranks 2
 // two ranks

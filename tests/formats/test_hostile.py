@@ -11,12 +11,12 @@ from commsim.core.errors import InputError
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.chakra.values import NUMBERS
 from commsim.formats.chakra.wire import BYTES, field, varint
+from commsim.formats.context import Given
 from commsim.formats.convert import convert
-from commsim.formats.given import Given
 from commsim.formats.goal.binary import MAGIC, read_goal_binary
 from commsim.formats.goal.text import read_goal_text
-from commsim.formats.msccl.read import read_msccl
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
+from commsim.formats.msccl.xml import read_msccl
 from commsim.formats.networks.graphml import read_graphml
 from commsim.formats.networks.ns3 import read_ns3
 
@@ -237,7 +237,7 @@ def test_schedules_that_would_fill_a_disk_are_not_written(tmp_path: Path) -> Non
 
 def test_traces_are_written_all_or_none(tmp_path: Path) -> None:
     from commsim.formats.chakra.messages import Metadata
-    from commsim.formats.chakra.trace import Trace
+    from commsim.formats.chakra.traces import Trace
 
     trace = Trace(Metadata("1"), ())
     (tmp_path / "x.2.et").mkdir()

@@ -5,8 +5,8 @@ import tracemalloc
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.formats.result_file import write_result
 from commsim.core.result import Result
+from commsim.files.store import write_result
 from commsim.formats.measured import Measured
 from commsim.formats.read_measured import read_measured
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.cli.predicted import COLUMNS, table_row
+from commsim.cli.run.predicted import COLUMNS, table_row
 from commsim.core.errors import InputError
 from commsim.core.operations import operation
 from commsim.core.result import Result
 from commsim.formats import measured
-from commsim.formats.ranks_of_rates import ranks_of_rates
+from commsim.formats.nccl_names import ranks_of_rates
 from commsim.formats.read_measured import read_measured
 
 HALF = "     time   algbw   busbw #wrong"

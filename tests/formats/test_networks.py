@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import write_json
-from commsim.core.formats.network_file import read_network
-from commsim.core.formats.node_link import node_link_of
 from commsim.core.network import KINDS, Network
-from commsim.formats.networks import read_cables
+from commsim.files.network_file import read_network
+from commsim.files.node_link import node_link_of
+from commsim.files.whole_files import write_json
+from commsim.formats.networks import cables
 from commsim.formats.networks.graphml import read_graphml, write_graphml
-from commsim.formats.networks.htsim import write_htsim
-from commsim.formats.networks.htsim_flows import write_flows
-from commsim.formats.networks.ns3 import read_ns3, write_ns3
-from commsim.formats.networks.simai import read_simai, write_simai
-from commsim.inputs import load_network, load_schedule
+from commsim.formats.networks.htsim import write_flows, write_htsim
+from commsim.formats.networks.ns3 import read_ns3, read_simai, write_ns3, write_simai
 from commsim.run import prepare
+from commsim.run.inputs import load_network, load_schedule
 
 
 @st.composite
@@ -272,7 +270,7 @@ def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is
     wanted = read_ns3(path)
     path.write_text("\r\n".join(["10 1 9", "9", "", *(row.replace(" ", "\t", 1) for row in rows)]))  # one by one
     assert read_ns3(path) == wanted
-    monkeypatch.setattr(read_cables, "_BLOCK", 4)
+    monkeypatch.setattr(cables, "_BLOCK", 4)
     assert read_ns3(path) == wanted
     for number, bad, why in ((5, "0 0 1Gbps 1ms 0", "joins two nodes"), (8, "0 9 1Gbps 1ms", "got 4 words"),
                              (9, "12 9 1Gbps 1ms 0", "word 1 must be"), (3, "0 9 0Gbps 1ms 0", "positive rate"),
@@ -281,6 +279,6 @@ def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is
         with pytest.raises(InputError, match=rf"line {number}: .*{why}"):
             read_ns3(path)
     path.write_text("\n".join(["10 1 9", "9", *rows]))
-    monkeypatch.setattr(read_cables, "MAX_DIFFERENT", 8)
+    monkeypatch.setattr(cables, "MAX_DIFFERENT", 8)
     with pytest.raises(InputError, match="more than 8 different rates, delays and losses"):
         read_ns3(path)

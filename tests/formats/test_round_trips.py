@@ -16,16 +16,15 @@ from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.goal.binary import read_goal_binary, write_goal_binary
 from commsim.formats.goal.text import read_goal_text, write_goal_text
 from commsim.formats.msccl.from_schedule import algorithm_of
-from commsim.formats.msccl.read import read_msccl
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
-from commsim.formats.msccl.write import write_msccl
-from commsim.formats.programs.from_schedule import programs_of
-from commsim.formats.programs.op import CALC, RECV, SEND, Op, Programs
+from commsim.formats.msccl.xml import read_msccl, write_msccl
+from commsim.formats.programs.operations import CALC, RECV, SEND, Op, Programs
+from commsim.formats.programs.programs_to_graph import graph_of
+from commsim.formats.programs.programs_to_schedule import Messages, schedule_of
+from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.formats.programs.stages import stages_of
-from commsim.formats.programs.to_graph import graph_of
-from commsim.formats.programs.to_schedule import Messages, schedule_of
-from commsim.inputs import load_network, load_schedule
 from commsim.run import Prepared, prepare, with_costs
+from commsim.run.inputs import load_network, load_schedule
 
 UNIT = 4096.0
 GAMMA = 5e-10  # of 4096 bytes a whole number of ns, so that files hold it exactly

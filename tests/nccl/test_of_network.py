@@ -1,8 +1,8 @@
 import pytest
 
 from commsim.core.placement import place
-from commsim.inputs import load_network
 from commsim.nccl.of_network import Given, setting_of
+from commsim.run.inputs import load_network
 
 
 def derive(text, n_ranks=None, **given):

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from commsim.schedulers.fabric_tree import Blocks, Switch, Tree
+from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree
 
 PREFIXES = st.sampled_from(["n", "node", "gpu-a.", "r1-", "x07y", "0"])
 

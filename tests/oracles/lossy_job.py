@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from switch_model.operation_log import LOG_ROW, RECEIVE
 from switch_model.pool import PARENT, Pool
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
-from switch_model.slot_sequence import next_shift, slot_and_version
+from switch_model.slot_sequence import LOG_ROW, RECEIVE, next_shift, slot_and_version
 from switch_model.system import System
 
 LOSE, DOUBLE, REPEAT = 0, 1, 2  # what an adversary may do; all other numbers deliver

@@ -13,8 +13,8 @@ import numpy as np
 from slow_sharing import Flow, max_min_rates
 
 from commsim.core.network import Network
-from commsim.core.routes.routing import find_routes
 from commsim.core.schedule import REDUCE, Schedule
+from commsim.routing.routing import find_routes
 
 Phase = tuple[dict[Hashable, float], float]  # what is used with which share, and the bytes to move through it
 

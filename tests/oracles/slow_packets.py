@@ -15,7 +15,7 @@ from typing import Any
 from slow_flow import waits
 
 from commsim.core.network import Network
-from commsim.core.routes.routing import find_routes
+from commsim.routing.routing import find_routes
 
 LEAVES, ARRIVES, LOOKS = 0, 1, 2  # in this order at equal times
 PS = 1e12

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from switch_model.operation_log import RECEIVE
 from switch_model.payload import Payload
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
+from switch_model.slot_sequence import RECEIVE
 from switch_model.system import System
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.cluster import Cluster
+from commsim.placement.free_gpus import Seats, crossings, order_ranks
 from commsim.placement.generators import GENERATORS, candidates
-from commsim.placement.rank_order import crossings, order_ranks
-from commsim.placement.seats import Seats
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 

@@ -12,7 +12,7 @@ from commsim.placement.candidate import Candidate
 from commsim.placement.check import disagreements, simulated, slowdown
 from commsim.placement.cluster import Cluster
 from commsim.placement.evaluate import evaluate, evaluate_all
-from commsim.placement.link_classes import Settings
+from commsim.placement.link_use import Settings
 from commsim.placement.place import place_jobs
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine

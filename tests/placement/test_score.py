@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.circles import unify
-from commsim.placement.exact import least_excess
-from commsim.placement.score import score_at, score_link
+from commsim.placement.score import least_excess, score_at, score_link
 from commsim.placement.search import different_turns, search, search_together
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.report.derive import with_derived
-from commsim.report.read_rows import parameters_of, table_of_rows
+from commsim.report.study import parameters_of, table_of_rows
 
 pytestmark = pytest.mark.nojit
 

@@ -1,7 +1,7 @@
 import pytest
 
+from commsim.report.chart import draw_scatter
 from commsim.report.picture import Disc, Line
-from commsim.report.scatter import draw_scatter
 
 pytestmark = pytest.mark.nojit
 

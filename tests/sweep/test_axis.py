@@ -3,8 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.sweep.axis import kind_in, read_axis
-from commsim.sweep.quantity import UNITS, as_kind, kind_of, write_value
+from commsim.sweep.axis import UNITS, as_kind, kind_in, kind_of, read_axis, write_value
 
 pytestmark = pytest.mark.nojit
 

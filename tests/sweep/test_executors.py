@@ -8,7 +8,7 @@ import sys
 import pytest
 from under_mpiexec import under_mpiexec
 
-from commsim.core.formats.files import write_tree
+from commsim.files.whole_files import write_tree
 from commsim.sweep import run_sweep
 from commsim.sweep.table import read_table
 

@@ -16,7 +16,7 @@ class Clock:
 
     def __init__(self, monkeypatch, seconds):
         self.now, self.new = 0.0, True
-        monkeypatch.setattr("commsim.sweep.stopwatch.import_all", lambda: None)
+        monkeypatch.setattr("commsim.sweep.plan.import_all", lambda: None)
         monkeypatch.setattr(Bench, "forget", lambda _: setattr(self, "new", True))
         monkeypatch.setattr(Bench, "row", lambda _, __, given: self._row(seconds, given))
 

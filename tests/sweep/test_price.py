@@ -3,7 +3,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 from commsim.sweep.price import read_prices, total
 
 pytestmark = pytest.mark.nojit

@@ -150,8 +150,8 @@ def test_training_iterations_are_points_too(tmp_path):
 
 
 def test_the_engine_may_be_chosen_for_every_point(small, tmp_path):
-    from commsim.auto_engine import choose
     from commsim.run import prepare
+    from commsim.run.auto import choose
 
     small["engine"] = {"name": "auto", "tolerance": 0.5}
     run_sweep(small, tmp_path / "r", "serial")

@@ -5,9 +5,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.sweep import run_sweep
-from commsim.sweep.export import write_table
 from commsim.sweep.journal import Journal
-from commsim.sweep.table import query, read_table
+from commsim.sweep.table import query, read_table, write_table
 
 pytestmark = pytest.mark.nojit
 pq = pytest.importorskip("pyarrow.parquet")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from commsim.core.errors import InputError
-from switch_model.half import BFLOAT16_ROUNDING, from_bfloat16, from_float16, to_bfloat16, to_float16
+from switch_model.quantize import BFLOAT16_ROUNDING, from_bfloat16, from_float16, to_bfloat16, to_float16
 
 every = np.arange(2**16, dtype=np.uint32).astype(np.uint16)
 vectors = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(width=32))

@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from switch_model.rate_allocation import Aggregator, Allocation, Way, allocate, push_pull_time
 
 pytest.importorskip("scipy")
-from switch_model import rate_example
+from switch_model import rate_allocation
 
 pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8
@@ -25,21 +25,21 @@ def exact(found: Allocation) -> Fraction:
 
 
 def test_the_three_schemes_of_the_worked_example() -> None:
-    assert exact(rate_example.unaggregated()) == 1
-    assert exact(rate_example.atp()) == Fraction(9, 4) + Fraction(3, 16)
-    assert exact(rate_example.grid()) == 3
+    assert exact(rate_allocation.unaggregated()) == 1
+    assert exact(rate_allocation.atp()) == Fraction(9, 4) + Fraction(3, 16)
+    assert exact(rate_allocation.grid()) == 3
 
 
 def test_the_published_number_is_ours_cut_off_after_two_digits() -> None:
-    assert int(rate_example.atp().rate * 100) / 100 == 2.43
+    assert int(rate_allocation.atp().rate * 100) / 100 == 2.43
 
 
 def test_dividing_flows_over_both_paths_changes_nothing_without_aggregation() -> None:
-    assert exact(rate_example.unaggregated(split=True)) == 1
+    assert exact(rate_allocation.unaggregated(split=True)) == 1
 
 
 def test_the_first_switch_adds_all_it_can_and_its_workers_share_what_is_left_of_the_link() -> None:
-    for aggregated, rest in rate_example.atp().sent[:4]:
+    for aggregated, rest in rate_allocation.atp().sent[:4]:
         assert aggregated == pytest.approx(9 / 4)
         assert rest == pytest.approx(3 / 16)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from slow_replay import IllegalError, slow_replay
 
 from commsim.core.errors import InputError
-from switch_model.operation_log import LOG_ROW, RECEIVE
 from switch_model.payload import Payload, drawn_payload, given_payload
 from switch_model.replay import replay
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
+from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from switch_model.system import System
 
 WRAP = System("wrap", 4, pool_size=4, window=4)

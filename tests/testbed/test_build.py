@@ -11,14 +11,14 @@ import pytest
 from datagrams import PORT, ears, heard
 
 from commsim.core.errors import BackendError, InputError
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 from commsim.testbed import build as room
 from commsim.testbed.build import build
 from commsim.testbed.counters import read_counts
 from commsim.testbed.layout import lay_out
 from commsim.testbed.places import KEPT, Place
 from commsim.testbed.places import testbeds as all_testbeds
-from commsim.testbed.session import built, up
+from commsim.testbed.runs import built, up
 
 pytestmark = pytest.mark.needs_kernel("testbed")
 STAR = "star:n_hosts=3,bandwidth=200Mbps,latency=0s"

@@ -7,8 +7,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
-from commsim.inputs import load_network
 from commsim.run import prepare
+from commsim.run.inputs import load_network
 from commsim.testbed import calibration
 from commsim.testbed.calibration import Costs, calibrate
 from commsim.testbed.layout import lay_out

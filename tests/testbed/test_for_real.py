@@ -13,7 +13,7 @@ import os
 import pytest
 
 from commsim.core.errors import BackendError, InputError
-from commsim.inputs import load_network, load_schedule
+from commsim.run.inputs import load_network, load_schedule
 from commsim.testbed.build import build
 from commsim.testbed.launch import Ranks
 from commsim.testbed.layout import lay_out

@@ -10,7 +10,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 from commsim.testbed.layout import MAX_NODES, lay_out
 
 pytestmark = pytest.mark.nojit

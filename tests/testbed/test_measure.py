@@ -7,11 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.inputs import load_network
 from commsim.run import prepare
+from commsim.run.inputs import load_network
 from commsim.testbed.calibration import Costs
-from commsim.testbed.counters import Counts
-from commsim.testbed.load import FOREIGN, Load
+from commsim.testbed.counters import FOREIGN, Counts, Load
 from commsim.testbed.measure import WAITING, as_cell
 from commsim.testbed.shaping import FRAME
 from commsim.testbed.share import Shared

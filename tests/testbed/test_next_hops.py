@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.node_kind import SEATS
-from commsim.core.routes.routing import find_routes
-from commsim.inputs import load_network
-from commsim.testbed.next_hops import next_hops
+from commsim.core.network import SEATS
+from commsim.routing.routing import find_routes
+from commsim.run.inputs import load_network
+from commsim.testbed.layout import next_hops
 
 FAT_TREE, TORUS = "fat_tree:k=4", "torus:dims=3x4"
 DRAGONFLY, BCUBE = "dragonfly:p=2,a=2,h=1", "bcube:n=3,k=1"

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.inputs import load_network
-from commsim.testbed import places, session
+from commsim.run.inputs import load_network
+from commsim.testbed import places, runs
 from commsim.testbed.places import Place
 
 pytestmark = pytest.mark.nojit
@@ -80,5 +80,5 @@ def test_testbeds_of_dead_runs_are_taken_away_and_those_of_living_ones_stay(fold
     highest = 2**22 + 1  # no process has this number
     for name in (f"own{highest}", f"own{os.getpid()}", "ownsome", "other"):
         Place(name).claim(load_network("star:n_hosts=2"))
-    assert session.remove_dead() == [f"own{highest}"]
+    assert runs.remove_dead() == [f"own{highest}"]
     assert {place.name for place in places.testbeds()} == {f"own{os.getpid()}", "ownsome", "other"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
 from commsim.testbed import shaping
 from commsim.testbed.shaping import BURST, FRAME, QUEUE, shape_of
 

@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import SWITCH
+from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.bcube import bcube
 from topologies.star import star
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import Network
 from commsim.core.spec import read_arguments, split_spec
+from commsim.routing.network_metrics import measure
 from topologies import MAX_NODES, TOPOLOGIES, require_buildable
 
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import HOST, SWITCH
+from commsim.routing.network_metrics import measure
 from topologies.dragonfly import dragonfly
 
 pytestmark = pytest.mark.nojit

@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.failures import fail_switches
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.metrics.network_metrics import measure
+from commsim.core.faults import fail_switches
+from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.dual_tor import dual_tor
 
 pytestmark = pytest.mark.nojit

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.metrics.network_metrics import measure
+from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.hypercube import hypercube
 
 pytestmark = pytest.mark.nojit

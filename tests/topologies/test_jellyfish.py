@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.network_metrics import measure
 from commsim.core.network import HOST, SWITCH
-from commsim.core.routes.routing import find_routes
+from commsim.routing.network_metrics import measure
+from commsim.routing.routing import find_routes
 from topologies.fat_tree import fat_tree
 from topologies.jellyfish import jellyfish
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.locality import racks
-from commsim.core.metrics.network_metrics import measure
+from commsim.routing.network_metrics import measure
 from topologies.leaf_spine import leaf_spine
 
 pytestmark = pytest.mark.nojit

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.routes.routing import find_routes
+from commsim.routing.network_metrics import bisection_bandwidth
+from commsim.routing.routing import find_routes
 from topologies.rail_optimized import rail_optimized
 
 pytestmark = pytest.mark.nojit

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.network_metrics import measure
+from commsim.routing.network_metrics import measure
 from topologies.ring import ring
 
 pytestmark = pytest.mark.nojit

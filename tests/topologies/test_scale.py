@@ -6,8 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from commsim.core.routes.routing import find_routes
-from commsim.inputs import load_network
+from commsim.routing.routing import find_routes
+from commsim.run.inputs import load_network
 
 LARGE = [
     "bcube:n=16,k=3",

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.locality import locality_levels
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.metrics.network_metrics import measure
+from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.three_tier import three_tier
 
 pytestmark = pytest.mark.nojit

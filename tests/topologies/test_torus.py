@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.metrics.network_metrics import measure
-from commsim.inputs import load_network
+from commsim.routing.network_metrics import bisection_bandwidth, measure
+from commsim.run.inputs import load_network
 from topologies.hypercube import hypercube
 from topologies.ring import ring
 from topologies.torus import torus

@@ -9,8 +9,8 @@ from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.buckets import Bucket, bucketed_graph, fill_buckets
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.graph import play
 from commsim.workload.setting import Setting
+from commsim.workload.task_graph import play
 
 pytestmark = pytest.mark.nojit
 some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))

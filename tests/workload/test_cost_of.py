@@ -5,7 +5,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.run import predict
 from commsim.workload.cost_of import ALGORITHMS, closed_form_costs, network_costs
-from commsim.workload.graph import Task
+from commsim.workload.task_graph import Task
 
 STAR = "star:n_hosts=5,bandwidth=100Gbps,latency=1us"
 

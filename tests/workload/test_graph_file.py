@@ -1,8 +1,8 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.graph import Graph, Task
 from commsim.workload.graph_file import read_graph
+from commsim.workload.task_graph import Graph, Task
 
 pytestmark = pytest.mark.nojit
 GOOD = """

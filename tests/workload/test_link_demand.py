@@ -3,10 +3,10 @@ import json
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.chrome_trace import chrome_trace
-from commsim.workload.graph import Graph, Task, play
 from commsim.workload.link_demand import job_row, link_phases
 from commsim.workload.sharing.periodic import read_jobs
+from commsim.workload.task_graph import Graph, Task, play
+from commsim.workload.timeline import chrome_trace
 
 pytestmark = pytest.mark.nojit
 GRAPH = Graph(

@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.vector_add import read_vector_add
+from commsim.workload.backward_trace import read_vector_add
 
 pytestmark = pytest.mark.nojit
 

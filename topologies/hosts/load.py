@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from commsim.core.attach import attach_machines
 from commsim.core.errors import InputError
+from commsim.core.machine import attach_machines
 from commsim.core.network import Network
 from commsim.core.registry import Registry
 from commsim.core.spec import read_arguments, split_spec
@@ -37,7 +37,7 @@ def load_machine(text: str) -> Network:
         If the name is unknown, an argument is wrong, or the file does not hold one machine.
     """
     if Path(text).suffix in (".toml", ".json", ".npz"):
-        from commsim.core.formats.network_file import read_network
+        from commsim.files.network_file import read_network
 
         return read_network(text)
     name, raw = split_spec(text)
@@ -78,8 +78,8 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
 
 
 def _read(path: str, raw: dict[str, str]) -> Network:
-    from commsim.core.formats.nccl_topology import read_nccl_topology
-    from commsim.core.formats.nvidia_smi import read_nvidia_smi
+    from commsim.files.nccl_topology import read_nccl_topology
+    from commsim.files.nvidia_smi import read_nvidia_smi
 
     read: Callable[..., Network] = read_nccl_topology if Path(path).suffix == ".xml" else read_nvidia_smi
     return read(**read_arguments(read, raw, given=("path",)), path=path)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from commsim.core.machine import NVLINK_LATENCY, Parts
-from commsim.core.network import Network
-from commsim.core.node_kind import SWITCH
+from commsim.core.network import SWITCH, Network
 from commsim.core.units import Bandwidth, Seconds
 from topologies import require_at_least
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.machine import Parts
-from commsim.core.node_kind import CPU, GPU, MEMORY, NIC
+from commsim.core.network import CPU, GPU, MEMORY, NIC
 
 MEMORY_LATENCY = 100e-9
 """Seconds between a socket and its own memory: the order of one access."""

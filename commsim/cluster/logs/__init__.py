@@ -14,11 +14,9 @@ import numpy as np
 
 from commsim.core.errors import InputError
 
-from ..trace_file import MAX_JOBS, checked
-from ..trace_job import TraceJob
+from ..trace_file import MAX_JOBS, TraceJob, checked
 from .pai import read_pai_2020, read_pai_2023
-from .philly import read_philly
-from .tables import read_acme, read_helios
+from .philly import read_acme, read_helios, read_philly
 
 READERS: dict[str, Callable[[str | Path], list[TraceJob]]] = {
     "philly": read_philly,

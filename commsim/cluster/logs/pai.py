@@ -14,8 +14,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 
 from ..table_rows import Row, read_rows
-from ..trace_file import built
-from ..trace_job import TraceJob
+from ..trace_file import TraceJob, built
 
 GIB = 2.0**30
 TASKS = (

@@ -2,6 +2,10 @@
 
 The duration is that of all attempts together, GPUs are those of the largest attempt. Jobs that never ran, or are
 still running, are left out. The dates have no time zone, and only differences matter.
+
+SenseTime's Helios (``cluster_log.csv``) and Shanghai AI Lab's Acme (``trace_seren.csv``, ``trace_kalos.csv``).
+
+Jobs without GPUs, or that ran for no time at all, are left out. Dates without a time zone are taken as UTC.
 """
 
 from __future__ import annotations
@@ -11,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import read_any
+from commsim.files.whole_files import read_any
 
-from ..table_rows import MISSING, seconds
-from ..trace_job import TraceJob
+from ..table_rows import MISSING, Row, read_rows, seconds
+from ..trace_file import TraceJob, built
 
 
 def read_philly(path: str | Path) -> list[TraceJob]:
@@ -84,3 +88,29 @@ def _gpus(attempt: Mapping[str, Any], where: str) -> int:
     if not all(isinstance(gpus, list) for gpus in lists):
         raise InputError(f"{where}: detail must be a list of tables with ip and gpus, got {detail!r}"[:300])
     return sum(len(gpus) for gpus in lists if isinstance(gpus, list))
+
+
+NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
+GIB = 2.0**30
+
+
+def read_helios(path: str | Path) -> list[TraceJob]:
+    """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.cluster.table_rows.read_rows`."""
+    return [built(row, _job_tables) for row in read_rows(path, NEEDED) if _ran(row)]
+
+
+def read_acme(path: str | Path) -> list[TraceJob]:
+    """Read ``trace_seren.csv`` or ``trace_kalos.csv``, of which the second also says the memory of a pod."""
+    return [built(row, _job_tables) for row in read_rows(path, (*NEEDED, "type", "gpu_time")) if _ran(row)]
+
+
+def _ran(row: Row) -> bool:
+    return row.number("gpu_num", 0.0) > 0 and row.number("duration", 0.0) > 0 and row.text("submit_time") != ""
+
+
+def _job_tables(row: Row) -> TraceJob:
+    memory = row.number("mem_per_pod_GB", 0.0) * row.number("node_num", 1.0) * GIB
+    gpus, cpu = row.whole("gpu_num"), row.number("cpu_num", 0.0)
+    return TraceJob(
+        row.text("job_id"), row.time("submit_time"), gpus, row.number("duration"), model="?", cpu=cpu, memory=memory
+    )

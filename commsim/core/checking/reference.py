@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..chunks import chunk_bounds
 from ..errors import InputError
-from ..layouts import Layout, home_of_chunks
+from ..layouts import Layout, chunk_bounds, home_of_chunks
 from ..operations import operation
 from ..schedule import REDUCE, Schedule
 from .check import hops

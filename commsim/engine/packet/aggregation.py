@@ -19,10 +19,10 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 
 from . import packet_state as s
-from .aggregation_job import AggregationJob
 from .fabric import Fabric
+from .packet_job import AggregationJob
 from .packet_plan import packet_tables
-from .playing import play, watch
+from .simulate import play, watch
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload

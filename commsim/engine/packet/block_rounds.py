@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.sparse.occupancy import Occupancy
 from commsim.core.value import Value, freeze
+from commsim.sparse.occupancy import Occupancy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

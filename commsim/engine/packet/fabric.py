@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
-from commsim.core.node_kind import SWITCH
+from commsim.core.network import SWITCH, Network
 
 from .packet_state import BUFFER_ROW, LINK_ROW
 

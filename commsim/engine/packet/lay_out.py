@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from switch_model.operation_log import LOG_ROW
 from switch_model.slot_kernel import SLOT_ROW
+from switch_model.slot_sequence import LOG_ROW
 
 from . import message_state as m
 from . import packet_state as s

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Wire
 from commsim.core.errors import InputError
-from commsim.core.routes.routing import Routes, find_routes
 from commsim.engine.flow_plan import FlowPlan
+from commsim.routing.routing import Routes, find_routes
 
 from . import message_state as m
 from . import packet_state as s

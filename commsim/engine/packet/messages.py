@@ -24,7 +24,7 @@ from . import packet_state as s
 from .fabric import PS, Fabric
 from .message_plan import message_tables
 from .packet_physics import check_packets
-from .playing import play, watch
+from .simulate import play, watch
 from .transport import ROCE, Transport, Window
 
 PACKETS_PER_EVENT = 4

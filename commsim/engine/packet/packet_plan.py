@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cables import partners
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.network_queries import partners
 from switch_model.slot_kernel import SLOT_ROW
 from switch_model.system import System
 
 from . import packet_state as s
-from .aggregation_job import AggregationJob
 from .block_rounds import BlockRounds
 from .fabric import ENDLESS, PS, Fabric, link_tables
 from .lay_out import lay_out
+from .packet_job import AggregationJob
 
 
 @dataclass(slots=True)

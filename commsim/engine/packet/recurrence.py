@@ -13,8 +13,8 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 
-from .aggregation_job import AggregationJob
 from .fabric import PS, Fabric, link_tables
+from .packet_job import AggregationJob
 from .packet_plan import reverse_links
 from .recurrence_kernel import EDGE_ROW
 

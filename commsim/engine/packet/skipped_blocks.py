@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.sparse.generate import drawn_gradients
-from switch_model.operation_log import LOG_ROW, RECEIVE
+from commsim.sparse.generate import drawn_gradients
 from switch_model.payload import Payload, given_payload
 from switch_model.slot_kernel import READ
+from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
-from .aggregation_job import AggregationJob
+from .packet_job import AggregationJob
 
 
 def sparse_payload(jobs: Sequence[AggregationJob], seed: int) -> Payload:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
-from switch_model.operation_log import RECEIVE
+from switch_model.slot_sequence import RECEIVE
 
 from .aggregator_kernel import chunk_of, note
 from .link_kernel import free_packet, send, take_packet

@@ -10,8 +10,8 @@ from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_CHANGED, N_DIRTY, N_OPEN, N_TOUCHED
 from ..queue_kernel import heap_fix
-from .opening_kernel import open_above, open_held
-from .stand_in_kernel import note_full
+from .representative_kernel import note_full
+from .unfreezing_kernel import open_above, open_held
 from .users_kernel import NEW, OPEN, TIE, first_entry, free, last_entry, mark, taken
 
 

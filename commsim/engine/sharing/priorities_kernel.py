@@ -10,7 +10,7 @@ from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_BEGINNING, N_DIRTY, N_OPENED
 from .filling_kernel import fill
-from .opening_kernel import open_slot
+from .unfreezing_kernel import open_slot
 from .users_kernel import WAITING, first_entry, last_entry, mark, taken, unmark
 
 

@@ -20,9 +20,9 @@ from commsim.core.jit import njit_norefcount
 
 from ..flow_state import N_BEGINNING, N_CHANGED, N_OPENED, N_TOUCHED
 from .filling_kernel import fill, note_changed
-from .opening_kernel import open_held, open_slot
 from .priorities_kernel import share_by_class
-from .stand_in_kernel import list_for_others
+from .representative_kernel import list_for_others
+from .unfreezing_kernel import open_held, open_slot
 from .users_kernel import TIE, first_entry, free, last_entry, taken
 
 

@@ -16,7 +16,7 @@ from commsim.core.cost import Wire
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.core.routes.routing import Routes, find_routes
+from commsim.routing.routing import Routes, find_routes
 
 from ..flow import chunk_bytes, not_negative
 from ..flow_memory import share_table, tables
@@ -24,11 +24,11 @@ from ..flow_plan import Job
 from ..flow_state import N_DONE, N_EVENTS, Tables
 from ..flow_tables import slot_tables, wire_table
 from ..one_job import one_job_result
-from ..rounds.turn_waits import Waits, find_all_waits
-from ..rounds.turns import Turn, find_turns, wires_of
+from ..recurrence.ring_phase_waits import Waits, find_all_waits
+from ..recurrence.ring_phases import Turn, find_turns, wires_of
 from ..trace_files import TraceFile
-from .legs import Legs, in_order, lay_out_legs
-from .lone import mark_lone
+from .ring_connections import Legs, in_order, lay_out_legs
+from .uncontended import mark_lone
 
 Table = NDArray[Any]
 

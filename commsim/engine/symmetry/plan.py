@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.core.routes.fold import Fold, fold
-from commsim.core.routes.routing import Routes, find_routes
+from commsim.routing.merge_switches import Fold, fold
+from commsim.routing.routing import Routes, find_routes
 
 from ..flow_plan import Job
 from ..flow_tables import slot_tables, wire_table
@@ -118,7 +118,7 @@ def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, se
     job : Job
         What runs.
     routing, seed : str, int
-        As in :func:`commsim.core.routes.routing.find_routes`.
+        As in :func:`commsim.routing.routing.find_routes`.
 
     Returns
     -------

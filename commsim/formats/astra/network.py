@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_text
-from commsim.core.formats.files import replacing
-from commsim.core.formats.yaml_text import read_yaml
 from commsim.core.network import Network
+from commsim.files.bounded import read_text
+from commsim.files.whole_files import replacing
+from commsim.files.yaml_text import read_yaml
 
-from .dimensions import BLOCKS, Dimension, network_of
-from .recognise import dimensions_of
+from .recognise import BLOCKS, Dimension, dimensions_of, network_of
 
 GB = 2.0**30
 MAX_DIMENSIONS = 16

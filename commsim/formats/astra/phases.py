@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.double_tree import double_tree_all_reduce
+from collectives.dense.double_tree import double_tree_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule

@@ -6,12 +6,12 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from ..programs import op as ops
+from ..programs import operations as ops
 from ..programs.matching import deadlock, sorted_after
-from ..programs.op import Op, Programs
+from ..programs.operations import Op, Programs
 from ..programs.stages import MAX_STAGE, fenced, stages_of
 from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
-from .trace import VERSION, Trace
+from .traces import VERSION, Trace
 
 DURATION = "duration_ns"
 """Our own attribute: times in the format are whole microseconds."""

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_bytes
-from commsim.core.formats.files import replacing
+from commsim.files.bounded import read_bytes
+from commsim.files.whole_files import replacing
 
 from ..programs.matching import MAX_OPS, MAX_RANKS
-from ..programs.op import ANY, CALC, RECV, SEND, Op, Programs
+from ..programs.operations import ANY, CALC, RECV, SEND, Op, Programs
 from ..programs.stages import MAX_STAGE
 
 MAGIC = 4223

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from commsim.core.errors import InputError
-from commsim.core.formats.bounded import read_text
-from commsim.core.formats.files import replacing
+from commsim.files.bounded import read_text
+from commsim.files.whole_files import replacing
 
 from ..programs.matching import MAX_OPS, MAX_RANKS
-from ..programs.op import ANY, CALC, RECV, SEND, Op, Programs
+from ..programs.operations import ANY, CALC, RECV, SEND, Op, Programs
 from ..programs.stages import MAX_STAGE
 
 MAX_BYTES = 2**27

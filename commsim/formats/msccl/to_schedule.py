@@ -10,10 +10,9 @@ from commsim.core.checking.check import check
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.schedule import TRANSFER, Block, Schedule
 
-from .addresses import Addresses
-from .algorithm import RECEIVING, SENDING, Algorithm
-from .levels import ANY, LATER, Edge, levels
-from .transfers import Transfers
+from .algorithm import ANY, LATER, RECEIVING, SENDING, Algorithm, Edge, levels
+from .messages import Transfers
+from .steps import Addresses
 
 MAX_ADDRESSES = MAX_TOUCHES = 2**21
 MANY_GPUS, MAX_TRIES = 64, 8

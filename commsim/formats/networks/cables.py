@@ -1,16 +1,161 @@
-"""Lists of cables as ns-3's simulators write them: ``src dst 400Gbps 0.0005ms 0``, the last one a share of loss."""
+"""Read lists of cables as ns-3's simulators write them, many lines at once where they are as they should be.
+
+Lists of cables as ns-3's simulators write them: ``src dst 400Gbps 0.0005ms 0``, the last one a share of loss.
+"""
 
 from __future__ import annotations
 
+import operator
+import re
 from collections import defaultdict
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.network import Network
-from commsim.core.node_kind import GPU, HOST, KINDS, SWITCH
+from commsim.core.network import GPU, HOST, KINDS, SWITCH, Network
+from commsim.files.bounded import read_text
+
+MAX_CABLES = 2**20
+MAX_BYTES, MAX_LINE = 2**26, 2**22
+_RATES = {"Tbps": 12, "Gbps": 9, "Mbps": 6, "Kbps": 3, "kbps": 3, "bps": 0}
+_TIMES = {"ms": -3, "us": -6, "ns": -9, "s": 0}
+_QUANTITIES = (
+    (_RATES, "a rate such as 400Gbps", 8), (_TIMES, "a delay such as 0.0005ms", 1), ({"": 0}, "a probability", 1),
+)  # fmt: skip
+MAX_DIFFERENT = 100_000
+"""Rates, delays and losses: each takes as long to read as ten cables that say what others said."""
+_BLOCK = 2**16
+_ONE_LINE = re.compile(r"[ -~]*")
+
+
+Line = tuple[int, str]
+"""Number and text of a line that is not empty."""
+
+
+def read_lines(path: str | Path) -> list[Line]:
+    """Read the lines of a file that are not empty.
+
+    Raises
+    ------
+    InputError
+        If it has fewer than two of them, or more or longer ones than a network that can be read.
+    """
+    text = read_text(path, MAX_BYTES)
+    lines = text.split("\n") if text.count("\n") <= 2 * MAX_CABLES else []
+    if not lines or max(map(len, lines)) > MAX_LINE:
+        raise InputError(f"{path}: more than {2 * MAX_CABLES} lines, or one of more than {MAX_LINE} characters")
+    found = [(i, line) for i, line in enumerate(lines, 1) if line and not line.isspace()]
+    if len(found) < 2:
+        raise InputError(f"{path}: needs a line of counts, a line of switches, and cables")
+    return found
+
+
+def whole(words: list[str], k: int, where: str, limit: int) -> int:
+    """Return a word that is a whole number below `limit`."""
+    word = words[k] if k < len(words) else ""
+    if not (word.isascii() and word.isdigit() and len(word) < 12 and int(word) < limit):
+        raise InputError(f"{where}: word {k + 1} must be a whole number below {limit}, got {word[:40]!r}")
+    return int(word)
+
+
+class Cables:
+    """Cables as links: all as written, then all the other way round.
+
+    Parameters
+    ----------
+    lines : list of Line
+        One cable each.
+    n_nodes : int
+        Of the file.
+    path : path
+        Of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        Naming the line that is none.
+    """
+
+    def __init__(self, lines: list[Line], n_nodes: int, path: str | Path) -> None:
+        self._n_nodes, self._path = n_nodes, path
+        self._known: dict[tuple[str, str], float] = {}  # most cables say the same
+        self._ends: tuple[list[int], list[int]] = [], []
+        self._rest: tuple[list[float], list[float], list[float]] = [], [], []
+        for begin in range(0, len(lines), _BLOCK):
+            block = lines[begin : begin + _BLOCK]
+            if not self._plain(block):
+                for line, text in block:
+                    self._one(f"{path}, line {line}", text.split())
+        a, b = (np.array(end, np.int64) for end in self._ends)
+        self.src, self.dst = np.concatenate((a, b)), np.concatenate((b, a))
+        self.bandwidth, self.latency, self.loss = (np.tile(np.array(column), 2) for column in self._rest)
+
+    def _plain(self, block: list[Line]) -> bool:
+        """Read many lines at once, if they are all right; else nothing, so that one by one the wrong one is named."""
+        if any(text.count(" ") != 4 for _, text in block):
+            return False
+        text = " ".join([text for _, text in block])
+        words = text.split()
+        if len(words) != 5 * len(block) or text.count(" ") != len(words) - 1 or not _ONE_LINE.fullmatch(text):
+            return False
+        columns = [words[k::5] for k in range(5)]
+        ends = [list(map(int, column)) if _are_whole(column) else [] for column in columns[:2]]
+        if any(not end or max(end) >= self._n_nodes for end in ends) or any(map(operator.eq, *ends)):
+            return False
+        try:
+            rest = [self._quantities(column, k, "") for k, column in enumerate(columns[2:])]
+        except InputError:
+            return False
+        if not min(rest[0]) > 0 or not max(rest[2]) < 1:
+            return False
+        self._add(ends, rest)
+        return True
+
+    def _one(self, where: str, words: list[str]) -> None:
+        if len(words) != 5:
+            raise InputError(f"{where}: a cable is 'src dst rate delay loss', got {len(words)} words")
+        ends = [whole(words, k, where, self._n_nodes) for k in range(2)]
+        rest = [self._quantities([word], k, where) for k, word in enumerate(words[2:])]
+        if ends[0] == ends[1] or not rest[0][0] > 0 or not rest[2][0] < 1:
+            raise InputError(f"{where}: a cable joins two nodes, has a positive rate and loses less than all")
+        self._add([[end] for end in ends], rest)
+
+    def _add(self, ends: list[list[int]], rest: list[list[float]]) -> None:
+        for have, more in zip(self._ends, ends, strict=True):
+            have += more
+        for column, values in zip(self._rest, rest, strict=True):
+            column += values
+
+    def _quantities(self, texts: list[str], k: int, where: str) -> list[float]:
+        units, wanted, divisor = _QUANTITIES[k]
+        for text in set(texts):
+            if (wanted, text) not in self._known:
+                self._known[wanted, text] = _quantity(text, units, where, wanted, divisor)
+                if len(self._known) > MAX_DIFFERENT:
+                    raise InputError(f"{self._path}: more than {MAX_DIFFERENT} different rates, delays and losses")
+        return [self._known[wanted, text] for text in texts]
+
+
+def _are_whole(words: list[str]) -> bool:
+    together = "".join(words)
+    return together.isascii() and together.isdigit() and max(map(len, words)) < 12
+
+
+def _quantity(text: str, units: dict[str, int], where: str, wanted: str, divisor: int) -> float:
+    unit = next((unit for unit in units if text.endswith(unit)), None)
+    try:
+        if unit is None or len(text) > 60:
+            raise InvalidOperation
+        number = Decimal(text.removesuffix(unit)).scaleb(units[unit]) / divisor
+        value = float(number) if number == 0 or (number.is_finite() and abs(number.adjusted()) < 300) else -1.0
+    except ArithmeticError:  # no number, or one with an exponent that no float has
+        value = -1.0
+    if value < 0:
+        raise InputError(f"{where}: must be {wanted}, got {text[:40]!r}")
+    return value
 
 
 def cable_lines(network: Network, number: dict[int, int]) -> list[str]:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import replacing
-from commsim.core.formats.node_link import node_link_of, read_node_link
-from commsim.core.formats.xml_tree import Element, read_xml
 from commsim.core.network import Network
+from commsim.files.node_link import node_link_of, read_node_link
+from commsim.files.whole_files import replacing
+from commsim.files.xml_tree import Element, read_xml
 
 _ORDER = "link"
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .op import ANY, CALC, RECV, SEND, Programs
+from .operations import ANY, CALC, RECV, SEND, Programs
 
 MAX_OPS = MAX_RANKS = 2**20
 MAX_SHOWN = 4

@@ -7,12 +7,9 @@ from collections.abc import Callable, Mapping
 from commsim.report.played_run import PlayedRun
 from commsim.report.study import Study
 
-from .accuracy import accuracy
 from .figure import Figure, NothingToDraw
-from .maps import choice, speedup
+from .results import accuracy, busbw, cdf, choice, speedup, strong, time, weak
 from .runs import link_timeline, links, messages, network, timeline
-from .sizes import busbw, time
-from .spread import cdf, strong, weak
 
 OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
     "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,

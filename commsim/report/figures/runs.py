@@ -11,7 +11,7 @@ from commsim.report.columns import Column, Table, number_column, word_column
 from commsim.report.link_bins import link_bins
 from commsim.report.network_picture import draw_network
 from commsim.report.played_run import PlayedRun
-from commsim.report.trace.tracks import PICOSECOND, Slices, on_links, sends
+from commsim.report.trace.timeline import PICOSECOND, Slices, on_links, sends
 
 from .figure import Figure, NothingToDraw
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from commsim.core.formats.files import replacing
 from commsim.core.units import format_bandwidth
+from commsim.files.whole_files import replacing
 from commsim.report.figures.all_figures import make_figures
 from commsim.report.figures.figure import without_unit
 from commsim.report.format_value import format_value
-from commsim.report.read_rows import constants_of
-from commsim.report.study import Study
+from commsim.report.study import Study, constants_of
 
 from .encode import PALETTE, encode_figures, json_in_html
 

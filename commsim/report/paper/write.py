@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.files import replacing
+from commsim.files.whole_files import replacing
 from commsim.report.columns import csv_text
-from commsim.report.figures.drawn import drawn
-from commsim.report.figures.figure import Figure
+from commsim.report.figures.figure import Figure, drawn
 
-from .draw import draw
-from .style import STYLE
+from .axes import STYLE
+from .figure_drawing import draw
 
 SUFFIXES = (".pdf", ".svg", ".png")
 

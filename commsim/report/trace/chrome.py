@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from commsim.core.formats.trace_events import process_name, sort_index, thread_name, write_events
+from commsim.files.trace_events import process_name, sort_index, thread_name, write_events
 
-from .shown import Track
-from .timeline import Timeline
+from .timeline import Timeline, Track
 
 
 def write_chrome(timeline: Timeline, path: str | Path) -> int:

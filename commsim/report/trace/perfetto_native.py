@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.core.formats.trace_events import opened
+from commsim.files.trace_events import opened
 
-from .shown import Track
-from .timeline import Timeline
+from .timeline import Timeline, Track
 
 AT_ONCE = 8192
 """Packets that are in memory at a time; traces are concatenated by concatenating their bytes."""

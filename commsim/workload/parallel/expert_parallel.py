@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from commsim.core.errors import InputError
 
-from ..graph import Graph, Task
+from ..task_graph import Graph, Task
 
 MOST_PIECES = 50_000
 LINA_MICRO_OP = 30e6

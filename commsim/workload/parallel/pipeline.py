@@ -15,7 +15,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 
-from ..graph import Graph, Task, Timeline
+from ..task_graph import Graph, Task, Timeline
 from .pipeline_orders import PipelineOrder, Step
 
 

@@ -10,13 +10,25 @@ T = S/B is the piece once over one port. From one sender to A receivers:
 References
 ----------
 Zhuang et al., "On optimizing the communication of model parallelism", MLSys 2023, sections 3.1 and 3.2.
+
+Who sends which piece of a tensor when, in cross-mesh resharding: senders are balanced, then the order is searched.
+
+A host takes part in one piece of work at a time: work starts when its sender and all its receivers are free.
+
+References
+----------
+Zhuang et al., "On optimizing the communication of model parallelism", MLSys 2023, section 3.2.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from collectives.broadcast import chain_broadcast
+from collectives.dense.broadcast import chain_broadcast
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
@@ -102,3 +114,114 @@ def _require(strategy: str, n_receivers: int, n_chunks: int) -> None:
         raise InputError(f"unknown resharding strategy {strategy!r}; known: {', '.join(STRATEGIES)}")
     if n_receivers < 1 or n_chunks < 1:
         raise InputError(f"resharding needs at least 1 receiver and 1 chunk, got {n_receivers} and {n_chunks}")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One piece of the tensor, from any of its senders to all its receivers.
+
+    Parameters
+    ----------
+    senders : tuple of int
+        Hosts that have it; the first one sends it.
+    receivers : tuple of int
+        Hosts that need it.
+    duration : float, s
+        That it takes.
+    """
+
+    senders: tuple[int, ...]
+    receivers: tuple[int, ...]
+    duration: float
+
+    def __post_init__(self) -> None:
+        if not self.senders or not self.receivers or not 0 <= self.duration < float("inf"):
+            raise InputError(f"work needs a sender, a receiver and a duration of 0 or more, got {self}")
+
+    @property
+    def hosts(self) -> frozenset[int]:
+        """Hosts that it occupies."""
+        return frozenset((self.senders[0], *self.receivers))
+
+
+def finish_time(works: Sequence[Work]) -> float:
+    """Seconds until all is done in this order: start(work) = max(ready of its sender and its receivers)."""
+    ready: dict[int, float] = defaultdict(float)
+    for work in works:
+        end = max(ready[host] for host in work.hosts) + work.duration
+        ready.update(dict.fromkeys(work.hosts, end))
+    return max(ready.values(), default=0.0)
+
+
+def least_time(works: Sequence[Work]) -> float:
+    """Lower bound of any order: the work of the busiest host."""
+    load: dict[int, float] = defaultdict(float)
+    for work in works:
+        for host in work.hosts:
+            load[host] += work.duration
+    return max(load.values(), default=0.0)
+
+
+def balance_senders(works: Sequence[Work]) -> list[Work]:
+    """Choose each work's sender: the longest work first, from the host that has least to do so far."""
+    load: dict[int, float] = defaultdict(float)
+    chosen = list(works)
+    for i in sorted(range(len(works)), key=lambda i: (-works[i].duration, i)):
+        sender = min(works[i].senders, key=lambda host: (load[host], host))
+        chosen[i] = replace(works[i], senders=(sender, *(s for s in works[i].senders if s != sender)))
+        for host in chosen[i].hosts:
+            load[host] += works[i].duration
+    return chosen
+
+
+def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -> list[Work]:
+    """Order works by rounds of as many as can run at once, the best of some random tries.
+
+    Parameters
+    ----------
+    works : sequence of Work
+        With their senders chosen.
+    n_rounds : int
+        Tries. The first goes by length, the longest first; the others shuffle what they try next.
+    seed : int
+        Of the shuffles.
+
+    Returns
+    -------
+    list of Work
+        Never later than `works` as given.
+
+    Raises
+    ------
+    InputError
+        If there is no try.
+    """
+    if n_rounds < 1:
+        raise InputError(f"rounds must be at least 1, got {n_rounds}")
+    generator = np.random.default_rng(seed)
+    best, bound = list(works), least_time(works)
+    for i in range(n_rounds):
+        if finish_time(best) <= bound:
+            break
+        longest = sorted(works, key=lambda work: -work.duration)
+        tried = longest if i == 0 else [works[j] for j in generator.permutation(len(works))]
+        found = _in_rounds(tried)
+        if finish_time(found) < finish_time(best):
+            best = found
+    return best
+
+
+def _in_rounds(left: list[Work]) -> list[Work]:
+    """Take from the list, again and again, what shares no host with what was taken in the same round."""
+    order: list[Work] = []
+    while left:
+        busy: set[int] = set()
+        later: list[Work] = []
+        for work in left:
+            if busy.isdisjoint(work.hosts):
+                busy |= work.hosts
+                order.append(work)
+            else:
+                later.append(work)
+        left = later
+    return order

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from ..graph import Graph, Task
+from ..task_graph import Graph, Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Concatenate, ParamSpec, cast
 from commsim.core.registry import Registry
 from commsim.core.spec import check_arguments, read_arguments, split_spec
 
-from ..graph import Graph
 from ..setting import Setting
+from ..task_graph import Graph
 
 P = ParamSpec("P")
 POLICIES: Registry[Graph] = Registry("policy", __name__)

@@ -9,8 +9,8 @@ from commsim.core.units import Bytes
 
 from ..backward_trace import BackwardTrace
 from ..buckets import Bucket, bucketed_graph, fill_buckets
-from ..graph import Graph
 from ..setting import Setting
+from ..task_graph import Graph
 from . import policy
 
 

@@ -1,14 +1,16 @@
-"""ZeRO stage 3 and PyTorch's FSDP: parameters are split too, and gathered unit by unit when they are needed."""
+"""ZeRO stage 3 and PyTorch's FSDP: parameters are split too, and gathered unit by unit when they are needed.
+
+ZeRO stages 1 and 2: optimiser states, and gradients too, are split over the workers.
+"""
 
 from __future__ import annotations
 
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes
 
-from ..buckets import fill_buckets
-from ..graph import Graph
+from ..buckets import backward_tasks, fill_buckets
 from ..setting import COMPUTE, NETWORK, Setting
-from ..task import Task
+from ..task_graph import Graph, Task
 from . import policy
 
 GATHER_FIRST, SCATTER_LATER = 0, 1  # what a pass waits for overtakes what nothing waits for
@@ -95,3 +97,51 @@ def _reduced(setting: Setting, name: str, n_bytes: float, shard: int, number: in
         return [scatter]
     return [scatter, setting.exchange(f"all-reduce {name}", "all_reduce", n_bytes / shard, (number,), group=replicas,
                                       priority=SCATTER_LATER)]  # fmt: skip
+
+
+@policy
+def zero1(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
+    """ZeRO-1: after the backward pass gradients are reduce-scattered, and after the step parameters gathered.
+
+    A worker keeps all its gradients, so that nothing need go before the last batch has been added up.
+
+    Parameters
+    ----------
+    setting : Setting
+        Gradients, workers and costs; a parameter has the size of its gradient.
+    bucket : float, bytes
+        The tensor that reaches it is the last of its bucket.
+
+    References
+    ----------
+    Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020, sections 5, 7.
+    """
+    return _split(setting, bucket, overlap=False)
+
+
+@policy
+def zero2(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
+    """ZeRO-2: buckets of gradients are reduce-scattered during the backward pass; after the step parameters gathered.
+
+    Parameters
+    ----------
+    setting, bucket
+        As of `zero1`.
+
+    References
+    ----------
+    As of `zero1`.
+    """
+    return _split(setting, bucket, overlap=True)
+
+
+def _split(setting: Setting, capacity: float, *, overlap: bool) -> Graph:
+    trace = setting.trace
+    tasks, last = backward_tasks(trace), len(trace.n_bytes) - 1
+    for i, bucket in enumerate(fill_buckets(trace, range(last + 1), capacity)):
+        after = (bucket.tensors[-1] if overlap else last, *(len(tasks) - 1,) * (i > 0))
+        tasks.append(setting.exchange(f"bucket {i}", "reduce_scatter", bucket.n_bytes(setting), after))
+    parameters = float(trace.n_bytes.sum())  # they are not compressed as gradients are
+    gather = Task("parameters", (NETWORK,), 0.0, "all_gather", setting.workers, parameters, 0, (last, len(tasks) - 1))
+    forward = Task("forward", (COMPUTE,), float(trace.forward.sum()), after=(len(tasks),))
+    return Graph((*tasks, gather, forward))

@@ -10,9 +10,8 @@ from commsim.core.units import Bytes, Seconds
 
 from ..backward_trace import BackwardTrace
 from ..buckets import Bucket, bucketed_graph
-from ..graph import Graph
 from ..setting import Setting
-from ..task import Task
+from ..task_graph import Graph, Task
 from . import policy
 
 

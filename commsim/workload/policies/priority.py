@@ -7,9 +7,8 @@ import functools
 from commsim.core.units import Bytes
 
 from ..buckets import backward_tasks
-from ..graph import Graph
 from ..setting import COMPUTE, Setting
-from ..task import Task
+from ..task_graph import Graph, Task
 from ..tensor_queue import Discipline, send_in_order
 from . import policy
 

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.formats.fields import Fields
-from commsim.core.formats.files import read_any
-from commsim.core.formats.positions import Keys
+from commsim.files.fields import Fields
+from commsim.files.positions import Keys
+from commsim.files.whole_files import read_any
 
 GBPS = 1e9 / 8  # bytes per second
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
 
-from .shared_links_state import COMPUTING, SENDING, WAITING
+from .shared_links_tables import COMPUTING, SENDING, WAITING
 from .shared_rates_kernel import FULL, TIE, Reached, Table, Tables, reach, settle, share
 
 

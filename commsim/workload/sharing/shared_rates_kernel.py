@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
-from .shared_links_state import SENDING
+from .shared_links_tables import SENDING
 
 TIE = 1.0 + 1e-12  # times and levels this close are one; they differ by rounding only
 FULL = 1.0 + 1e-9  # what exceeds a capacity or a rate by less does not count as contention

@@ -105,7 +105,7 @@ def run_jobs(
     jobs : sequence of ScheduledJob
         At least one.
     routing, seed
-        As in :func:`commsim.core.routes.routing.find_routes`.
+        As in :func:`commsim.routing.routing.find_routes`.
     wire : Wire, optional
         How messages are cut into packets.
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from commsim.core.errors import InputError
 
-from ..graph import Graph
+from ..task_graph import Graph
 
 
 def embedding_volume(data_parallel: int, *, fused: bool) -> Fraction:

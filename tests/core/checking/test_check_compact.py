@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.checking.check import CheckReport, check
 from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder, check_sample
 from commsim.core.errors import ScheduleError

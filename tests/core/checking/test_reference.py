@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
 from commsim.core.checking.reference import expected, run_reference
-from commsim.core.chunks import chunk_bounds
 from commsim.core.errors import InputError
+from commsim.core.layouts import chunk_bounds
 from commsim.core.operations import OPERATIONS
 from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from commsim.aggregation import aggregation_job
 from commsim.core.cost import Wire
 from commsim.engine.packet.aggregation import simulate_aggregation
-from commsim.inputs import load_network
 from commsim.run import prepare
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.sparse.generate import drawn_occupancy
-from commsim.core.sparse.occupancy import Occupancy
 from commsim.engine.packet.block_rounds import BlockRounds
+from commsim.sparse.generate import drawn_occupancy
+from commsim.sparse.occupancy import Occupancy
 
 pytestmark = pytest.mark.nojit
 

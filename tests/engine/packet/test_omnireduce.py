@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.aggregation import aggregation_job, job_workers, spare_hosts, with_loss
-from commsim.core.aggregation_tree import host_tree
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.core.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.core.sparse.occupancy import Occupancy
 from commsim.engine.packet.aggregation import simulate_aggregation
-from commsim.engine.packet.aggregation_job import AggregationJob
 from commsim.engine.packet.fabric import Fabric
+from commsim.engine.packet.packet_job import AggregationJob
 from commsim.engine.packet.recurrence import simulate_recurrence
-from commsim.inputs import load_network
+from commsim.routing.aggregation_tree import host_tree
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job, job_workers, spare_hosts, with_loss
+from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
+from commsim.sparse.occupancy import Occupancy
 from switch_model.payload import given_payload
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.aggregation import aggregation_job, with_loss
 from commsim.core.errors import InputError
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.engine.packet.recurrence import simulate_recurrence
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job, with_loss
 from switch_model.systems import SYSTEMS
 
 NETWORKS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from commsim.aggregation import aggregation_job
 from commsim.engine.packet.aggregation import simulate_aggregation
-from commsim.inputs import load_network
+from commsim.run.inputs import load_network
+from commsim.run.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 
 TREE = "leaf_spine:n_leaves=8,n_spines=1,hosts_per_leaf=16,bandwidth=100Gbps,latency=0.1us"

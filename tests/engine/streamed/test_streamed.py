@@ -11,10 +11,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from collectives.double_tree import double_tree_all_reduce
-from collectives.hierarchical import hierarchical_all_reduce
-from collectives.multi_ring import multi_ring_all_reduce
-from collectives.ring import ring_all_reduce
+from collectives.dense.double_tree import double_tree_all_reduce
+from collectives.dense.hierarchical import hierarchical_all_reduce
+from collectives.dense.multi_ring import multi_ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.cost import Wire
 from commsim.core.errors import InputError
 from commsim.core.network import Network

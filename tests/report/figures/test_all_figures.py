@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from commsim.report.columns import Table, number_column, word_column
-from commsim.report.figures.accuracy import pairs
 from commsim.report.figures.all_figures import OF_ROWS, OF_RUNS, make_figures
 from commsim.report.figures.figure import Figure, NothingToDraw
+from commsim.report.figures.results import pairs
 from commsim.report.played_run import play_run
-from commsim.report.read_rows import table_of_rows
-from commsim.report.read_study import make_study
-from commsim.report.study import Study
+from commsim.report.study import Study, make_study, table_of_rows
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"

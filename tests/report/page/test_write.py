@@ -3,8 +3,7 @@ import html.parser
 import pytest
 
 from commsim.report.page.write import page_text
-from commsim.report.read_rows import table_of_rows
-from commsim.report.read_study import make_study
+from commsim.report.study import make_study, table_of_rows
 
 pytestmark = pytest.mark.nojit
 ROWS = [

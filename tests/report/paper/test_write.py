@@ -7,12 +7,11 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.figures.all_figures import OF_RUNS, make_figures
-from commsim.report.paper.draw import draw
-from commsim.report.paper.style import STYLE, WIDTHS, read_width
+from commsim.report.paper.axes import STYLE, WIDTHS, read_width
+from commsim.report.paper.figure_drawing import draw
 from commsim.report.paper.write import write_plot
 from commsim.report.played_run import play_run
-from commsim.report.read_rows import table_of_rows
-from commsim.report.read_study import make_study
+from commsim.report.study import make_study, table_of_rows
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"

@@ -6,10 +6,9 @@ import pytest
 
 from commsim.core.errors import BackendError
 from switch_model.bpf import records
-from switch_model.bpf.attachment import attach, detach, detach_dead
-from switch_model.bpf.build import build
+from switch_model.bpf.attachment import attach, chosen_ports, detach, detach_dead
 from switch_model.bpf.commands import output_of, records_of
-from switch_model.bpf.ports import chosen_ports
+from switch_model.bpf.program import build
 from switch_model.bpf.records import attachments
 from switch_model.systems.switchml import switchml_udp
 

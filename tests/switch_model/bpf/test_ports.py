@@ -1,8 +1,8 @@
 import pytest
 
 from commsim.core.errors import BackendError, InputError
+from switch_model.bpf.attachment import Port, chosen_ports, switch_address
 from switch_model.bpf.commands import output_of
-from switch_model.bpf.ports import Port, chosen_ports, switch_address
 
 pytestmark = [pytest.mark.needs_kernel("namespaces")]
 

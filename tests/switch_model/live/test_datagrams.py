@@ -10,8 +10,18 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from switch_model.live.datagram_layout import CONTROL, MESSAGE, PIECE, available
-from switch_model.live.datagrams import MODES, REPLY, Datagrams, address_key, open_datagrams, to_addresses
+from switch_model.live.datagrams import (
+    CONTROL,
+    MESSAGE,
+    MODES,
+    PIECE,
+    REPLY,
+    Datagrams,
+    address_key,
+    available,
+    open_datagrams,
+    to_addresses,
+)
 from switch_model.live.frames import LEAD, frame_bytes, new_rows
 
 WAYS = [mode for mode in MODES if mode == "single" or available()]

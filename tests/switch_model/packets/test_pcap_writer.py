@@ -15,7 +15,7 @@ from packet_story import event, story
 from commsim.core.errors import InputError
 from switch_model.packets import packet_event as p
 from switch_model.packets import pcap_writer
-from switch_model.packets.checksums import ip_checksums
+from switch_model.packets.headers import ip_checksums
 from switch_model.packets.pcap_writer import encode, write_pcap
 
 CASES = [(p.SWITCHML_UDP, 1), (p.SWITCHML_RDMA, 1), (p.SWITCHML_RDMA, 4), (p.ATP, 1)]

@@ -1,6 +1,6 @@
 import pytest
 
-from commsim.core.node_kind import MEMORY
+from commsim.core.network import MEMORY
 from commsim.core.placement import place
 from topologies.hosts.cpu_host import cpu_host
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.node_kind import CPU, GPU, MEMORY, NIC, SWITCH
-from commsim.core.routes.routing import find_routes
+from commsim.core.network import CPU, GPU, MEMORY, NIC, SWITCH
+from commsim.routing.routing import find_routes
 from topologies.hosts.nvswitch_host import nvswitch_host
 
 pytestmark = pytest.mark.nojit

@@ -1,7 +1,7 @@
 import pytest
 
-from commsim.core.metrics.bisection import bisection_bandwidth
-from commsim.core.routes.routing import find_routes
+from commsim.routing.network_metrics import bisection_bandwidth
+from commsim.routing.routing import find_routes
 from topologies.hosts.pcie_host import pcie_host
 
 pytestmark = pytest.mark.nojit

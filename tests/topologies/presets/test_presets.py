@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import place
-from commsim.core.routes.routing import find_routes
 from commsim.core.units import parse_bandwidth
-from commsim.inputs import load_network
+from commsim.routing.routing import find_routes
+from commsim.run.inputs import load_network
 from topologies.hosts.load import is_machine, load_machine
 from topologies.presets import PRESETS
 
@@ -112,7 +112,7 @@ def test_an_unknown_preset_lists_the_known_ones():
 
 
 def test_a_saved_machine_stands_in_front_of_a_fabric(tmp_path):
-    from commsim.core.formats.store import save
+    from commsim.files.store import save
 
     save(load_machine("dgx-a100"), tmp_path / "box.toml")
     network = load_network(f"{tmp_path / 'box.toml'}@star:n_hosts=16")

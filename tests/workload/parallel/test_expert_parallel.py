@@ -3,14 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from collectives.all_to_all import direct_all_to_all, pairwise_all_to_all
-from collectives.ring import ring_all_reduce
+from collectives.dense.all_to_all import direct_all_to_all, pairwise_all_to_all
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.graph import play
 from commsim.workload.parallel.expert_parallel import (
     LINA_MICRO_OP,
     SENDING_POLICIES,
@@ -19,6 +18,7 @@ from commsim.workload.parallel.expert_parallel import (
     expert_graph,
     shared_slow_down,
 )
+from commsim.workload.task_graph import play
 from topologies.star import star
 
 LAYER = ExpertLayer(attention=2e-3, expert=3e-3, tokens=64e6, gradients=200e6)

@@ -3,7 +3,6 @@ from fractions import Fraction
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.graph import play
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import (
     ORDERS,
@@ -14,6 +13,7 @@ from commsim.workload.parallel.pipeline_orders import (
     ideal_bubble,
     interleaved,
 )
+from commsim.workload.task_graph import play
 
 SIZES = [(d, k * d) for d in (2, 4, 6, 8) for k in (1, 2, 5)]
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
+from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, read_vector_add
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
-from commsim.workload.vector_add import read_vector_add
 
 pytestmark = pytest.mark.nojit
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "data" / "traces"

@@ -10,9 +10,9 @@ from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
-from commsim.workload.graph import play
 from commsim.workload.policies.priority import bytescheduler, p3
 from commsim.workload.setting import Setting
+from commsim.workload.task_graph import play
 from commsim.workload.tensor_queue import Discipline, run_iteration
 
 pytestmark = pytest.mark.nojit

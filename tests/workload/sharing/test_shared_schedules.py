@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from collectives.all_to_all import direct_all_to_all
-from collectives.ring import ring_all_reduce
+from collectives.dense.all_to_all import direct_all_to_all
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.placement import Placement
 from commsim.workload.sharing.periodic import PeriodicJob, Phase

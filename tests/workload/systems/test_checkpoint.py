@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.graph import play
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
 from commsim.workload.systems.checkpoint import (
@@ -20,6 +19,7 @@ from commsim.workload.systems.checkpoint import (
     recovery_probability,
     wasted_time,
 )
+from commsim.workload.task_graph import play
 
 
 def enumerated(n, m, k):

@@ -2,13 +2,13 @@ from fractions import Fraction
 
 import pytest
 
-from collectives.ring import ring_all_reduce
+from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.graph import play
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
 from commsim.workload.systems.optimus_cc import compress_backward, embedding_volume, low_rank_ratio, ring_volume
+from commsim.workload.task_graph import play
 
 ORDER = one_forward_one_backward(4, 12)
 GRAPH = pipeline_graph(ORDER, StageCosts(1.0, 2.0, activation=100.0))

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.graph import play
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import gpipe
 from commsim.workload.systems.varuna import MorphingJob, morph, shape_time
+from commsim.workload.task_graph import play
 
 JOB = MorphingJob(24, 1.0, 2.0, 100.0, 1.0, batch=512, micro_batch=4, bandwidth=50.0, most_blocks=6)
 

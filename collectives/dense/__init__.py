@@ -1,0 +1,1 @@
+"""Algorithms for dense data: every participant sends every byte."""

@@ -1,0 +1,79 @@
+"""Broadcasts: a binomial tree for short messages, a pipelined chain for long ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.cost import LogGP
+from commsim.core.program import Program
+from commsim.core.schedule import Schedule
+
+from .. import collective
+
+
+def binomial_cost(n_ranks: int, size: float, link: LogGP, root: int = 0) -> float:  # noqa: ARG001 - all roots alike
+    """Cost of ceil(log2 p) rounds of the whole vector."""
+    return (n_ranks - 1).bit_length() * link.message(size)
+
+
+@collective("broadcast", cost=binomial_cost)
+def binomial_broadcast(n_ranks: int, root: int = 0) -> Schedule:
+    """Broadcast over a binomial tree: ceil(log2 p)(o + L + S/B) seconds.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1.
+    root : int
+        Rank that has the data.
+
+    Returns
+    -------
+    Schedule
+        Rounds, each ended by a fence; in each, all that have the vector send it to one that has not.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, 4.2.
+    """
+    p = Program(n_ranks, n_chunks=1)
+    for distance in (2**j for j in range((n_ranks - 1).bit_length())):
+        sender = np.arange(min(distance, n_ranks - distance))
+        p.copy(0, src=(root + sender) % n_ranks, dst=(root + sender + distance) % n_ranks)
+        p.fence()
+    return p.build()
+
+
+def chain_cost(n_ranks: int, size: float, link: LogGP, n_chunks: int = 64, root: int = 0) -> float:  # noqa: ARG001
+    """Cost of the first chunk over p-1 hops, and of the other chunks behind it."""
+    chunk = size / n_chunks
+    return (n_ranks - 1) * link.message(chunk) + (n_chunks - 1) * (link.o + chunk / link.B if n_ranks > 1 else 0.0)
+
+
+@collective("broadcast", cost=chain_cost)
+def chain_broadcast(n_ranks: int, n_chunks: int = 64, root: int = 0) -> Schedule:
+    """Broadcast over a pipelined chain of k chunks: (p-1)(o + L + S/(kB)) + (k-1)(o + S/(kB)) seconds.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1.
+    n_chunks : int
+        k. The best is sqrt(S (p-2) / (o B)) for long vectors; 64 suits megabytes on tens of ranks.
+    root : int
+        Rank that has the data.
+
+    Returns
+    -------
+    Schedule
+        One hop of k messages, repeated along the chain; a rank passes a chunk on while it receives the next.
+
+    References
+    ----------
+    Träff, Ripke, Siebert, Balaji, Thakur and Gropp, "A pipelined algorithm for large, irregular all-gather
+    problems", IJHPCA 2010, for the pipelined chain.
+    """
+    p = Program(n_ranks, n_chunks=n_chunks)
+    with p.repeat(n_ranks - 1, src=1, dst=1):
+        p.copy(np.arange(n_chunks), src=root, dst=(root + 1) % n_ranks)
+    return p.build()

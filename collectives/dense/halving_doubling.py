@@ -1,0 +1,124 @@
+"""Halving and doubling: partners at distances that are powers of two."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.cost import LogGP
+from commsim.core.program import Program
+from commsim.core.schedule import INPUT, Schedule
+
+from .. import collective
+
+
+def fold(n_ranks: int) -> tuple[int, int]:
+    """Split p into 2**k + r with r below 2**k: k rounds among 2**k ranks, r ranks that stand behind another."""
+    k = n_ranks.bit_length() - 1
+    return k, n_ranks - 2**k
+
+
+def real_ranks(n_ranks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Ranks that take part after the fold: of the first 2r the odd ones, and all others."""
+    k, r = fold(n_ranks)
+    virtual = np.arange(2**k)
+    return np.where(virtual < r, 2 * virtual + 1, virtual + r)
+
+
+def halving_doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
+    """2k(o + L) + (2 S/B + gamma S)(1 - 1/2**k), and 2(o + L + S/B) + gamma S more when ranks are folded."""
+    k, r = fold(n_ranks)
+    part = 1 - 0.5**k
+    cost = 2 * k * (link.o + link.L) + (2 * size / link.B + link.gamma * size) * part
+    return cost + (2 * link.message(size) + link.gamma * size if r else 0.0)
+
+
+@collective("all_reduce", cost=halving_doubling_cost)
+def halving_doubling_all_reduce(n_ranks: int) -> Schedule:
+    """All-reduce by recursive halving and doubling: 2k(o + L) + (2S/B + gamma S)(1 - 1/2^k) seconds for p = 2^k.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1; any. With p = 2^k + r, the first r even ranks hand their vector to their odd neighbours before
+        and get the result after, which costs 2(o + L + S/B) + gamma S more.
+
+    Returns
+    -------
+    Schedule
+        k rounds of exchanging half of what is left, and k rounds of exchanging what is complete.
+
+    References
+    ----------
+    Rabenseifner, "Optimization of collective reduction operations", ICCS 2004. Thakur, Rabenseifner and Gropp,
+    IJHPCA 2005, section 4.5.
+    """
+    k, r = fold(n_ranks)
+    p = Program(n_ranks, n_chunks=2**k)
+    virtual, rank = np.arange(2**k), real_ranks(n_ranks)
+    behind = 2 * np.arange(r)
+    p.reduce(0, src=behind, dst=behind + 1, count=2**k)
+    for distance in (2**j for j in reversed(range(k))):
+        theirs = (virtual & ~(2 * distance - 1)) | (~virtual & distance)  # the half that holds the partner's bit
+        p.reduce(theirs, src=rank, dst=rank[virtual ^ distance], count=distance)
+    for distance in (2**j for j in range(k)):
+        p.copy(virtual & ~(distance - 1), src=rank, dst=rank[virtual ^ distance], count=distance)
+    p.copy(0, src=behind + 1, dst=behind, count=2**k)
+    return p.build()
+
+
+def recursive_doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
+    """k(o + L) + (p-1) S/(pB) for p = 2**k; with r folded ranks, round j carries 2**j + min(2**j, r) chunks."""
+    k, r = fold(n_ranks)
+    chunk = size / n_ranks
+    cost = sum(link.message((2**j + min(2**j, r)) * chunk) for j in range(k))
+    return cost + (link.message(chunk) + link.message(size) if r else 0.0)
+
+
+@collective("all_gather", cost=recursive_doubling_cost)
+def recursive_doubling_all_gather(n_ranks: int) -> Schedule:
+    """All-gather by recursive doubling: k(o + L) + (p-1)S/(pB) seconds for p = 2^k.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1; any. With p = 2^k + r, the first r even ranks hand their chunk to their odd neighbours before
+        and get the whole vector after; round j then carries up to 2^j + min(2^j, r) chunks.
+
+    Returns
+    -------
+    Schedule
+        k rounds, in each of which partners exchange all that they have.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, 4.1.
+    """
+    p = Program(n_ranks, n_chunks=n_ranks)
+    gather_by_doubling(p)
+    return p.build()
+
+
+def gather_by_doubling(p: Program, buffer: int = INPUT) -> None:
+    """Write the hops of an all-gather by recursive doubling, in which rank r starts with chunk r of as many chunks.
+
+    Parameters
+    ----------
+    p : Program
+        Written to.
+    buffer : int
+        INPUT or SCRATCH: where the chunks are.
+    """
+    n_ranks = p.n_ranks
+    k, r = fold(n_ranks)
+    virtual, rank = np.arange(2**k), real_ranks(n_ranks)
+    behind = 2 * np.arange(r)
+    first = np.concatenate((virtual + np.minimum(virtual, r), [n_ranks]))  # chunk that each virtual rank starts with
+    p.copy(behind, src=behind, dst=behind + 1, src_buffer=buffer, dst_buffer=buffer)
+    for distance in (2**j for j in range(k)):
+        p.fence()
+        begin = virtual & ~(distance - 1)
+        count = first[begin + distance] - first[begin]
+        partner = rank[virtual ^ distance]
+        p.copy(first[begin], src=rank, dst=partner, count=count, src_buffer=buffer, dst_buffer=buffer)
+    p.fence()
+    p.copy(0, src=behind + 1, dst=behind, count=n_ranks, src_buffer=buffer, dst_buffer=buffer)

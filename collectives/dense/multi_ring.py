@@ -1,0 +1,89 @@
+"""Several rings at once, on channels of their own, each over an equal part of the data."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import LogGP
+from commsim.core.errors import InputError
+from commsim.core.program import Program
+from commsim.core.schedule import Schedule
+
+from .. import collective
+from .hierarchical import Groups
+from .ring import ring_cost
+
+MOST_CHANNELS = 64
+
+
+def multi_ring_cost(
+    n_ranks: int,
+    size: float,
+    link: LogGP,
+    n_channels: int = 2,
+    groups: Groups | None = None,  # noqa: ARG001 - on a star all orders are alike
+) -> float:
+    """Cost of one ring, in which a message has the overhead of one for each channel."""
+    return ring_cost(n_ranks, size, LogGP(link.L, n_channels * link.o, link.B, link.gamma))
+
+
+@collective("all_reduce", cost=multi_ring_cost)
+def multi_ring_all_reduce(n_ranks: int, n_channels: int = 2, groups: Groups | None = None) -> Schedule:
+    """All-reduce over C rings at once: 2(p-1)(C o + L + S/(pB)) + (p-1) gamma S/p seconds.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1.
+    n_channels : int
+        C, 1 to 64.
+    groups : tuple of tuple of int, optional
+        Ranks of each machine, in the order of their rails. By default all ranks are in one.
+
+    Returns
+    -------
+    Schedule
+        Ring c leaves every machine through one rail and enters the next one on the same rail: it runs through the
+        machines with even numbers up to member c, and backwards from member c through those with odd numbers. So C
+        rings use C rails both ways. With an odd number of machines each ring changes rails once.
+
+    Raises
+    ------
+    InputError
+        If `groups` is not a partition of the ranks, or there are too many channels or none.
+
+    References
+    ----------
+    Jeaugey, "Massively scale your deep learning training with NCCL 2.4", 2019, and NCCL's ring search
+    (src/graph/search.cc): one ring per rail, each entering and leaving a node through one network interface.
+    """
+    if not 1 <= n_channels <= MOST_CHANNELS:
+        raise InputError(f"multi_ring_all_reduce needs 1 to {MOST_CHANNELS} channels, got n_channels={n_channels}")
+    groups = (tuple(range(n_ranks)),) if groups is None else tuple(tuple(group) for group in groups)
+    if sorted(itertools.chain.from_iterable(groups)) != list(range(n_ranks)):
+        raise InputError(f"multi_ring_all_reduce: groups must hold each rank 0..{n_ranks - 1} exactly once")
+    rings = np.array([ring_order(groups, c) for c in range(n_channels)])
+    # Block b of ring c is chunk b * C + c, so that a ring's blocks wrap where the chunks do.
+    block, channel = np.arange(n_ranks), np.arange(n_channels)[:, np.newaxis]
+    following = np.roll(rings, -1, axis=1)
+    p = Program(n_ranks, n_chunks=n_ranks * n_channels)
+    with p.repeat(n_ranks - 1, chunk=-n_channels):
+        p.reduce(block * n_channels + channel, src=rings, dst=following, channel=channel)
+    with p.repeat(n_ranks - 1, chunk=-n_channels):
+        p.copy((block + 1) % n_ranks * n_channels + channel, src=rings, dst=following, channel=channel)
+    return p.build()
+
+
+def ring_order(groups: Groups, channel: int) -> NDArray[np.int64]:
+    """Ranks in the order of one ring: up to member `channel` of even machines, down from it in odd ones."""
+    order: list[int] = []
+    for machine, group in enumerate(groups):
+        if not group:
+            continue
+        behind = channel % len(group) + 1
+        forwards = group[behind:] + group[:behind]
+        order += reversed(forwards) if machine % 2 else forwards
+    return np.array(order)

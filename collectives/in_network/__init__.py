@@ -1,0 +1,1 @@
+"""Algorithms whose reducing participants sit on switches."""

@@ -1,0 +1,66 @@
+"""SwitchML's all-reduce: switches add what the workers stream, and multicast the sums."""
+
+from __future__ import annotations
+
+from commsim.core.cost import LogGP
+from commsim.core.program import Program
+from commsim.core.schedule import Schedule
+from commsim.routing.aggregator_placement import SwitchTree
+
+from .. import collective
+from .reduction_tree import Tree, all_reduce_chunk, read_tree, read_window, tree_cost
+
+
+def switchml_cost(
+    n_ranks: int, size: float, link: LogGP, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None
+) -> float:
+    """Cost of k chunks up and down the tree, at most `pool` of them under way; see :func:`reduction_tree.tree_cost`."""
+    return tree_cost("switchml", read_tree("switchml", n_ranks, tree), size, link, n_chunks, pool)
+
+
+@collective("all_reduce", cost=switchml_cost, helpers=SwitchTree(systems=("switchml_udp", "switchml_rdma")))
+def switchml(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None) -> Schedule:
+    """All-reduce in d switch levels, c = S/k: 2d(o+L+S/(kB)) + sum f gamma c + (k-1)max(o+S/(kB), f gamma c) seconds.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1.
+    n_chunks : int
+        k. An aggregator passes a chunk on when it is complete, so that a tree of d levels takes (2d - 1)/k longer than
+        the links need. Real chunks are packets, which makes that part vanish.
+    pool : int, optional
+        Chunks that a rank may have under way: it sends chunk c when the result of chunk c - pool has arrived, and
+        below a round trip's worth of bytes this decides. As many as there are, unless given.
+    tree : tuple of int, optional
+        Parent of each rank and then of each helper, -1 for the topmost. One aggregator above all ranks unless given;
+        ``commsim run`` makes the tree of the network's switches.
+
+    Returns
+    -------
+    Schedule
+        Every rank sends each chunk once and receives its sum once, whatever p is; an aggregator sends one stream up
+        and one down to each child.
+
+    Raises
+    ------
+    InputError
+        If the pool is empty, or `tree` is no tree with the ranks as its leaves.
+
+    Notes
+    -----
+    On every level an aggregator adds what f children send, in f gamma c if adding takes time; see
+    :func:`collectives.in_network.reduction_tree.tree_cost`, also for pools and unequal levels.
+
+    References
+    ----------
+    Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021, sections 4 and 5.
+    """
+    window = read_window("switchml", n_chunks, pool)
+    shape = read_tree("switchml", n_ranks, tree)
+    if n_ranks == 1:
+        return Program(1, n_chunks).build()
+    p = Program(n_ranks, n_chunks, n_helpers=shape.n_helpers, n_scratch=window or 0)
+    with p.repeat(n_chunks, chunk=1):
+        all_reduce_chunk(p, shape, window)
+    return p.build()

@@ -1,0 +1,1 @@
+"""Algorithms with parameter servers."""

@@ -1,0 +1,77 @@
+"""What ``--draw FILE`` does.
+
+What a command is asked to write must not be what it reads: measurements are not made again so easily.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commsim.core.errors import InputError
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.core.result import Result
+    from commsim.core.schedule import Schedule
+
+
+def check_drawable(path: str) -> None:
+    """Refuse, before anything is computed, a file that no picture can be written to; see commsim.report.svg."""
+    from commsim.report import svg
+
+    svg.check_drawable(path)
+    if not Path(path).parent.is_dir():
+        raise InputError(f"{path}: cannot write: no such folder")
+
+
+def check_draw_arguments(args: argparse.Namespace) -> None:
+    """Refuse --load and --collapse without --draw, and a file that no picture can be written to."""
+    if args.draw:
+        check_drawable(args.draw)
+        return
+    for flag, given in (("--load", args.load), ("--collapse", args.collapse)):
+        if given is not None:
+            raise InputError(f"{flag} changes nothing without --draw FILE")
+
+
+def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> None:
+    """Draw a network, with the loads of a result when there is one, and say what was drawn as one box."""
+    from commsim.report.network_picture import draw_network
+    from commsim.report.svg import write_picture
+
+    picture, notes = draw_network(network, result, collapse=collapse)
+    write_picture(picture, path)
+    print("\n".join(f"# {path}: {line}" for line in (*notes, "drawn")))
+
+
+def draw_transfers(schedule: Schedule, path: str) -> None:
+    """Draw a small schedule."""
+    from commsim.report.schedule_picture import draw_schedule
+    from commsim.report.svg import write_picture
+
+    write_picture(draw_schedule(schedule), path)
+    print(f"# {path}: drawn")
+
+
+def check_written(written: Iterable[str | None], read: Iterable[str | None]) -> None:
+    """Refuse, before anything is computed, to write over a file that is read.
+
+    Raises
+    ------
+    InputError
+        If one is both; None stands for a file that was not asked for.
+    """
+    inputs = [Path(name) for name in read if name is not None]
+    for name in written:
+        if name is not None and any(_is_same(Path(name), path) for path in inputs):
+            raise InputError(f"{name}: is read, and would be written over")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):  # one of them is not there
+        return False

@@ -1,0 +1,140 @@
+"""``commsim run --operation all_reduce``: every algorithm of an operation, ranked, and the crossover sizes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS
+from commsim.core.units import format_size
+
+from ..table import print_table
+from .predicted import predict_and_print
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.core.result import Result
+    from commsim.run import Prepared
+    from commsim.run.ranking import Crossover, Ranking
+
+COLUMNS = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
+
+
+def add_operation_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name an operation instead of a collective."""
+    add = parser.add_argument
+    add("--operation", metavar="NAME", help=f"every algorithm of it: {', '.join(OPERATIONS)}")
+    add("--algorithm", metavar="NAME|best|all", help="of --operation: one; all, ranked; the tables of all (best)")
+
+
+def run_operation(
+    args: argparse.Namespace, network: Network, placing: Mapping[str, Any], sizes: list[int], options: dict[str, Any]
+) -> tuple[list[Result], dict[str, Any]]:
+    """Predict what --operation and --algorithm ask for, and print it; --collective adds to what is compared.
+
+    Returns
+    -------
+    list of Result, dict
+        And what else the JSON has.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, an algorithm is one of another operation, or none can run.
+    """
+    if args.operation is None:
+        raise InputError("--algorithm needs --operation, such as --operation all_reduce")
+    ready, left_out = _prepare(args, network, placing, lambda prepared: prepared.predict(sizes[0], **options))
+    more: dict[str, Any] = {"left_out": left_out}
+    if args.algorithm not in (None, "best"):
+        return [r for spec in ready for r in predict_and_print(spec, ready[spec], sizes, options)], more
+    results, ranking = rank(args.operation, ready, sizes, options)
+    return results, more | ranking
+
+
+def _prepare(
+    args: argparse.Namespace, network: Network, placing: Mapping[str, Any], probe: Callable[[Prepared], object]
+) -> tuple[dict[str, Prepared], dict[str, str]]:
+    from commsim.run.ranking import algorithms_for, prepare_all, require_operation
+
+    every = algorithms_for(args.operation)
+    given = [] if args.algorithm in (None, "best", "all") else [args.algorithm]
+    own = args.collective or []
+    for spec in (*given, *own):
+        require_operation(spec, args.operation)
+    specs = list(dict.fromkeys((*(given or every), *own)))
+    ready, left_out = prepare_all(specs, network, n_ranks=args.ranks, probe=probe, named=(*given, *own), **placing)
+    for spec in (*given, *own):  # what was asked for by name must run
+        if spec in left_out:
+            raise InputError(left_out[spec])
+    for spec, reason in left_out.items():
+        print(f"# left out: {spec}: {reason}")
+    return ready, left_out
+
+
+def rank(
+    operation: str, ready: Mapping[str, Prepared], sizes: list[int], options: Mapping[str, Any]
+) -> tuple[list[Result], dict[str, Any]]:
+    """Rank, and print the ranking and the crossovers.
+
+    Returns
+    -------
+    list of Result, dict
+        All results, by size and the fastest first; what else the JSON has: ``ranking`` and ``crossovers``.
+    """
+    from commsim.run.ranking import rank_algorithms
+
+    found = rank_algorithms(list(ready), sizes, lambda name, size: ready[name].predict(size, **options))
+    notes = dict.fromkeys(note for prepared in ready.values() for note in prepared.notes)
+    for note in notes:
+        print(f"# {note}")
+    first = next(iter(ready.values()))
+    title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
+    print_table(COLUMNS, _rows(found), title)
+    for line in _sentences(found):
+        print(f"# {line}")
+    ranking = [
+        {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}
+                                        for name, r in order]}
+        for size, order in found.by_size.items()
+    ]  # fmt: skip
+    crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in found.crossovers]
+    results = [result for order in found.by_size.values() for _, result in order]
+    return results, {"ranking": ranking, "crossovers": crossovers}
+
+
+def _rows(found: Ranking) -> list[list[str]]:
+    return [
+        [
+            f"{size}",
+            f"{i + 1}",
+            name,
+            f"{r.time * 1e6:.2f}",
+            f"{r.algbw / 1e9:.3f}",
+            f"{r.busbw / 1e9:.3f}",
+            f"{_ratio(r, order[0][1]):.2f}x",
+        ]
+        for size, order in found.by_size.items()
+        for i, (name, r) in enumerate(order)
+    ]
+
+
+def _sentences(found: Ranking) -> list[str]:
+    """Say which algorithm is best from which size on."""
+    sizes = list(found.by_size)
+    if not found.crossovers:
+        best = found.by_size[sizes[0]][0][0]
+        return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]
+    lines = [f"best: {found.crossovers[0].before} from {format_size(sizes[0])}"]
+    return lines + [_sentence(crossover) for crossover in found.crossovers]
+
+
+def _sentence(crossover: Crossover) -> str:
+    between = f"crossover between {crossover.low} and {crossover.high} bytes"
+    return f"best: {crossover.after} from about {format_size(crossover.high)} ({between})"
+
+
+def _ratio(result: Result, best: Result) -> float:
+    return result.time / best.time if best.time else 1.0

@@ -1,0 +1,154 @@
+"""``commsim switch budget``: what in-network aggregation takes of a programmable switch, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_bandwidth, format_size, parse_bandwidth
+
+from ..table import print_facts, print_table, write_results
+
+if TYPE_CHECKING:
+    from switch_model.budget.hardware import Hardware
+    from switch_model.budget.jobs import Budget
+    from switch_model.system import System
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this verb."""
+    add = parser.add_argument
+    add("--system", default="switchml_rdma", metavar="NAME[:key=value,...]", help="switchml_udp, switchml_rdma, atp")
+    add("--hardware", default="tofino_1", metavar="NAME[:key=value,...]", help="tofino_1, tofino_2, tofino_1:pipes=2")
+    add("--pool-size", type=int, metavar="N", help="slots, instead of the system's own")
+    add("--elements-per-packet", type=int, metavar="K", help="instead of the system's own")
+    add("--packets-per-message", type=int, metavar="N", help="instead of the system's own")
+    add("--jobs", type=int, default=1, metavar="N", help="jobs (1)")
+    add("--workers", type=int, default=8, metavar="N", help="workers of each job (8)")
+    add("--bandwidth", default="100Gbps", metavar="RATE", help="of each worker (100Gbps)")
+    add("--json", metavar="FILE", help="also write the results as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print what is used, and what it costs."""
+    from switch_model.budget.jobs import budget
+
+    hardware, bandwidth = _hardware(args.hardware), parse_bandwidth(args.bandwidth, "--bandwidth")
+    found = budget(_system(args), hardware, args.jobs, args.workers, args.pool_size, bandwidth)
+    title = f"{found.system.name} on {hardware.name}: {args.jobs} x {args.workers} workers, {found.pool_size} slots"
+    rows = _used(found)
+    shown = [[row["resource"], _text(row, "used"), _text(row, "available")] for row in rows]
+    print_table(["of a pipe", "used", "available"], shown, title)
+    print_facts(_costs(found))
+    for source in hardware.sources:
+        print(f"# {source}")
+    if args.json:
+        config = {k: v for k, v in vars(args).items() if k != "json"}
+        write_results(args.json, config, [_row(found)], used=rows, sources=list(hardware.sources))
+    return 0
+
+
+def _used(b: Budget) -> list[dict[str, Any]]:
+    """Return what is used of each pipe that takes part, and what there is."""
+    from switch_model.budget.register_layout import CONTROL_STAGES
+
+    hardware, layout = b.hardware, b.layout
+    arrays = hardware.stages * hardware.arrays_per_stage
+    rows = [
+        ("stages", layout.stages(hardware), hardware.stages),
+        ("register arrays", layout.arrays + layout.control_arrays, arrays),
+        ("of these, for values", layout.arrays, arrays - CONTROL_STAGES * hardware.arrays_per_stage),
+        ("entries of an array", b.n_entries, hardware.most_entries(layout.entry_bytes)),
+        ("memory_B", b.sram_bytes, hardware.sram_bytes),
+        ("loopback_Bps", b.loops.reading / layout.pipes, b.loops.reading_capacity / layout.pipes),
+        ("workers of a job", b.n_workers, b.most_workers),
+    ]
+    return [{"resource": name, "used": used, "available": available} for name, used, available in rows]
+
+
+def _text(row: dict[str, Any], key: str) -> str:
+    if row["resource"] == "memory_B":
+        return format_size(row[key])
+    return format_bandwidth(row[key]) if row["resource"] == "loopback_Bps" and row[key] else f"{row[key]:g}"
+
+
+def _costs(b: Budget) -> dict[str, str]:
+    layout, loops = b.layout, b.loops
+    again = f"{layout.adding_recirculations} of every packet"
+    if layout.folded:
+        again += f", {layout.reading_recirculations} more of the one that completes a slot"
+    else:
+        again += ": a resubmission, and through a loopback port for the one that completes a slot"
+    share = f"{loops.share:.1%} of line rate"
+    if loops.ports_for_line_rate:
+        share += f"; all of it with {loops.ports_for_line_rate} more ports looped back"
+    return {
+        "passes to add a packet": f"{layout.n_passes}, {layout.pass_elements} elements each",
+        "recirculations": again,
+        "pipes of a job": f"{layout.pipes} of {b.hardware.pipes}; {b.n_groups} x {layout.pipes} can serve jobs",
+        "values of a job's slots": format_size(b.value_bytes),
+        "ports": f"{b.looped_ports} looped back, {b.host_ports} left of {b.hardware.pipes * b.hardware.ports}",
+        "throughput of a job": f"{b.elements_per_s / 1e6:.1f} M elements/s, {share}",
+    }
+
+
+def _row(b: Budget) -> dict[str, Any]:
+    layout = b.layout
+    return {
+        "system": b.system.name,
+        "hardware": b.hardware.name,
+        "elements_per_packet": b.system.elements,
+        "pool_size": b.pool_size,
+        "jobs": b.n_jobs,
+        "workers": b.n_workers,
+        "max_workers": b.most_workers,
+        "passes": layout.n_passes,
+        "pipes_per_job": layout.pipes,
+        "stages": layout.stages(b.hardware),
+        "value_arrays": layout.arrays,
+        "control_arrays": layout.control_arrays,
+        "entries": b.n_entries,
+        "value_B": b.value_bytes,
+        "sram_B": b.sram_bytes,
+        "recirculations_adding": layout.adding_recirculations,
+        "recirculations_reading": layout.reading_recirculations,
+        "recirculation_adding_Bps": b.loops.adding,
+        "recirculation_reading_Bps": b.loops.reading,
+        "recirculation_capacity_Bps": b.loops.reading_capacity,
+        "ports_looped_back": b.looped_ports,
+        "ports_for_hosts": b.host_ports,
+        "ports_for_line_rate": b.loops.ports_for_line_rate,
+        "share_of_line_rate": b.loops.share,
+        "elements_per_s": b.elements_per_s,
+    }
+
+
+def _hardware(text: str) -> Hardware:
+    from commsim.core.spec import read_arguments, split_spec
+    from switch_model.budget import HARDWARE
+
+    name, raw = split_spec(text)
+    build = HARDWARE[name.replace("-", "_")].build
+    return build(**read_arguments(build, raw))
+
+
+def _system(args: argparse.Namespace) -> System:
+    """Build the system; the pool is the budget's, which says what fits where the system would only refuse."""
+    from commsim.core.spec import read_arguments, split_spec
+    from switch_model.systems import SYSTEMS
+
+    name, raw = split_spec(args.system)
+    entry = SYSTEMS[name.replace("-", "_")]
+    for key in ("elements_per_packet", "packets_per_message"):
+        if (value := getattr(args, key)) is None:
+            continue
+        if key in raw:
+            raise InputError(f"{key} is given twice, in --system and as a flag")
+        if key not in entry.parameters:
+            raise InputError(f"{entry.name} has no {key}; it knows {', '.join(entry.parameters)}")
+        raw[key] = str(value)
+    system = entry.build(**read_arguments(entry.build, raw))
+    if system.hosts:
+        raise InputError(f"{system.name} aggregates on hosts, and takes no room on a switch")
+    return system

@@ -1,0 +1,96 @@
+"""``commsim switch pcap``: what happened, from a capture of SwitchML or ATP packets."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..table import print_facts, print_table, write_results
+
+if TYPE_CHECKING:
+    from switch_model.packets.pcap_reader import Capture
+    from switch_model.packets.reconstruct import JobReport, Reconstruction
+
+MOST_SLOTS = 10  # rows of the printed table; the JSON has all
+COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "delivered", "resent", "dup. results",
+           "wrong", "time(ms)", "M elem/s")  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this verb."""
+    parser.add_argument("file", metavar="FILE", help="a pcap file, captured at the switch or written by `simulate`")
+    parser.add_argument("--json", metavar="OUT", help="also write the results as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read, reconstruct, print."""
+    from switch_model.packets.pcap_reader import read_pcap
+    from switch_model.packets.reconstruct import reconstruct
+
+    capture = read_pcap(args.file)
+    found = reconstruct(capture.events)
+    facts = _facts(capture)
+    print_facts({name.replace("_", " "): str(value) for name, value in facts.items()})
+    _print_jobs(found)
+    for report in found.jobs:
+        _print_details(report)
+    if args.json:
+        rows = [row(report) for report in found.jobs]
+        write_results(args.json, {"file": args.file}, rows, capture=facts, jobs_left_out=found.jobs_left_out)
+    return 0
+
+
+def row(report: JobReport) -> dict[str, Any]:
+    """Return one job as a row of the JSON."""
+    return {name: getattr(report, name) for name in report.__slots__}
+
+
+def _facts(capture: Capture) -> dict[str, int]:
+    """Say what the file holds; what is 0 is left out, but for the first two."""
+    facts = {"packets": capture.n_packets, "aggregation_packets": len(capture.events)}
+    more = {
+        "other_packets": capture.foreign,
+        "malformed_packets": capture.malformed,
+        "packets_captured_too_short": capture.cut,
+        "packets_of_messages_without_beginning": capture.stray,
+        "bytes_after_the_last_whole_packet": capture.left_over,
+        "start_s": capture.start_s,
+    }
+    return facts | {name: value for name, value in more.items() if value}
+
+
+def _print_jobs(found: Reconstruction) -> None:
+    if not found.jobs:
+        return
+    left_out = f" ({found.jobs_left_out} with fewer packets left out)" if found.jobs_left_out else ""
+    rows = [
+        [r.protocol, str(r.job), r.switch, str(r.n_workers), str(r.chunks), str(r.chunks_completed),
+         str(r.chunks_delivered), str(r.retransmissions), str(r.duplicate_results), str(r.wrong_results),
+         f"{r.time_s * 1e3:.6g}", f"{r.elements_per_s / 1e6:.1f}"]
+        for r in found.jobs
+    ]  # fmt: skip
+    print_table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}")
+
+
+def _print_details(report: JobReport) -> None:
+    """Who was late and who repeated; which slots; which results came too early."""
+    of = f"{report.protocol} job {report.job} at {report.switch}"
+    rows = [
+        [w["worker"], str(w["retransmissions"]), str(w["results"]), str(w["times_last"]),
+         f"{w['mean_late_s'] * 1e6:.3f}", f"{w['max_late_s'] * 1e6:.3f}"]
+        for w in report.workers
+    ]  # fmt: skip
+    columns = ["worker", "resent", "results", "times last", "by mean(us)", "by max(us)"]
+    print_table(columns, rows, f"who was late: {of}; `last` is the last to contribute to a chunk, alone")
+    if report.slots:
+        more = f" ({len(report.slots) - MOST_SLOTS} more in the JSON)" if len(report.slots) > MOST_SLOTS else ""
+        shown = [[str(s["slot"]), str(s["retransmissions"])] for s in report.slots[:MOST_SLOTS]]
+        print_table(["slot", "resent"], shown, f"slots that were repeated most: {of}{more}")
+    if report.wrong:
+        shown = [
+            [f"{x['time_s'] * 1e6:.3f}", str(x["slot"]), str(x["version"]), str(x["chunk"]),
+             f"{x['contributed']} of {report.n_workers}"]
+            for x in report.wrong
+        ]  # fmt: skip
+        columns = ["time(us)", "slot", "version", "chunk", "contributed"]
+        print_table(columns, shown, f"results before all had contributed: {of} (first {len(shown)})")

@@ -1,0 +1,201 @@
+"""Puts a policy's grants into effect: who leaves its GPUs, and which ones the others get.
+
+Which free GPUs a job could get: one packed choice, and others that are about as good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .machines import Machines
+from .policy import Grant, Order
+from .state import JobState, Pool, Spread
+from .traffic import CANDIDATES, Ranking, Sharer, Traffic
+from .work import Work, room
+
+
+def spreads(
+    machines: Machines, free: NDArray[np.int64], n: int, order: Order, room: NDArray[np.float64], limit: int
+) -> list[Spread]:
+    """Find ways to seat `n` workers on free GPUs, the usual choice first.
+
+    Parameters
+    ----------
+    free : int64[n_hosts]
+        GPUs that may be taken.
+    n : int
+        Workers.
+    order : str
+        Packed: on one host if one has room, the fullest such; else in one rack, the fullest such; else in as few racks
+        as possible. Fragments: on one host, else on those with least free GPUs first. Demand: as packed, but the hosts
+        with the most `room` first.
+    room : float64[n_hosts]
+        Share of a host's CPUs and memory that jobs have not claimed.
+    limit : int
+        Ways that are wanted at most.
+
+    Returns
+    -------
+    list of Spread
+        Empty if there is no room.
+    """
+    if int(free.sum()) < n:
+        return []
+    if (free >= n).any():
+        hosts = np.flatnonzero(free >= n)
+        ranks = -room[hosts] if order == "demand" else free[hosts].astype(np.float64)
+        return [((int(hosts[np.argmin(ranks)]), n),)]  # inside of one host no link is used: nothing to compare
+    found: dict[Spread, None] = {}
+    if order == "fragments":
+        hosts = np.flatnonzero(free > 0)
+        taken = _take(free, hosts[np.argsort(free[hosts], kind="stable")], n)
+        found[tuple(sorted(taken))] = None  # in the order of hosts, so that ring neighbours share a rack
+    for ordered in _orders(machines, free, n, order, room):
+        if len(found) >= limit:
+            break
+        found.setdefault(_take(free, ordered, n))
+    return list(found)
+
+
+def _orders(
+    machines: Machines, free: NDArray[np.int64], n: int, order: Order, room: NDArray[np.float64]
+) -> Iterator[NDArray[np.intp]]:
+    """Hosts in the order in which they fill up, one way after the other."""
+    racks, where = np.unique(machines.rack, return_inverse=True)
+    space = np.bincount(where, weights=free, minlength=len(racks))
+    key = -room if order == "demand" else np.zeros(len(free))
+    by_size = np.lexsort((np.arange(len(free)), -free, key))
+    fits = np.flatnonzero(space >= n)
+    for rack in fits[np.argsort(space[fits], kind="stable")]:
+        mine = by_size[where[by_size] == rack]
+        yield mine
+        yield mine[::-1]  # small hosts first: as many racks, other links
+    largest = np.argsort(-space, kind="stable")
+    largest = largest[space[largest] > 0]
+    for turn in range(len(largest)):
+        rank = np.empty(len(racks), np.int64)
+        rank[largest] = np.arange(len(largest))
+        rank[largest[turn]] = -1
+        mine = by_size[np.argsort(np.where(space[where] > 0, rank[where], len(racks))[by_size], kind="stable")]
+        yield mine
+
+
+def _take(free: NDArray[np.int64], hosts: NDArray[np.intp], n: int) -> Spread:
+    spread: list[tuple[int, int]] = []
+    for host in hosts:
+        taken = min(int(free[host]), n)
+        if taken:
+            spread.append((int(host), taken))
+            n -= taken
+        if not n:
+            break
+    return tuple(spread)
+
+
+class Seating:
+    """GPUs and links of one run, and the jobs on them.
+
+    Parameters
+    ----------
+    cassini : bool
+        Whether candidates are ranked and shifts searched; otherwise the first candidate is taken, and shifts are drawn.
+    restart : float, s
+        That a job loses when it starts again.
+    seed : int
+        Of the drawn shifts and of the routes' hashes.
+    """
+
+    def __init__(self, machines: Machines, work: Work, *, cassini: bool, restart: float, seed: int) -> None:
+        self.machines, self.work, self.pool = machines, work, Pool(machines)
+        self.traffic = Traffic(machines.cluster, seed)
+        self.running: list[JobState] = []
+        self.sharers: dict[int, Sharer] = {}
+        self._ranking = Ranking(self.traffic) if cassini else None
+        self._restart, self._seed = restart, seed
+
+    def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
+        """Stop the jobs that are granted nothing, or something else; then seat the others in order."""
+        granted = {id(grant.state): grant for grant in grants}
+        for state in tuple(self.running):
+            grant = granted.get(id(state))
+            if grant is None or not _holds(state, grant):
+                self.stop(state)
+        for grant in grants:
+            if not grant.state.running:
+                self._seat(grant, usable, now)
+
+    def stop(self, state: JobState) -> None:
+        """Take a job off its GPUs and links."""
+        self.pool.release(state)
+        self.running.remove(state)
+        sharer = self.sharers.pop(state.index, None)
+        if sharer is not None:
+            self.traffic.remove(sharer)
+        state.slowdown = 1.0
+
+    def settle(self) -> None:
+        """Bring the slowdowns of all running jobs up to date."""
+        self.traffic.settle()
+        for state in self.running:
+            sharer = self.sharers.get(state.index)
+            state.slowdown = sharer.slowdown if sharer is not None else 1.0
+
+    def used(self) -> NDArray[np.int64]:
+        """GPUs of each host that have a job."""
+        return self.machines.gpus - self.pool.free
+
+    def _seat(self, grant: Grant, usable: NDArray[np.bool_], now: float) -> None:
+        state, other = grant.state, grant.beside
+        if other is None:
+            right = [grant.gpu_type in (None, kind) for kind in self.machines.types]
+            free = np.where(usable & np.array(right), self.pool.free, 0)
+            claimed = room(self.machines, self.work, self.running) if grant.order == "demand" else np.ones(free.size)
+            limit = CANDIDATES if self._ranking else 1
+            ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)
+        else:
+            ways = [other.spread] if other.running and other.beside is None and len(other.gpus) == grant.gpus else []
+        if not ways:
+            return
+        spread = self._choose(state, grant.gpus, ways)
+        if other is None:
+            self.pool.take(state, spread)
+        else:
+            self.pool.share(state, other)
+        self._start(state, spread, now)
+
+    def _choose(self, state: JobState, gpus: int, ways: Sequence[Spread]) -> Spread:
+        """Take one of the ways, and set the shift."""
+        kind = self._slowest(state, ways[0])
+        profile = self.work.profile(state.index, gpus, len(ways[0]), kind)
+        if self._ranking is None:
+            drawn = np.random.default_rng([self._seed, state.index, state.starts]).random()
+            state.shift = float(drawn) * profile.period
+            return ways[0]
+        chosen, state.shift, _ = self._ranking.best(profile, [self._route(spread) for spread in ways])
+        return ways[chosen]
+
+    def _start(self, state: JobState, spread: Spread, now: float) -> None:
+        state.gpu_type = self._slowest(state, spread)
+        state.resume = now + (self._restart if state.starts else 0.0)
+        state.first_start = now if state.first_start is None else state.first_start
+        state.starts += 1
+        self.running.append(state)
+        profile = self.work.profile(state.index, len(state.gpus), len(spread), state.gpu_type)
+        if profile.phases:
+            self.sharers[state.index] = self.traffic.add(profile, self._route(spread), state.shift)
+
+    def _route(self, spread: Spread) -> tuple[str, ...]:
+        return tuple(self.machines.names[host] for host, _ in spread)
+
+    def _slowest(self, state: JobState, spread: Spread) -> str:
+        speeds = self.work.models[state.index].speeds
+        return min((self.machines.types[host] for host, _ in spread), key=lambda kind: speeds.get(kind, 1.0))
+
+
+def _holds(state: JobState, grant: Grant) -> bool:
+    """Whether a running job has what it is granted."""
+    right = grant.gpu_type is None or grant.gpu_type == state.gpu_type
+    return right and len(state.gpus) == grant.gpus and (grant.beside is None or grant.beside is state.beside)

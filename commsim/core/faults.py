@@ -1,0 +1,192 @@
+"""Networks with a part missing: transformers that return another network.
+
+Networks whose links are not all alike: a transformer that makes some faster or slower.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .network import SWITCH, Network
+from .network_queries import fabric_cables, find_link, find_node, link_names, partners
+
+_PER_LINK = ("src", "dst", "bandwidth", "latency", "buffer", "loss", "metric")
+_MOST_NAMES = 4  # in the name of the network
+
+
+def fail_links(network: Network, names: Sequence[str]) -> Network:
+    """Remove cables by their names.
+
+    Parameters
+    ----------
+    network : Network
+        Whole, or with other parts missing already.
+    names : sequence of str
+        Of one of the two links of each cable, as :meth:`Network.link_name` gives it: ``leaf0->spine1``.
+
+    Raises
+    ------
+    InputError
+        If there is no such link.
+    """
+    return remove_cables(network, np.array([find_link(network, name) for name in names], np.int64))
+
+
+def fail_switches(network: Network, names: Sequence[str]) -> Network:
+    """Take switches out of service by their names.
+
+    Raises
+    ------
+    InputError
+        If there is no such node, or it is no switch.
+    """
+    return remove_switches(network, np.array([find_node(network, name) for name in names], np.int64))
+
+
+def fail_random(network: Network, what: str, part: float, seed: int = 0) -> Network:
+    """Fail cables or switches drawn at random, as :func:`draw_failures` does.
+
+    Returns
+    -------
+    Network
+        Not necessarily connected; routing names a pair that has no path.
+    """
+    drawn = draw_failures(network, what, part, seed)
+    return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
+
+
+def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> NDArray[np.int64]:
+    """Draw what fails, each as likely as any other.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    what : {"links", "switches"}
+        Cables between nodes that forward, since without its only cable a host would be cut off; or switches. What is
+        inside of machines does not fail.
+    part : float or int
+        How many: a float for a part of all, rounded to the nearest whole number; an int for a number.
+    seed : int
+        Of the draw; with the same seed, more failures include those of fewer.
+
+    Returns
+    -------
+    int64[n]
+        Links, one of each cable, or nodes.
+
+    Raises
+    ------
+    InputError
+        If `what` is neither, or there are not so many.
+    """
+    if what == "links":
+        return draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
+    if what == "switches":
+        pool = np.flatnonzero((network.kind == SWITCH) & (network.machine < 0))
+        return draw(pool, part, seed, f"switches of {network.name}")
+    raise InputError(f"links or switches fail at random, got {what!r}")
+
+
+def draw(pool: NDArray[np.int64], part: float, seed: int, what: str) -> NDArray[np.int64]:
+    """Draw a part of a pool, or a number of its members, without repetition.
+
+    Raises
+    ------
+    InputError
+        If the pool holds nothing, or not enough, or `seed` is negative.
+    """
+    n = part if isinstance(part, int) else round(part * len(pool)) if 0 <= part <= 1 else -1
+    if not len(pool):
+        raise InputError(f"there are no {what}")
+    if not 0 <= n <= len(pool):
+        wanted = f"{part}" if isinstance(part, int) else f"{100 * part:g}% of them"
+        raise InputError(f"there are {len(pool)} {what}, got {wanted}")
+    if seed < 0:
+        raise InputError(f"the seed of a draw must be 0 or more, got {seed}")
+    return np.random.default_rng(seed).permutation(pool)[:n]
+
+
+def remove_cables(network: Network, links: NDArray[np.int64]) -> Network:
+    """Remove links, and their other directions."""
+    if not len(links):
+        return network
+    few = len(links) <= _MOST_NAMES
+    names = ", ".join(network.link_name(int(link)) for link in links) if few else f"{len(links)} cables"
+    kept = np.ones(network.n_links, np.bool_)
+    kept[links] = kept[partners(network)[links]] = False
+    return _without(network, kept, names)
+
+
+def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
+    """Remove the links of switches; these stay where they are, but pass nothing on, and nothing can be placed on them.
+
+    Raises
+    ------
+    InputError
+        If one of the nodes is no switch.
+    """
+    if not len(nodes):
+        return network
+    for node in nodes[network.kind[nodes] != SWITCH]:
+        raise InputError(f"{network.name}: {network.nodes[node]} is no switch")
+    dead = np.zeros(network.n_nodes, np.bool_)
+    dead[nodes] = True
+    few = len(nodes) <= _MOST_NAMES
+    names = ", ".join(network.nodes[node] for node in nodes) if few else f"{len(nodes)} switches"
+    rest = _without(network, ~(dead[network.src] | dead[network.dst]), names)
+    return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)
+
+
+def _without(network: Network, kept: NDArray[np.bool_], names: str) -> Network:
+    columns: dict[str, Any] = {field: getattr(network, field)[kept] for field in _PER_LINK}
+    return dataclasses.replace(network, name=f"{network.name} without {names}", **columns)
+
+
+def scale_links(
+    network: Network, factor: float, *, pattern: str | None = None, part: float | None = None, seed: int = 0
+) -> Network:
+    """Multiply the bandwidth of some cables, in both directions.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    factor : float
+        Positive; 0.5 halves the rate.
+    pattern : str, optional
+        Shell pattern of link names, such as ``leaf0->*``; the other directions of these links are scaled too.
+    part : float or int, optional
+        Instead of a pattern: how many of the cables between nodes that forward, drawn at random; a float for a part
+        of all, an int for a number.
+    seed : int
+        Of the draw.
+
+    Raises
+    ------
+    InputError
+        If both or none of `pattern` and `part` are given, no link fits, or `factor` is not positive.
+    """
+    if not 0 < factor < float("inf"):
+        raise InputError(f"links are scaled by a positive factor, got {factor}")
+    if pattern is not None and part is None:
+        names = link_names(network)
+        links = np.array([i for i, name in enumerate(names) if fnmatchcase(name, pattern)], np.int64)
+        if not links.size:
+            example = f"; they are called as in {names[0]}" if names else ""
+            raise InputError(f"{network.name} has no link like {pattern!r}{example}")
+    elif part is not None and pattern is None:
+        links = draw(fabric_cables(network), part, seed, f"links between nodes of {network.name} that forward")
+    else:
+        raise InputError("links to scale are named by a pattern, or by how many there are; by one of the two")
+    scaled = np.zeros(network.n_links, np.bool_)
+    scaled[links] = scaled[partners(network)[links]] = True
+    name = f"{network.name} with {np.count_nonzero(scaled)} links at {factor:g} of their rate"
+    return dataclasses.replace(network, name=name, bandwidth=np.where(scaled, factor, 1.0) * network.bandwidth)

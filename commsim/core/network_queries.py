@@ -1,0 +1,143 @@
+"""Find nodes and links by what people call them.
+
+Cables: which two links are one, which cables make the fabric, and what links are called.
+
+Tiers: how far above the endpoints a node stands.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .network import Network
+
+_ARROW = "->"
+
+
+def find_node(network: Network, name: str) -> int:
+    """Return the index of the node of that name.
+
+    Raises
+    ------
+    InputError
+        If there is none; the message has names that look alike.
+    """
+    try:
+        return network.nodes.index(name)
+    except ValueError:
+        close = difflib.get_close_matches(name, network.nodes, n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(close)}?" if close else f"nodes are {', '.join(network.nodes[:3])} and so on"
+        raise InputError(f"{network.name} has no node {name!r}; {hint}") from None
+
+
+def find_link(network: Network, name: str) -> int:
+    """Return the index of the link that :meth:`Network.link_name` calls so.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    name : str
+        Such as ``leaf0->spine1``, with ``#1`` and so on for parallel ones.
+
+    Raises
+    ------
+    InputError
+        If there is none; the message has names that look alike, or the links of the node.
+    """
+    ends, _, number = name.rpartition("#") if "#" in name else (name, "", "")
+    readings = [(name, 0)] + ([(ends, int(number))] if number.isdecimal() and len(number) < 10 else [])
+    for text, nth in readings:
+        src, dst = _ends(network, text)
+        if src >= 0 and dst >= 0:
+            links = np.flatnonzero((network.src == src) & (network.dst == dst))
+            if nth < len(links):
+                return int(links[nth])
+    raise _no_link(network, name)
+
+
+def _ends(network: Network, text: str) -> tuple[int, int]:
+    """Nodes before and after an arrow, -1 and -1 unless both exist; names may hold arrows themselves."""
+    parts = text.split(_ARROW)
+    for i in range(1, len(parts)):
+        a, b = _ARROW.join(parts[:i]), _ARROW.join(parts[i:])
+        if a in network.nodes and b in network.nodes:
+            return network.nodes.index(a), network.nodes.index(b)
+    return -1, -1
+
+
+def _no_link(network: Network, name: str) -> InputError:
+    a, arrow, b = name.partition(_ARROW)
+    if not arrow:
+        example = f", as in {network.link_name(0)}" if network.n_links else ""
+        return InputError(f"a link of {network.name} is called node{_ARROW}node{example}, got {name!r}")
+    for end in (a, b.rpartition("#")[0] or b):
+        if end not in network.nodes:
+            find_node(network, end)
+    there = np.flatnonzero(network.src == network.nodes.index(a))
+    known = [network.link_name(int(link)) for link in there[:64]]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
+    hint = f"did you mean {', '.join(close)}?" if close else f"nothing leads out of {a}"
+    return InputError(f"{network.name} has no link {name!r}; {hint}")
+
+
+def partners(network: Network) -> NDArray[np.int64]:
+    """Link that is the other direction of the same cable; of parallel ones, the one with the same number.
+
+    Returns
+    -------
+    int64[n_links]
+        A link without another direction is its own partner.
+    """
+    number, src, dst = _numbers(network), network.src.astype(np.int64), network.dst.astype(np.int64)
+    base = int(number.max(initial=0)) + 1
+    there, back = (src * network.n_nodes + dst) * base + number, (dst * network.n_nodes + src) * base + number
+    order = np.argsort(there)
+    found = order[np.minimum(np.searchsorted(there[order], back), network.n_links - 1)]
+    return np.where(there[found] == back, found, np.arange(network.n_links))
+
+
+def fabric_cables(network: Network) -> NDArray[np.int64]:
+    """One link of every cable between nodes that forward and are not inside a machine, the lower number of the two."""
+    inner = network.forwards & (network.machine < 0)
+    lower = np.arange(network.n_links) <= partners(network)
+    return np.flatnonzero(lower & inner[network.src] & inner[network.dst])
+
+
+def link_names(network: Network) -> list[str]:
+    """Names of all links, as :meth:`Network.link_name` gives them one by one."""
+    columns = (network.src.tolist(), network.dst.tolist(), _numbers(network).tolist())
+    nodes = network.nodes
+    return [f"{nodes[a]}->{nodes[b]}" + (f"#{n}" if n else "") for a, b, n in zip(*columns, strict=True)]
+
+
+def _numbers(network: Network) -> NDArray[np.int64]:
+    """How many links with the same ends come before each link."""
+    order = np.lexsort((network.dst, network.src))
+    src, dst = network.src[order], network.dst[order]
+    starts = np.flatnonzero(np.r_[True, (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])][: len(order)])
+    number = np.empty(network.n_links, np.int64)
+    number[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    return number
+
+
+def tiers(network: Network) -> NDArray[np.int64]:
+    """Links between each node and the nearest endpoint that reaches it.
+
+    Returns
+    -------
+    int64[n_nodes]
+        0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
+    """
+    tier = np.where(network.kind == network.seat_kind, 0, -1)
+    level = 0
+    while True:
+        found = network.dst[(tier[network.src] == level) & (tier[network.dst] < 0)]
+        if not found.size:
+            return tier
+        level += 1
+        tier[found] = level

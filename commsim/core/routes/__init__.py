@@ -1,1 +1,0 @@
-"""Routing: which links the messages between two nodes take."""

@@ -1,0 +1,158 @@
+"""An all-reduce through aggregating switches, as the packet engine takes it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.routing.aggregation_tree import AggregationTree
+from switch_model.slot_kernel import MAX_CHILDREN
+from switch_model.system import System
+
+from .block_rounds import BlockRounds
+from .fabric import PS
+
+RULES = ("seen_check", "continued_slots")
+MOST_ELEMENTS = 1 << 48
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationJob:
+    """One job: who reduces how much, by which system, through which switches.
+
+    Parameters
+    ----------
+    system : System
+        How packets look and slots are given out.
+    workers : tuple of int
+        Nodes of the network.
+    n_elements : tuple of int
+        Elements of each tensor; they are reduced one after the other.
+    trees : tuple of AggregationTree
+        As many as the system has.
+    floats : bool
+        Whether block exponents go one window ahead of the values.
+    starts : tuple of float, s
+        When each worker begins; all at 0 unless given.
+    server_links : tuple of int
+        Links from the root of the tree to the parameter server, when the system has one.
+    without : frozenset of str
+        Rules that are left out, to show what goes wrong then: some of `RULES`.
+    rounds : BlockRounds, optional
+        Only blocks that are not all zero are sent; all are unless given.
+    """
+
+    system: System
+    workers: tuple[int, ...]
+    n_elements: tuple[int, ...]
+    trees: tuple[AggregationTree, ...]
+    floats: bool = False
+    starts: tuple[float, ...] = ()
+    server_links: tuple[int, ...] = ()
+    without: frozenset[str] = frozenset()
+    rounds: BlockRounds | None = None
+
+    def __post_init__(self) -> None:
+        system, n = self.system, len(self.workers)
+        if not 1 <= n <= system.max_workers:
+            raise InputError(f"{system.name} takes 1..{system.max_workers} workers, got {n}")
+        if not self.n_elements or min(self.n_elements) < 1:
+            raise InputError(f"every tensor needs at least 1 element, got {self.n_elements}")
+        if max(self.n_elements) > MOST_ELEMENTS:
+            raise InputError(f"a tensor has at most 2^48 elements, got {max(self.n_elements)}")
+        if len(self.trees) != system.n_trees:
+            raise InputError(f"{system.name} has {system.n_trees} trees, got {len(self.trees)}")
+        if self.starts and (len(self.starts) != n or not all(0 <= s < 1e6 for s in self.starts)):
+            raise InputError(f"starts are one time of 0 s or more per worker, got {self.starts}")
+        if system.server != bool(self.server_links):
+            raise InputError(f"{system.name} {'needs' if system.server else 'has no'} parameter server")
+        for tree in self.trees:
+            if max(tree.fan_in) > MAX_CHILDREN or (system.shared and n > MAX_CHILDREN):
+                raise InputError(f"a switch aggregates {MAX_CHILDREN} children at most, got {max(tree.fan_in)}")
+        if not self.without <= set(RULES):
+            raise InputError(f"unknown rules {sorted(self.without - set(RULES))}; known: {', '.join(RULES)}")
+        if self.floats and system.quantizer != "block_exponent":
+            raise InputError(f"{system.name} sends no exponents ahead")
+        if self.rounds is not None:
+            self._check_rounds(self.rounds)
+
+    def _check_rounds(self, rounds: BlockRounds) -> None:
+        system, data = self.system, rounds.occupancy
+        if not system.hosts or system.versions != 2 or self.without & {"continued_slots"}:
+            raise InputError(f"{system.name}: only omnireduce, with two versions of its slots, skips blocks of zeros")
+        if (len(self.workers), self.n_elements) != (data.n_ranks, (data.n_elements,)):
+            raise InputError(
+                f"{len(self.workers)} workers with tensors of {self.n_elements} elements need an occupancy of them, "
+                f"got one of {data.n_ranks} ranks with {data.n_elements} elements"
+            )
+        if (rounds.n_slots, data.block) != (system.window, system.elements):
+            raise InputError(
+                f"{system.name} has {system.window} slots for blocks of {system.elements} elements, got rounds of "
+                f"{rounds.n_slots} slots for blocks of {data.block}"
+            )
+
+    @property
+    def window(self) -> int:
+        """Messages that a worker may have outstanding."""
+        return self.system.window // self.system.packets_per_message
+
+    def starts_ps(self) -> NDArray[np.int64]:
+        """When each worker begins, ps."""
+        return np.rint(np.asarray(self.starts or np.zeros(len(self.workers))) * PS).astype(np.int64)
+
+    def elapsed(self, finished: NDArray[np.int64]) -> tuple[float, float]:
+        """Seconds from the first start, and from the last one, until all workers have finished.
+
+        Parameters
+        ----------
+        finished : int64[n_workers], ps
+            When each worker had its last result.
+        """
+        starts, end = self.starts_ps(), int(finished.max())
+        host = self.system.host_latency
+        return (end - int(starts.min())) / PS + host, (end - int(starts.max())) / PS + host
+
+    def chunks(self) -> NDArray[np.int64]:
+        """Packets of values of each tensor, the last ones of a message's worth may be absent."""
+        return -(-np.asarray(self.n_elements) // self.system.elements)
+
+    def messages(self) -> NDArray[np.int64]:
+        """Messages of each tensor: of values, and before them one window of exponents when they go ahead."""
+        values = -(-self.chunks() // self.system.packets_per_message)
+        return np.asarray(values + np.minimum(values, self.window) * self.floats, np.int64)
+
+    def check(self, network: Network) -> None:
+        """Raise unless every node exists and may do its part.
+
+        Raises
+        ------
+        InputError
+            If the system needs lossless links and the network loses packets.
+        """
+        if self.system.lossless and network.loss.any():
+            raise InputError(f"{self.system.name} needs links without loss, {network.name} loses packets")
+
+    def shared_slots(self, number: int) -> NDArray[np.int32]:
+        """Slot of each entry of the window when slots are shared: hashes, drawn again until they differ.
+
+        Parameters
+        ----------
+        number : int
+            Of the job, which the hash takes in.
+        """
+        pool, taken = self.system.pool_size, set[int]()
+        chosen = np.empty(self.window, np.int32)
+        if self.window > pool:
+            raise InputError(f"a window of {self.window} fragments needs as many shared slots, got {pool}")
+        for entry in range(self.window):
+            salt = 0
+            while (slot := zlib.crc32(f"{number} {entry} {salt}".encode()) % pool) in taken:
+                salt += 1
+            taken.add(slot)
+            chosen[entry] = slot
+        return chosen

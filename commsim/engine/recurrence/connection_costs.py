@@ -1,0 +1,210 @@
+"""What a message costs on each wire when nothing shares its links, and what wires ask for of each resource.
+
+By how much sums that should be equal may differ: what is less is rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.routing.fabric_forest import LEAST
+from commsim.routing.merge_switches import Fold, fold
+from commsim.routing.routing import Routes, find_routes
+
+from ..flow_plan import Job
+
+__all__ = ["Lanes", "lanes_of", "scale_for", "shared_resources"]
+
+FULL = 1.0 + 1e-11
+"""Part of a resource that may be asked for at once; what is above 1 is rounding."""
+
+SLACK = 2**14
+"""Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lanes:
+    """Wires of one job: what shares source, destination and channel.
+
+    Parameters
+    ----------
+    network : Network
+        Of the routes: the given one, or its fold where messages are sprayed.
+    fold : Fold or None
+        How it was folded.
+    ends : int32[n_wires, 2]
+        Participants that send and receive.
+    routes : Routes
+        Of each wire.
+    overhead, latency : float64[n_wires], s
+        What every message takes, before its bytes and after them.
+    per_byte, gamma : float64[n_wires], s/byte
+        What a byte takes on the way, and to be reduced.
+    part : float64[m]
+        For each row of the routes, the part of the link that the wire asks for while it sends.
+    held : bool[m]
+        Rows that are the sender's port, while its overhead occupies that; empty where there is no overhead.
+    unit : int32[n_wires]
+        Its receiver's reduction unit, numbered after the links; -1 where reducing takes no time.
+    """
+
+    network: Network
+    fold: Fold | None
+    ends: NDArray[np.int32]
+    routes: Routes
+    overhead: NDArray[np.float64]
+    latency: NDArray[np.float64]
+    per_byte: NDArray[np.float64]
+    gamma: NDArray[np.float64]
+    part: NDArray[np.float64]
+    held: NDArray[np.bool_]
+    unit: NDArray[np.int32]
+
+    @property
+    def n_resources(self) -> int:
+        """Links, and reduction units of nodes."""
+        return self.network.n_links + self.network.n_nodes
+
+    @property
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+        """Rows of links of each wire, and the parts that it asks for: what kernels take."""
+        return self.routes.first, self.routes.link, self.part
+
+    def link_bytes(self, per_wire: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bytes that each link of the given network carries when each wire carries `per_wire`.
+
+        Returns
+        -------
+        float64[n_links], bytes
+        """
+        weights = np.repeat(per_wire, np.diff(self.routes.first)) * self.routes.share
+        carried = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links).astype(np.float64)
+        return carried if self.fold is None else self.fold.unfold(carried)
+
+    def bytes_on_wire(self, per_wire: NDArray[np.float64]) -> float:
+        """Bytes that left their senders' nodes."""
+        return float(per_wire[np.diff(self.routes.first) > 0].sum())
+
+
+def lanes_of(
+    network: Network,
+    job: Job,
+    ends: NDArray[np.int32],
+    channel: NDArray[np.int64],
+    reduces: NDArray[np.bool_],
+    *,
+    routing: str | None,
+    seed: int,
+) -> Lanes | None:
+    """Route the wires and find their costs.
+
+    Parameters
+    ----------
+    network, job, routing, seed
+        As in :func:`commsim.engine.flow_plan.plan_flows`.
+    ends, channel : int32[n_wires, 2], int64[n_wires]
+        Participants, and channel, of each wire.
+    reduces : bool[n_wires]
+        Whether some message of it is reduced.
+
+    Returns
+    -------
+    Lanes or None
+        None where receiving costs something: the cost occupies the last link while the next message may arrive there.
+    """
+    nodes = job.placement.nodes[ends]
+    folded, routes = _routes(network, nodes, channel, routing, seed)
+    if folded is not None:
+        network, nodes = folded.network, folded.node[nodes]
+    length = np.diff(routes.first)
+    crosses = length > 0
+    if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
+        return None
+    most = network.bandwidth[routes.link] / routes.share
+    rate = np.full(len(ends), np.inf)
+    if len(most):
+        rate[crosses] = np.minimum.reduceat(most, routes.first[:-1][crosses])
+    rate[crosses] = np.minimum(rate[crosses], job.rate_cap)
+    part = np.repeat(rate, length)
+    part /= most
+    overhead = np.where(crosses, network.overhead[nodes[:, 0]], 0.0)
+    held = np.empty(0, bool)
+    if overhead.any():
+        held = np.repeat(overhead > 0, length) & (network.src[routes.link] == np.repeat(nodes[:, 0], length))
+        part[held] = 1.0
+    gamma = network.gamma[nodes[:, 1]]
+    unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
+    per_byte = np.where(crosses, 1 / rate, 0.0)
+    return Lanes(network, folded, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
+
+
+def _routes(
+    network: Network, nodes: NDArray[np.int32], channel: NDArray[np.int64], routing: str | None, seed: int
+) -> tuple[Fold | None, Routes]:
+    """Find the routes; sprayed ones on the folded network, where that makes each of them one path of bundles.
+
+    Then each link of a bundle carries the same. What reaches a class of switches evenly leaves it evenly, since they
+    have equally many links each, and reaches the next class evenly, for the same reason; and a source stands alone.
+    """
+    if (routing or network.routing) == "spray" and len(nodes) >= LEAST:
+        folded = fold(network)
+        ends = folded.node[nodes]
+        routes = find_routes(folded.network, ends[:, 0], ends[:, 1], channel, routing="spray")
+        if (routes.share == 1).all():
+            return folded, routes
+    return None, find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
+
+
+def shared_resources(lanes: Lanes) -> NDArray[np.bool_]:
+    """Which resources wires could overload, if all of them sent at once.
+
+    Returns
+    -------
+    bool[n_resources]
+    """
+    links = np.bincount(lanes.routes.link, weights=lanes.part, minlength=lanes.n_resources)
+    units = np.bincount(lanes.unit[lanes.unit >= 0], minlength=lanes.n_resources)
+    return np.asarray(links + units > FULL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Companies:
+    """Messages that share links, if they are on their way together.
+
+    Parameters
+    ----------
+    pace : float64[n], s/byte
+        What a byte of each message takes.
+    company : int32[n]
+        Number of the company of each, -1 where it is alone.
+    n_companies : int
+        How many there are.
+    """
+
+    pace: NDArray[np.float64]
+    company: NDArray[np.int32]
+    n_companies: int
+
+
+def companies(lanes: Lanes, wire: NDArray[np.int32], hop: NDArray[np.int64]) -> Companies | None:
+    """Find the companies in each hop; None where messages of a hop would share links at different rates."""
+    from commsim.core.jit import expected_work
+
+    from .lockstep_kernel import find_companies
+
+    pace, company = np.empty(len(wire)), np.empty(len(wire), np.int32)
+    with expected_work(3 * int(np.diff(lanes.rows[0])[wire].sum())):
+        n = find_companies(wire, hop, lanes.per_byte, lanes.rows, lanes.held, lanes.n_resources, pace, company)
+    return None if n < 0 else Companies(pace, company, n)
+
+
+def scale_for(longest: float) -> float:
+    """Ticks per second, a power of two, such that no time up to `longest` seconds exceeds 2^61 ticks.
+
+    Sums of ticks are exact. A message's cost is rounded once, by half a tick: 2^-62 of the whole run or so.
+    """
+    return float(np.ldexp(1.0, 61 - int(np.frexp(max(longest, 1e-60))[1])))

@@ -1,0 +1,203 @@
+"""Rounds of any shape: every transfer once, in program order, with no event queue and no graph of what waits for what.
+
+A transfer starts when what it reads has been written, what it overwrites has been written and read, its wire is free
+and earlier stages are complete. All of these come earlier in program order, so one pass over the transfers finds every
+time, if each is alone on its links or shares them in step: with others of its hop that start and end when it does.
+Whether that was so is seen on the way. Transfers that overlap in time must not ask for more of a link than it has, and
+companies that share must be in step. Then everybody has a link that is full and on which nobody gets more, so these
+are the max-min fair rates, and the flow engine's times.
+
+The tables that the kernel of rounds works on; a row of each is a NumPy record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.chunk_intervals import cut_cells
+from commsim.core.dependencies import wires
+from commsim.core.network import Network
+from commsim.core.schedule import REDUCE, Schedule, Transfers
+
+from ..flow_plan import Job
+from .connection_costs import Companies, Lanes, companies, lanes_of, scale_for, shared_resources
+
+MOVE = np.dtype(
+    [
+        ("wire", np.int32), ("stage", np.int32),
+        ("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32),
+        ("reduces", np.bool_),
+    ],
+    align=True,
+)  # fmt: skip
+"""One transfer: cells that it reads and writes; a cell is a run of chunks that no transfer cuts."""
+
+LANE = np.dtype(
+    [
+        ("src", np.int32), ("dst", np.int32), ("unit", np.int32), ("unit_seen", np.int32),
+        ("overhead", np.int64), ("latency", np.int64), ("ready", np.int64),
+        ("per_byte", np.float64), ("gamma", np.float64),  # ticks per byte
+        ("free", np.int64), ("last", np.int64),  # when its last message had left, and was complete
+    ],
+    align=True,
+)  # fmt: skip
+"""One wire; `unit` is the reduction unit that it might share, or -1."""
+
+CLUSTER = np.dtype([("since", np.int64), ("busy", np.int64), ("part", np.float64), ("number", np.int32)], align=True)
+"""Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all."""
+
+
+MOST_TRANSFERS = 2**23
+"""More are left to other ways; they would take gigabytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """Transfers in program order, and their wires.
+
+    Parameters
+    ----------
+    job : Job
+        What runs.
+    lanes : Lanes
+        Its wires.
+    move : MOVE[n_transfers], hop : int64[n_hops + 1], count : int32[n_transfers]
+        Transfers, where each hop begins, and the chunks of each.
+    n_cells : int
+        Runs of chunks that no transfer cuts, of all participants.
+    companies : Companies
+        Of transfers of one hop that share links.
+    shared : bool[n_resources]
+        What wires could overload, if all of them sent at once.
+    """
+
+    job: Job
+    lanes: Lanes
+    move: NDArray[np.void]
+    hop: NDArray[np.int64]
+    count: NDArray[np.int32]
+    n_cells: int
+    companies: Companies
+    shared: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MoveTimes:
+    """When everything happened; start, sent and done are empty unless they were asked for."""
+
+    last: float
+    start: NDArray[np.float64]
+    sent: NDArray[np.float64]
+    done: NDArray[np.float64]
+
+
+def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) -> Moves | None:
+    """Lay out all transfers.
+
+    Returns
+    -------
+    Moves or None
+        None if they are too many, receiving costs something, or transfers of one hop share links at different rates.
+    """
+    schedule = job.schedule
+    if schedule.n_transfers > MOST_TRANSFERS:
+        return None
+    transfers = _expanded(schedule)
+    wire, lead = _in_order(*wires(schedule, transfers))
+    reduces = transfers["op"] == REDUCE
+    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
+    some_reduce = np.bincount(wire, weights=reduces, minlength=len(lead)) > 0
+    channel = transfers["channel"][lead].astype(np.int64)
+    lanes = lanes_of(network, job, ends, channel, some_reduce, routing=routing, seed=seed)
+    if lanes is None:
+        return None
+    hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
+    found = companies(lanes, wire, hop)
+    if found is None:
+        return None
+    move = np.empty(len(transfers), MOVE)
+    move["wire"], move["stage"], move["reduces"] = wire, transfers["stage"], reduces
+    n_cells = cut_cells(schedule, transfers, move)
+    return Moves(job, lanes, move, hop, transfers["count"].copy(), n_cells, found, shared_resources(lanes))
+
+
+def _expanded(schedule: Schedule) -> Transfers:
+    """Return all transfers; a block that neither repeats nor follows another is what it is."""
+    first = schedule.blocks[0] if len(schedule.blocks) == 1 else None
+    plain = first is not None and first.times == 1 and not any(first.step)
+    return first.body if first is not None and plain else schedule.expand()
+
+
+def _in_order(wire: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Renumber wires in the order of their first transfers, so that rows of one hop stand together in memory."""
+    leads = np.zeros(len(wire), bool)
+    leads[lead] = True
+    number = np.cumsum(leads, dtype=np.int32) - np.int32(1)
+    return number[lead][wire], np.flatnonzero(leads)
+
+
+def play_moves(
+    moves: Moves, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], *, keep: bool = False
+) -> MoveTimes | None:
+    """Find all times.
+
+    Parameters
+    ----------
+    moves : Moves
+        From :func:`plan_moves`.
+    n_bytes : float64[n_transfers], bytes
+        On the wire, headers included.
+    starts : float64[n_participants], s
+        When each participant enters.
+    keep : bool
+        Whether the times of every transfer are kept.
+
+    Returns
+    -------
+    MoveTimes or None
+        None if a link might have been shared.
+    """
+    from .recurrence_kernel import longest_chain, play_in_order
+
+    lanes, wire, n = moves.lanes, moves.move["wire"], len(moves.move)
+    pace = moves.companies.pace
+    cost = (lanes.overhead + lanes.latency)[wire] + n_bytes * (pace + lanes.gamma[wire] * moves.move["reduces"])
+    chain = longest_chain(moves.move, moves.hop, cost, len(lanes.ends))
+    scale = scale_for(float(starts.max()) + chain)
+    longest = n if keep else int(np.diff(moves.hop).max(initial=0))
+    times = (np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64))
+    fenced = any(block.n_fences for block in moves.job.schedule.blocks)
+    shares = bool(moves.shared.any())
+    last, stopped = play_in_order(
+        (moves.move, moves.hop, n_bytes),
+        _lane_table(moves, starts, scale),
+        (pace * scale, moves.companies.company, np.full((moves.companies.n_companies, 2), -1)),
+        lanes.rows,
+        (np.zeros(lanes.n_resources * shares, CLUSTER), np.zeros(len(lanes.part) * shares, np.int32)),
+        (np.zeros(moves.n_cells, np.int64), np.zeros(moves.n_cells, np.int64)),
+        np.zeros((3, moves.job.schedule.n_participants if fenced else 0), np.int64),
+        times,
+    )
+    if stopped >= 0:
+        return None
+    start, sent, done = (t / scale if keep else np.empty(0) for t in times)
+    return MoveTimes(last / scale, start, sent, done)
+
+
+def _lane_table(moves: Moves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
+    """Lay out the wires for the kernel, in ticks."""
+    lanes = moves.lanes
+    lane = np.zeros(len(lanes.ends), LANE)
+    lane["src"], lane["dst"] = lanes.ends[:, 0], lanes.ends[:, 1]
+    lane["unit"] = -1
+    adds = np.flatnonzero(lanes.unit >= 0)
+    adds = adds[moves.shared[lanes.unit[adds]]]
+    lane["unit"][adds] = lanes.unit[adds]
+    ready = starts[lanes.ends].max(axis=1, initial=0.0)
+    lane["ready"] = np.floor(ready * scale)  # so that what takes no time does not end late
+    lane["overhead"], lane["latency"] = np.rint(lanes.overhead * scale), np.rint(lanes.latency * scale)
+    lane["per_byte"], lane["gamma"] = lanes.per_byte * scale, lanes.gamma * scale
+    return lane

@@ -1,0 +1,144 @@
+"""The flow engine's cheap way for messages that are each alone on their links: a recurrence, no event queue.
+
+Rings are played as vectors of wires, in memory for one round (:mod:`commsim.engine.recurrence.rings`); anything else,
+and
+rings that cannot be, transfer by transfer (:mod:`commsim.engine.recurrence.moves`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from commsim.core.cost import Wire
+from commsim.core.network import Network
+from commsim.core.result import Result, Trace
+
+from ..flow import chunk_bytes, not_negative
+from ..flow_plan import Job
+from ..one_job import one_job_result
+from .connection_costs import Lanes
+from .moves import Moves, plan_moves, play_moves
+from .ring_phases import Turn, find_turns
+from .rings import Rings, plan_rings, play_rings
+
+
+@dataclass(slots=True, eq=False)
+class Rounds:
+    """What does not depend on the size: rings where there are any, transfers when they are needed.
+
+    Parameters
+    ----------
+    network, job, routing, seed
+        As in :func:`commsim.engine.flow_plan.plan_flows`.
+    turns : tuple of Turn or None
+        None where the schedule is not made of rings.
+    rings : Rings or None
+        None where they share links, too.
+    """
+
+    network: Network
+    job: Job
+    routing: str | None
+    seed: int
+    turns: tuple[Turn, ...] | None
+    rings: Rings | None
+    _moves: list[Moves | None] = field(default_factory=list)
+
+    @property
+    def moves(self) -> Moves | None:
+        """All transfers, laid out when they are first asked for; None where they are too many."""
+        if not self._moves:
+            self._moves.append(plan_moves(self.network, self.job, routing=self.routing, seed=self.seed))
+        return self._moves[0]
+
+
+def plan_rounds(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> Rounds:
+    """Lay out rings; what is not made of rings is laid out when it is needed.
+
+    Parameters
+    ----------
+    network, job, routing, seed
+        As in :func:`commsim.engine.flow_plan.plan_flows`.
+
+    Returns
+    -------
+    Rounds
+    """
+    turns = None if job.messages is not None else find_turns(job.schedule)
+    rings = plan_rings(network, job, turns, routing=routing, seed=seed) if turns else None
+    return Rounds(network, job, routing, seed, turns, rings)
+
+
+def simulate_rounds(
+    plan: Rounds, size: float, *, starts: ArrayLike = 0.0, wire: Wire | None = None, trace: bool = False
+) -> Result | None:
+    """Simulate one size.
+
+    Parameters
+    ----------
+    plan : Rounds
+        From :func:`plan_rounds`.
+    size : float, bytes
+        Of the collective.
+    starts, wire, trace
+        As in :func:`commsim.engine.flow.simulate_flows`.
+
+    Returns
+    -------
+    Result or None
+        None if some link might have been shared.
+
+    Raises
+    ------
+    InputError
+        If the size is not positive and finite, or a start is negative or not finite.
+    PhysicsError
+        If a link carried more than it can: our bug.
+    """
+    schedule = plan.job.schedule
+    entered = np.broadcast_to(not_negative("start", starts), schedule.n_participants)
+    chunk, cut = chunk_bytes(plan.job, size), wire or Wire()
+    found = None
+    if plan.rings is not None and not trace:
+        found = _by_rings(plan.rings, chunk, cut, entered)
+    if found is None and plan.moves is not None:
+        found = _by_moves(plan.moves, size, chunk, cut, entered, trace)
+    if found is None:
+        return None
+    last, lanes, per_wire, kept = found
+    carried = lanes.link_bytes(per_wire), lanes.bytes_on_wire(per_wire)
+    return one_job_result(
+        plan.network, schedule, size, entered=entered, last=last, carried=carried, counters={"events": 0.0}, trace=kept
+    )
+
+
+Found = tuple[float, Lanes, NDArray[np.float64], Trace | None]
+
+
+def _by_rings(rings: Rings, chunk: float, wire: Wire, starts: NDArray[np.float64]) -> Found | None:
+    """Last finish, and bytes of each wire."""
+    n_bytes = tuple(wire.on_wire(turn.count.ravel() * chunk) for turn in rings.turns)
+    last = play_rings(rings, n_bytes, starts)
+    if last is None:
+        return None
+    per_wire = np.zeros(len(rings.lanes.ends))
+    for turn, of, each in zip(rings.turns, rings.wire, n_bytes, strict=True):
+        per_wire[of] += turn.n_rounds * each
+    return last, rings.lanes, per_wire, None
+
+
+def _by_moves(
+    moves: Moves, size: float, chunk: float, wire: Wire, starts: NDArray[np.float64], trace: bool
+) -> Found | None:
+    """Last finish, bytes of each wire, and all times if wanted."""
+    job = moves.job
+    payload = moves.count * chunk if job.messages is None else not_negative("payload", job.messages(float(size)))
+    n_bytes = wire.on_wire(payload)
+    times = play_moves(moves, n_bytes, starts, keep=trace)
+    if times is None:
+        return None
+    per_wire = np.bincount(moves.move["wire"], weights=n_bytes, minlength=len(moves.lanes.ends)).astype(np.float64)
+    return times.last, moves.lanes, per_wire, Trace(times.start, times.sent, times.done) if trace else None

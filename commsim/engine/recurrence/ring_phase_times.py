@@ -1,0 +1,197 @@
+"""Play the rounds of one turn, and say what turns ask for together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .connection_costs import FULL, SLACK, Companies
+from .ring_phases import Turn
+
+Ticks = NDArray[np.int64]
+LATEST = np.iinfo(np.int64).max
+FIRST_LOOK = 16
+"""Rounds after which it is first looked whether all wires advance alike; then after twice as many, and so on."""
+
+
+def play_turn(
+    turn: Turn, companies: Companies, start: Ticks, last: Ticks, costs: Sequence[Ticks]
+) -> tuple[Ticks, Ticks] | None:
+    """Play all rounds of a turn, for one wire of those that are alike.
+
+    Parameters
+    ----------
+    turn : Turn
+        Rounds, length and number of cycles.
+    companies : Companies
+        Wires that share links, and have to be in step.
+    start, last : int64[n], ticks
+        When each wire may start, and when its last message of an earlier turn was complete.
+    costs : (int64[n], int64[n], int64[n]), ticks
+        What sending, arriving and reducing take.
+
+    Returns
+    -------
+    sent, done : int64[n], ticks
+        When each wire's last message had left, and was complete; None if a company was not in step.
+    """
+    shape = turn.src.shape
+    table = np.stack([a.reshape(shape) for a in (start, last, *costs)])
+    which: NDArray[np.intp] = np.zeros(1, np.intp)
+    if shape[1] > 1:
+        rows = table.transpose(2, 0, 1).reshape(shape[1], -1)
+        _, kept, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        table = table[:, :, kept]
+    if turn.n_rounds > 1:
+        table = table[:, : _period(table)]
+    length, n_cycles = table.shape[1:]
+    flat = [a.ravel() for a in table]
+    alike = (np.arange(shape[0]) % length)[:, np.newaxis] * n_cycles + which.ravel()
+    pairs = _pairs_in_step(companies.company, alike.ravel(), flat[2])
+    times = None if pairs is None else _play(turn.rounds, *flat, pairs=pairs, n_cycles=n_cycles)
+    return None if times is None else (times[0][alike.ravel()], times[1][alike.ravel()])
+
+
+def _pairs_in_step(company: NDArray[np.int32], alike: NDArray[np.intp], send: Ticks) -> NDArray[np.intp] | None:
+    """Pairs of classes of wires that have to start together in every round; None if they do not take equally long."""
+    shares = np.flatnonzero(company >= 0)
+    shares = shares[np.argsort(company[shares], kind="stable")]
+    same = company[shares[1:]] == company[shares[:-1]]
+    pairs = np.stack((alike[shares[:-1]], alike[shares[1:]]), axis=1)[same]
+    if (abs(send[pairs[:, 0]] - send[pairs[:, 1]]) > SLACK).any():
+        return None
+    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+
+
+def _period(table: NDArray[np.int64]) -> int:
+    """Find the least number of wires after which all cycles repeat themselves."""
+    length = table.shape[1]
+    divisors = (q for q in range(1, length) if length % q == 0)
+    return next((q for q in divisors if np.array_equal(table[:, q:], table[:, :-q])), length)
+
+
+def _play(
+    rounds: tuple[tuple[int, bool], ...],
+    start: Ticks,
+    last: Ticks,
+    send: Ticks,
+    latency: Ticks,
+    reduction: Ticks,
+    *,
+    pairs: NDArray[np.intp],
+    n_cycles: int,
+) -> tuple[Ticks, Ticks] | None:
+    from .ring_phase_kernel import pass_on, pass_on_and_reduce
+
+    start, done, sent = start.copy(), last.copy(), np.zeros_like(start)
+    adds = any(reduces for _, reduces in rounds) and bool(reduction.any())
+    if not adds and (last <= start + send + latency).all():  # then what arrives is complete, and in order
+        play = functools.partial(_played, pass_on, start, send, send + latency, pairs, n_cycles)
+        in_step = _advance((start,), sum(n for n, _ in rounds) - 1, play)
+        return (start + send, start + send + latency) if in_step and _in_step(start, pairs) else None
+    for n_rounds, reduces in rounds:
+        costs = (send, latency, reduction if reduces else np.zeros_like(reduction))
+        play = functools.partial(_played, pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)
+        if not _advance((start, done, sent), n_rounds, play):
+            return None
+    return sent, done
+
+
+def _played(rounds: Callable[..., bool], start: Ticks, *given: Any) -> bool:
+    """Play rounds, whose number is the last of what is given, compiled unless they are few."""
+    from commsim.core.jit import expected_work
+
+    with expected_work(4 * len(start) * given[-1]):
+        return rounds(start, *given)
+
+
+def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
+    return bool((abs(start[pairs[:, 0]] - start[pairs[:, 1]]) <= SLACK).all())
+
+
+def _advance(state: tuple[Ticks, ...], n_rounds: int, play: Callable[[int], bool]) -> bool:
+    """Play rounds, until all of the state advances by the same number of ticks: then the rest is a product.
+
+    What comes after a round depends on differences alone, so what advances all alike once does so for ever.
+
+    Returns
+    -------
+    bool
+        Whether every round was in step.
+    """
+    look = FIRST_LOOK
+    while n_rounds > 0:
+        if not play(min(look, n_rounds)):
+            return False
+        n_rounds -= look
+        look *= 2
+        if n_rounds > 1:
+            before = [a.copy() for a in state]
+            if not play(1):
+                return False
+            n_rounds -= 1
+            gain = np.concatenate([a - b for a, b in zip(state, before, strict=True)])
+            if (gain == gain[0]).all():
+                for a in state:
+                    a += gain[0] * n_rounds
+                return True
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claims:
+    """What the wires of one turn ask for of resources that turns could overload together.
+
+    Parameters
+    ----------
+    wire, resource, part : int64[m], int64[m], float64[m]
+        Rows; the first `n_links` of them are of links, the others of reduction units.
+    n_links : int
+        How many.
+    """
+
+    wire: NDArray[np.int64]
+    resource: NDArray[np.int64]
+    part: NDArray[np.float64]
+    n_links: int
+
+
+class Load:
+    """Whether turns that overlap in time ask for more of a resource than it has.
+
+    The intervals in which turns use a resource form clusters: what begins when everything before has ended opens a new
+    one. The parts of a cluster are added up; what reaches back before it is refused, since that is forgotten.
+
+    Parameters
+    ----------
+    n_resources : int
+        Links and reduction units, or 0 when turns can overload none.
+    """
+
+    def __init__(self, n_resources: int) -> None:
+        self._since = np.zeros(n_resources, np.int64)
+        self._busy = np.zeros(n_resources, np.int64)
+        self._part = np.zeros(n_resources)
+
+    def add(self, claims: Claims, start: Ticks, sent: Ticks, done: Ticks) -> bool:
+        """Add a turn: when each of its wires started, had sent all and was complete; False if that may be too much."""
+        if not len(claims.wire):
+            return True
+        used, row = np.unique(claims.resource, return_inverse=True)
+        begin, end = np.full(len(used), LATEST), np.zeros(len(used), np.int64)
+        np.minimum.at(begin, row, start[claims.wire])
+        ended = np.where(np.arange(len(row)) < claims.n_links, sent[claims.wire], done[claims.wire])
+        np.maximum.at(end, row, ended)
+        part = np.bincount(row, weights=claims.part)
+        opens = begin + SLACK >= self._busy[used]
+        if (~opens & (begin + SLACK < self._since[used])).any():
+            return False
+        self._since[used] = np.where(opens, self._busy[used], self._since[used])
+        self._part[used] = np.where(opens, part, self._part[used] + part)
+        self._busy[used] = np.maximum(self._busy[used], end)
+        return bool((self._part[used] <= FULL).all())

@@ -1,0 +1,237 @@
+"""Rings in a schedule, found from its blocks without expanding them.
+
+A *turn* is a run of rounds on the same wires, in each of which every wire carries one message: the one that has just
+arrived at its source. So wires form cycles, each wire is fed by the one before it, and messages move on by one wire per
+round. Ring, hierarchical, torus and multi-ring algorithms are a few turns.
+
+What waits for what in a turn follows from that alone. Let wire k of a cycle of g wires lead from participant v(k) to
+v(k+1), and carry in round n the chunks T(k - n), with all T different and numbered modulo g. Then the transfer (k, n)
+
+- reads what (k-1, n-1) wrote: it waits for that;
+- overwrites what (k, n-g) wrote and (k+1, n+1-g) read, and waits for these as well; but it waits for (k-1, n-1), which
+  waits for (k-2, n-2), and so on down to (k+1, n+1-g) and (k, n-g), so that this adds nothing.
+
+So a round is: start at the later of having sent and having received.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.schedule import REDUCE, Block, Schedule, Transfers
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """Cycles of equal length; wire k of cycle c is at ``[k, c]``, fed by ``[k - 1, c]``.
+
+    Parameters
+    ----------
+    src, dst, channel : int64[length, n_cycles]
+        Of each wire.
+    address, count : int64[length, n_cycles]
+        First address of the chunks that it carries in the first round, in the participants' address space, and how
+        many; the same in each wire of a cycle.
+    rounds : tuple of (int, bool)
+        Runs of rounds: how many, and whether they reduce.
+    """
+
+    src: Whole
+    dst: Whole
+    channel: Whole
+    address: Whole
+    count: Whole
+    rounds: tuple[tuple[int, bool], ...]
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds in all."""
+        return sum(n for n, _ in self.rounds)
+
+
+def wires_of(turns: Sequence[Turn], n_participants: int) -> tuple[NDArray[np.int32], Whole, tuple[Whole, ...]]:
+    """Give numbers to the wires of all turns, in order of (source, destination, channel).
+
+    Returns
+    -------
+    ends : int32[n_wires, 2], channel : int64[n_wires]
+        Source and destination, and channel, of each wire.
+    wire : tuple of int64[n]
+        Wire of each wire of each turn, in rows.
+    """
+    names = ("src", "dst", "channel")
+    src, dst, channel = (np.concatenate([getattr(t, name).ravel() for t in turns]) for name in names)
+    key = (src * n_participants + dst) * (int(channel.max(initial=0)) + 1) + channel
+    _, lead, number = np.unique(key, return_index=True, return_inverse=True)
+    ends = np.stack((src[lead], dst[lead]), axis=1).astype(np.int32)
+    return ends, channel[lead], tuple(np.split(number, np.cumsum([t.src.size for t in turns])[:-1]))
+
+
+def find_turns(schedule: Schedule, most: int = 8) -> tuple[Turn, ...] | None:
+    """Find the turns of a schedule.
+
+    Returns
+    -------
+    tuple of Turn or None
+        In program order; None if the schedule is not made of turns alone, or of more than `most`.
+    """
+    found: list[_Run] = []
+    for block in schedule.blocks:
+        if block.n_fences or (block.times > 1 and block.n_hops != 1) or not len(block.body):
+            return None
+        if _least_turns(block) > most:
+            return None
+        for first, n in _hops(block):
+            run = _run(schedule, first, n)
+            if run is None:
+                return None
+            joined = _join(found[-1], run, schedule) if found else None
+            found[-1:] = [*found[-1:], run] if joined is None else [joined]
+            if len(found) > most:
+                return None
+    turns = [_turn(run) for run in found]
+    return None if any(turn is None for turn in turns) else tuple(turn for turn in turns if turn is not None)
+
+
+def _least_turns(block: Block) -> int:
+    """Count how often the wires change from one hop to the next, by a sum over each hop that could hide a change."""
+    wire = block.body["src"].astype(np.int64) << 20 ^ block.body["dst"]
+    begins = np.flatnonzero(np.diff(block.body["hop"], prepend=-1))
+    return 1 + int(np.count_nonzero(np.diff(np.add.reduceat(wire * wire, begins))))
+
+
+def _hops(block: Block) -> list[tuple[Block, int]]:
+    """Cut a block into blocks of one hop each, and say how often each repeats."""
+    bounds = [*np.flatnonzero(np.diff(block.body["hop"], prepend=-1)).tolist(), len(block.body)]
+    if len(bounds) == 2:
+        return [(block, block.times)]
+    return [
+        (Block(block.body[low:high], 1, 0, 1, block.first, block.step, block.xor), 1)
+        for low, high in itertools.pairwise(bounds)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """Rounds on the same wires, sorted by (source, destination, channel): what they carry first and last."""
+
+    src: Whole
+    dst: Whole
+    channel: Whole
+    count: Whole
+    first: Whole
+    last: Whole
+    feeder: Whole | None
+    rounds: tuple[tuple[int, bool], ...]
+
+
+def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
+    """Read the rounds of a block of one hop; None if its wires are no cycles."""
+    here = _by_wire(schedule, schedule.repetition(block, 0))
+    if here is None:
+        return None
+    rows, order, address = here
+    src, dst, channel, count = (rows[name].astype(np.int64) for name in ("src", "dst", "channel", "count"))
+    rounds = ((times, bool(rows["op"][0] == REDUCE)),)
+    if times == 1:
+        return _Run(src, dst, channel, count, address, address, None, rounds)
+    then = _by_wire(schedule, schedule.repetition(block, 1))
+    if then is None or not all(np.array_equal(rows[name], then[0][name]) for name in ("src", "dst", "channel")):
+        return None
+    feeder = _feeder(schedule, src, dst, address, then[2])
+    if feeder is None or not (np.array_equal(count[feeder], count) and np.array_equal(then[0]["count"], count)):
+        return None
+    # Repetition i is the image of repetition 0 under i steps. So what feeds what is the same in all of them if a step,
+    # which takes wires to wires, takes each wire's feeder to the feeder of the wire's image.
+    image = np.argsort(then[1])[order]
+    if block.xor or block.step[0] != block.step[1] or not np.array_equal(feeder[image], image[feeder]):
+        return None
+    at_last = _by_wire(schedule, schedule.repetition(block, times - 1))
+    return None if at_last is None else _Run(src, dst, channel, count, address, at_last[2], feeder, rounds)
+
+
+def _by_wire(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np.intp], Whole] | None:
+    """Sort one round by wire; return it, its order and the addresses. None unless each wire has one plain message."""
+    order = np.lexsort((rows["channel"], rows["dst"], rows["src"]))
+    rows = rows[order]
+    address = schedule.src_address(rows)
+    same = np.ones(len(rows), bool)
+    for name in ("src", "dst", "channel"):
+        same[1:] &= rows[name][1:] == rows[name][:-1]
+    plain = (rows["src"] != rows["dst"]) & (address == schedule.dst_address(rows)) & (rows["op"] == rows["op"][0])
+    return None if same[1:].any() or not plain.all() else (rows, order, address)
+
+
+def _feeder(schedule: Schedule, src: Whole, dst: Whole, before: Whole, after: Whole) -> Whole | None:
+    """Find the wire that brought each wire's source, in the round before, what it carries now; None if not one each."""
+    arrived = dst * schedule.n_addresses + before
+    needed = src * schedule.n_addresses + after
+    by_arrival, by_need = np.argsort(arrived), np.argsort(needed)
+    come, go = arrived[by_arrival], needed[by_need]
+    if not np.array_equal(come, go) or (come[1:] == come[:-1]).any():
+        return None
+    feeder = np.empty(len(src), np.int64)
+    feeder[by_need] = by_arrival
+    return feeder
+
+
+def _join(a: _Run, b: _Run, schedule: Schedule) -> _Run | None:
+    """Put two runs together, if in the second messages move on as in the first."""
+    if len(a.src) != len(b.src) or not all(
+        np.array_equal(getattr(a, name), getattr(b, name)) for name in ("src", "dst", "channel", "count")
+    ):
+        return None
+    feeder = _feeder(schedule, a.src, a.dst, a.last, b.first)
+    if feeder is None or not np.array_equal(a.count[feeder], a.count):
+        return None
+    if any(run.feeder is not None and not np.array_equal(run.feeder, feeder) for run in (a, b)):
+        return None
+    (n, reduces), (more, also_reduces) = a.rounds[-1], b.rounds[0]
+    middle = ((n + more, reduces),) if reduces == also_reduces else (a.rounds[-1], b.rounds[0])
+    return _Run(a.src, a.dst, a.channel, a.count, a.first, b.last, feeder, (*a.rounds[:-1], *middle, *b.rounds[1:]))
+
+
+def _turn(run: _Run) -> Turn | None:
+    """Lay out the cycles; None if they are not equally long, or chunks of different messages overlap."""
+    if run.feeder is None:
+        return _laid_out(run, np.arange(len(run.src)), 1)
+    from commsim.core.jit import expected_work
+
+    from .ring_phase_kernel import cycles
+
+    following = np.empty_like(run.feeder)
+    following[run.feeder] = np.arange(len(following))
+    with expected_work(len(following)):
+        order, length = cycles(following)
+    if (length != length[0]).any():
+        return None
+    turn = _laid_out(run, order, int(length[0]))
+    return turn if _keeps_apart(turn) else None
+
+
+def _laid_out(run: _Run, order: Whole, length: int) -> Turn:
+    src, dst, channel, first, count = (
+        column[order].reshape(-1, length).T.copy() for column in (run.src, run.dst, run.channel, run.first, run.count)
+    )
+    return Turn(src, dst, channel, first, count, run.rounds)
+
+
+def _keeps_apart(turn: Turn) -> bool:
+    """Whether no cycle meets a participant twice, and no two messages that meet at a participant overlap."""
+    if (np.diff(np.sort(turn.src, axis=0), axis=0) == 0).any():
+        return False
+    order = np.argsort(turn.address, axis=0)
+    address = np.take_along_axis(turn.address, order, axis=0)
+    if (np.diff(address, axis=0) < turn.count[:1]).any():
+        return False
+    if len(np.unique(turn.src)) == turn.src.size:
+        return True
+    flat = np.argsort(turn.address, axis=None)
+    return bool((np.diff(turn.address.ravel()[flat]) >= turn.count.ravel()[flat][:-1]).all())

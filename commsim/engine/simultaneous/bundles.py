@@ -1,0 +1,186 @@
+"""Routes of many flows in little room: what flows share of their paths is kept once.
+
+Where the next hop depends on the destination alone (d-mod-k, the lowest link, spraying), hosts that hang on one switch
+have one path to a destination but for their own first link. So a bundle is the path from that switch, and a flow is a
+first link, its head, and a bundle. Where hashes choose, every flow is a bundle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.routing.merge_switches import Fold, fold
+from commsim.routing.routing import Routes, find_routes
+
+BY_DESTINATION = ("dmodk", "shortest", "spray")
+MOST_KEYS = 2**26
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundles:
+    """Flows by what they share.
+
+    Parameters
+    ----------
+    capacity : float64[n_links], bytes/s
+        Of the network's links, or of bundles of links that are sprayed over.
+    first, link, share
+        Routes of the bundles, as in :class:`commsim.routing.routing.Routes`.
+    bundle, head : int32[n_flows]
+        Bundle of each flow, and the link before it, or -1.
+    latency : float64[n_flows], s
+        Along the whole path.
+    folded : Fold or None
+        How links were put together, if they were.
+    """
+
+    capacity: NDArray[np.float64]
+    first: NDArray[np.int64]
+    link: NDArray[np.int32]
+    share: NDArray[np.float64]
+    bundle: NDArray[np.int32]
+    head: NDArray[np.int32]
+    latency: NDArray[np.float64]
+    folded: Fold | None
+
+    def ports(self) -> NDArray[np.int32] | None:
+        """First link of each flow; None if some flow leaves over several."""
+        if (self.share[self.first[:-1]] < 1).any():
+            return None
+        return np.where(self.head >= 0, self.head, self.link[self.first[:-1]][self.bundle]).astype(np.int32)
+
+    def link_bytes(self, n_bytes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bytes that each link of the network carries.
+
+        Parameters
+        ----------
+        n_bytes : float64[n_flows] or float64[1], bytes
+            Of each flow, or of all.
+
+        Returns
+        -------
+        float64[n_links], bytes
+        """
+        n = len(self.capacity)
+        weights = np.broadcast_to(n_bytes, len(self.bundle)) if len(n_bytes) > 1 else None  # counting is faster
+        of_bundle = np.bincount(self.bundle, weights=weights, minlength=len(self.first) - 1)
+        per_link = np.bincount(self.head + 1, weights=weights, minlength=n + 1)[1:].astype(np.float64)
+        per_link += np.bincount(self.link, weights=np.repeat(of_bundle, np.diff(self.first)) * self.share, minlength=n)
+        per_link *= n_bytes[0] if weights is None and len(n_bytes) else 1.0
+        return per_link if self.folded is None else self.folded.unfold(per_link)
+
+    def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Links of each flow, in rows: ``link[first[f]:first[f + 1]]``."""
+        length = np.diff(self.first)[self.bundle]
+        headed = self.head >= 0
+        first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length + headed)))
+        link = np.empty(first[-1], np.int32)
+        link[first[:-1][headed]] = self.head[headed]
+        begin = first[:-1] + headed
+        at = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+        link[np.repeat(begin, length) + at] = self.link[np.repeat(self.first[self.bundle], length) + at]
+        return first, link
+
+
+def bundle_flows(
+    network: Network,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    channel: NDArray[np.int64],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+) -> Bundles:
+    """Find the routes of flows between different nodes.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    src, dst, channel, routing, seed
+        As in :func:`commsim.routing.routing.find_routes`.
+
+    Raises
+    ------
+    RoutingError
+        If a pair has no path.
+    """
+    routing = routing or network.routing
+    if routing == "spray":
+        folded = fold(network)
+        bundles = _by_destination(
+            folded.network, folded.node[src].astype(np.int64), folded.node[dst].astype(np.int64), routing, folded
+        )
+        if (bundles.share == 1).all():  # else sprayed bundles are no single path, and links are not used alike
+            return bundles
+    if routing in BY_DESTINATION:
+        return _by_destination(network, src, dst, routing, None)
+    routes = find_routes(network, src, dst, channel, routing=routing, seed=seed)
+    return _bundles(network, routes, np.arange(len(src), dtype=np.int32), np.full(len(src), -1, np.int32))
+
+
+def _by_destination(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], routing: str, folded: Fold | None
+) -> Bundles:
+    """Find one path for the hosts of each switch to each destination, and take the first link from it."""
+    nodes = np.arange(network.n_nodes)
+    out_link, twin = _only_links(network)
+    # a host that is its twins' representative has no path to itself: for that destination another one stands in
+    stands_in = nodes.copy()
+    others = np.flatnonzero(twin != nodes)
+    stands_in[twin[others[::-1]]] = others[::-1]
+    origin = np.where(twin[src] == dst, stands_in[dst], twin[src])
+    key, number = _numbered(origin * network.n_nodes + dst, network.n_nodes**2)
+    routes = find_routes(network, key // network.n_nodes, key % network.n_nodes, 0, routing=routing)
+    is_headed = out_link[key // network.n_nodes] >= 0
+    kept = np.ones(len(routes.link), np.bool_)
+    kept[routes.first[:-1][is_headed]] = False
+    length = np.diff(routes.first) - is_headed
+    latency = routes.latency.copy()
+    latency[is_headed] -= network.latency[routes.link[routes.first[:-1][is_headed]]]
+    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
+    return _bundles(
+        network, Routes(first, routes.link[kept], routes.share[kept], latency), number, out_link[src], folded
+    )
+
+
+def _only_links(network: Network) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Find the one link that leaves each node which forwards nothing, or -1; and the first node of its twins."""
+    leaving = np.bincount(network.src, minlength=network.n_nodes)
+    only = (leaving == 1) & ~network.forwards & (network.machine < 0)
+    out_link = np.full(network.n_nodes, -1, np.int32)
+    links = np.flatnonzero(only[network.src])
+    out_link[network.src[links]] = links
+    twin = np.arange(network.n_nodes)
+    if len(links):
+        key = np.stack((network.dst[links], network.metric[links]), axis=1)
+        _, first, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        twin[network.src[links]] = network.src[links[first]][which.ravel()]
+    return out_link, twin
+
+
+def _numbered(key: NDArray[np.int64], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the different keys, rising, and the place of each key among them."""
+    if n_keys > MOST_KEYS:
+        keys, number = np.unique(key, return_inverse=True)
+        return keys, number.astype(np.int32)
+    seen = np.zeros(n_keys, np.bool_)
+    seen[key] = True
+    keys = np.flatnonzero(seen)
+    place = np.empty(n_keys, np.int32)
+    place[keys] = np.arange(len(keys))
+    return keys, place[key]
+
+
+def _bundles(
+    network: Network, routes: Routes, bundle: NDArray[np.int32], head: NDArray[np.int32], folded: Fold | None = None
+) -> Bundles:
+    latency = routes.latency[bundle]
+    headed = head >= 0
+    if headed.any():
+        latency[headed] += network.latency[head[headed]]
+    return Bundles(network.bandwidth, routes.first, routes.link, routes.share, bundle, head, latency, folded)

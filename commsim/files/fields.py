@@ -1,0 +1,174 @@
+"""Read the fields of a table from a TOML or JSON file strictly: every fault names file, line, field and value."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from ..core.errors import InputError
+from .positions import Keys, line_of
+
+T = TypeVar("T")
+
+
+class Fields:
+    """One table of a file; remembers which fields were asked for, so that the others can be refused.
+
+    Parameters
+    ----------
+    tree : mapping
+        The table as the decoder returned it.
+    path : path
+        The file, for messages.
+    keys : tuple of str and int
+        Where the table is in the file: ``("links", 3)``.
+    """
+
+    def __init__(self, tree: Mapping[str, Any], path: str | Path, keys: Keys = ()) -> None:
+        self._tree, self._path, self._keys = tree, path, keys
+        self._asked: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._tree
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tree)
+
+    def refuse(self, key: str, wanted: str) -> NoReturn:
+        """Raise for a field whose value is not what was wanted."""
+        if key not in self._tree:
+            self.fail(key, f"is missing: {wanted}")
+        self.fail(key, f"must be {wanted}, got {_shown(self._tree[key])}")
+
+    def fail(self, key: str | int | None, message: str) -> NoReturn:
+        """Raise an error that names the file, the line and the field."""
+        keys = self._keys if key is None else (*self._keys, key)
+        line = line_of(self._path, keys)
+        where = f"{self._path}, line {line}" if line else f"{self._path}"
+        raise InputError(f"{where}: {_dotted(keys)} {message}" if keys else f"{where}: {message}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a field that is text; required without a default."""
+        value = self._get(key, default)
+        return value if isinstance(value, str) else self.refuse(key, "text")
+
+    def one_of(self, key: str, known: tuple[str, ...], default: str | None = None) -> str:
+        """Return a field that is one of some words."""
+        value = self._get(key, default)
+        return value if isinstance(value, str) and value in known else self.refuse(key, f"one of {', '.join(known)}")
+
+    def truth(self, key: str, default: bool) -> bool:
+        """Return a field that is true or false."""
+        value = self._get(key, default)
+        return value if isinstance(value, bool) else self.refuse(key, "true or false")
+
+    def whole(self, key: str, minimum: int = 0, maximum: int = 2**31 - 1, default: int | None = None) -> int:
+        """Return a field that is a whole number in a range."""
+        value = self._get(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
+            return value
+        return self.refuse(key, f"a whole number {minimum}..{maximum}")
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return a field that is a finite number."""
+        value = self._get(key, default)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < math.inf:
+            with contextlib.suppress(OverflowError):
+                return float(value)
+        return self.refuse(key, "a finite number")
+
+    def quantity(self, key: str, parse: Callable[[str, str], float], default: float | None = None) -> float:
+        """Return a field that is text with a unit; a bare number is refused."""
+        value = self._get(key, default)
+        if isinstance(value, float) and key not in self._tree:
+            return value
+        if not isinstance(value, str):
+            self.refuse(key, f"text with a unit, as in {_EXAMPLES.get(parse.__name__, 'a quantity')}")
+        try:
+            return parse(value, "")
+        except InputError as error:
+            self.fail(key, str(error).strip())
+
+    def items(self, key: str, kind: type[T], what: str) -> list[T]:
+        """Return a field that is a list whose members are all of one type."""
+        value = self._get(key, None)
+        if not isinstance(value, list):
+            self.refuse(key, f"a list of {what}")
+        for i, member in enumerate(value):
+            if not isinstance(member, kind) or isinstance(member, bool):
+                self.member(key, i, f"must be {what}, got {_shown(member)}")
+        return value
+
+    def wholes(self, key: str) -> list[int]:
+        """Return a field that is a list of whole numbers of 32 bits; an empty one when it is missing."""
+        values = self.items(key, int, "a whole number") if key in self else self._get(key, [])
+        for i, value in enumerate(values):
+            if not -(2**31) <= value < 2**31:
+                self.member(key, i, f"must be a whole number of 32 bits, got {_shown(value)}")
+        return list(values)
+
+    def numbers(self, key: str) -> list[float]:
+        """Return a field that is a list of finite numbers."""
+        values = self._get(key, None)
+        if not isinstance(values, list):
+            self.refuse(key, "a list of numbers")
+        for i, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < sys.float_info.max:
+                self.member(key, i, f"must be a finite number, got {_shown(value)}")
+        return [float(value) for value in values]
+
+    def member(self, key: str, i: int, message: str) -> NoReturn:
+        """Raise an error about one member of a list."""
+        Fields({}, self._path, (*self._keys, key)).fail(i, message)
+
+    def tables(self, key: str) -> list[Fields]:
+        """Return a field that is a list of tables."""
+        members: list[dict[str, Any]] = self.items(key, dict, "a table")
+        return [Fields(member, self._path, (*self._keys, key, i)) for i, member in enumerate(members)]
+
+    def table(self, key: str) -> Fields:
+        """Return a field that is a table; an empty one when it is missing."""
+        value = self._get(key, {})
+        return Fields(value, self._path, (*self._keys, key)) if isinstance(value, dict) else self.refuse(key, "a table")
+
+    def raw(self, key: str) -> object:
+        """Return a field as it is, None when it is missing."""
+        value: object = self._get(key, None)
+        return value
+
+    def schema(self, required: bool = True) -> None:
+        """Refuse a file of another version than ours, 1."""
+        if self._get("schema", None if required else 1) != 1 or isinstance(self._tree.get("schema"), bool):
+            self.refuse("schema", "1, the version of the format")
+
+    def finish(self) -> None:
+        """Refuse the fields that nobody asked for."""
+        for key in self._tree:
+            if key not in self._asked:
+                close = difflib.get_close_matches(key, self._asked, n=1)
+                hint = f"did you mean {close[0]}? " if close else ""
+                self.fail(key, f"is not a field here; {hint}known: {', '.join(sorted(self._asked))}")
+
+    def _get(self, key: str, default: Any) -> Any:
+        self._asked.add(key)
+        return self._tree.get(key, default)
+
+
+_EXAMPLES = {
+    "parse_bandwidth": '"400Gbps"', "parse_time": '"1.5us"', "parse_size": '"64MiB"', "parse_cost": '"0.02ns/B"',
+}  # fmt: skip
+
+
+def _dotted(keys: Keys) -> str:
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    return text if text.isprintable() else repr(text)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

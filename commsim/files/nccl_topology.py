@@ -1,0 +1,209 @@
+"""One machine from the topology file that NCCL reads and dumps (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE), whole or partial.
+
+A partial file has only the PCI tree; what a leaf is then follows from its PCI class.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..core.errors import InputError
+from ..core.machine import Parts
+from ..core.network import CPU, GPU, NIC, SWITCH, Network
+from ..core.units import Bandwidth
+from .nccl_rates import INTEL_GPU_SHARE, is_intel, net_rate, nvlink_rate, pcie_rate, socket_rate
+from .xml_tree import Element, read_xml
+
+_KNOWN = {"cpu", "pci", "gpu", "nvlink", "c2c", "nic", "net", "pcilink", "gin", "rma"}
+_UNKNOWN_SM = 80
+_GPU_CLASS = "0x0302"
+MAX_CPUS, MAX_DEVICES = 64, 1024
+
+
+@dataclass(slots=True)
+class _Device:
+    """A PCI device: a bridge with devices below it, a GPU, or a NIC (one of its ports, if it has several)."""
+
+    element: Element
+    kind: int
+    rate: float
+    below: list[_Device] = field(default_factory=list)
+
+
+def read_nccl_topology(path: str | Path, nvlink: Bandwidth | None = None) -> Network:
+    """Read a machine from NCCL's topology XML.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    nvlink : float, bytes/s, optional
+        Of all NVLinks of one GPU together, into an NVSwitch, for a file that does not say.
+
+    Returns
+    -------
+    Network
+        ``gpu0 …`` and ``nic0 …`` by their ``dev`` numbers where the file has them, else in the order of the file;
+        ``cpu0 …``, ``pcie0 …``, ``nvswitch0``. Rates are those that NCCL plans with. Bridges with one device below
+        them are drawn together with it.
+
+    Raises
+    ------
+    InputError
+        If the file is not well formed or something in it is wrong; names the line.
+    """
+    top = read_xml(path)
+    if top.tag != "system":
+        top.fail("is not the topology of a machine: expected <system>")
+    _check_tags(top)
+    cpus = top.all("cpu")
+    if not cpus:
+        top.fail("has no <cpu>")
+    if len(cpus) > MAX_CPUS:
+        top.fail(f"has {len(cpus)} <cpu>; a machine has up to {MAX_CPUS}")
+    for cpu in cpus:
+        if cpu.text("host_hash", "") != cpus[0].text("host_hash", ""):
+            cpu.fail("is of another host than the first one; a file holds one machine")
+    parts = Parts()
+    trees = [[device for child in cpu.all("pci", "nic") for device in _devices(child)] for cpu in cpus]
+    leaves = [leaf for tree in trees for leaf in _leaves(tree)]
+    if len(leaves) > MAX_DEVICES:
+        top.fail(f"has {len(leaves)} GPUs and NICs; a machine has up to {MAX_DEVICES}")
+    nodes = _add_leaves(parts, leaves)
+    if not any(leaf.kind == GPU for leaf in nodes.values()):
+        top.fail(f"has no GPU: neither a <gpu> nor a PCI device of class {_GPU_CLASS}")
+    sockets = [parts.add(f"cpu{i}", CPU) for i in range(len(cpus))]
+    for a, b in itertools.combinations(range(len(cpus)), 2):
+        parts.crossing(sockets[a], sockets[b], min(socket_rate(cpus[a]), socket_rate(cpus[b])))
+    number_of = {id(leaf): number for number, leaf in nodes.items()}
+    count = itertools.count()
+    for cpu, socket, tree in zip(cpus, sockets, trees, strict=True):
+        _plug(parts, socket, tree, number_of, count, INTEL_GPU_SHARE if is_intel(cpu) else 1.0)
+    has_nvlinks = _add_nvlinks(
+        parts, nodes, {id(leaf): s for s, tree in zip(sockets, trees, strict=True) for leaf in _leaves(tree)}
+    )
+    if nvlink is not None:
+        if has_nvlinks:
+            raise InputError(f"{path}: the file says how fast the NVLinks are; nvlink= would contradict it")
+        parts.join_gpus(nvlink)
+    return parts.build(str(path))
+
+
+def _check_tags(element: Element) -> None:
+    for child in element.children:
+        if child.tag not in _KNOWN:
+            child.fail(f"is not known inside <{element.tag}>; known: {', '.join(sorted(_KNOWN))}")
+        _check_tags(child)
+
+
+def _devices(element: Element) -> list[_Device]:
+    """Return the devices of a ``<pci>``, or of a ``<nic>`` that hangs on a CPU; bridges over nothing vanish."""
+    if element.tag == "nic":
+        return [_Device(net, NIC, net_rate(net)) for net in element.all("net")]
+    element.text("busid")
+    rate, code = pcie_rate(element), element.text("class", "").lower()
+    if element.all("gpu") or code.startswith(_GPU_CLASS):
+        return [_Device(element, GPU, rate)]
+    if element.all("nic") or code.startswith("0x02"):
+        ports = [net for nic in element.all("nic") for net in nic.all("net")]
+        below = [_Device(net, NIC, min(rate, net_rate(net))) for net in ports] or [_Device(element, NIC, rate)]
+        return below if len(below) == 1 else [_Device(element, SWITCH, rate, below)]
+    if code.startswith(("0x0680", "0x03")):  # an NVSwitch, on which NVLinks say who is; a screen's VGA controller
+        return []
+    below = [device for child in element.all("pci") for device in _devices(child)]
+    if len(below) > 1:
+        return [_Device(element, SWITCH, rate, below)]
+    for device in below:
+        device.rate = min(rate, device.rate)
+    return below
+
+
+def _leaves(devices: list[_Device]) -> list[_Device]:
+    return [leaf for d in devices for leaf in (_leaves(d.below) if d.kind == SWITCH else [d])]
+
+
+def _add_leaves(parts: Parts, leaves: list[_Device]) -> dict[int, _Device]:
+    """Add GPUs and NICs; return them by the number of their node."""
+    nodes: dict[int, _Device] = {}
+    for kind, name, tag in ((GPU, "gpu", "gpu"), (NIC, "nic", "net")):
+        of_kind = [leaf for leaf in leaves if leaf.kind == kind]
+        described = [leaf.element if leaf.element.tag == tag else next(iter(leaf.element.all(tag)), None)
+                     for leaf in of_kind]  # fmt: skip
+        order = list(range(len(of_kind)))
+        if all(e is not None and "dev" in e.attributes for e in described):
+            order.sort(key=lambda i: described[i].whole("dev"))  # type: ignore[union-attr]
+        for i, k in enumerate(order):
+            nodes[parts.add(f"{name}{i}", kind)] = of_kind[k]
+    return nodes
+
+
+def _plug(
+    parts: Parts,
+    socket: int,
+    tree: list[_Device],
+    number_of: dict[int, int],
+    count: itertools.count[int],
+    share: float,
+) -> None:
+    """Plug the devices of one socket into it; `share` is what is left of a link into the socket."""
+    for device in tree:
+        if device.kind == SWITCH:
+            parts.crossing(socket, _switch(parts, device, number_of, count), device.rate * share)
+        else:
+            rate = device.rate * share if device.kind == GPU else device.rate
+            parts.leaf(socket, (number_of[id(device)], rate))
+
+
+def _switch(parts: Parts, device: _Device, number_of: dict[int, int], count: itertools.count[int]) -> int:
+    """Add a PCIe switch with all that is below it; return its hub."""
+    plain = [(number_of[id(d)], d.rate) for d in device.below if d.kind != SWITCH]
+    hub = parts.pcie_switch(f"pcie{next(count)}", plain)
+    for inner in device.below:
+        if inner.kind == SWITCH:
+            parts.crossing(hub, _switch(parts, inner, number_of, count), inner.rate)
+    return hub
+
+
+def _add_nvlinks(parts: Parts, nodes: dict[int, _Device], socket_of: dict[int, int]) -> bool:
+    """Add what ``<nvlink>`` and ``<c2c>`` say, and return whether there are NVLinks between GPUs.
+
+    The links of a GPU to all NVSwitch chips are one cable to one switch. Where some GPUs are joined directly and
+    others not, as in a cube mesh, GPUs forward for each other.
+    """
+    by_bus: dict[str, int] = {}
+    for number, leaf in nodes.items():
+        if leaf.kind == GPU and by_bus.setdefault(_bus(leaf.element), number) != number:
+            leaf.element.fail(f"has the busid of another GPU, {leaf.element.text('busid')}")
+    switch: int | None = None
+    meshed: dict[tuple[int, int], float] = {}
+    for number, leaf in nodes.items():
+        for gpu in leaf.element.all("gpu") if leaf.kind == GPU else []:
+            rate, to_switch, to_socket = nvlink_rate(gpu.whole("sm", _UNKNOWN_SM)), 0.0, 0.0
+            for link in gpu.all("nvlink"):
+                bandwidth = link.whole("count", minimum=1) * rate
+                target, code = link.text("target").strip().lower(), link.text("tclass", "").lower()
+                if target in by_bus:
+                    pair = (min(number, by_bus[target]), max(number, by_bus[target]))
+                    if pair[0] == pair[1]:
+                        link.fail("joins a GPU to itself")
+                    meshed[pair] = max(meshed.get(pair, 0.0), bandwidth)
+                elif code.startswith("0x03"):
+                    link.fail(f"leads to {target}, which is no GPU of this file")
+                elif code.startswith("0x068001"):
+                    to_socket += bandwidth
+                else:
+                    to_switch += bandwidth
+            to_socket += sum(c.whole("bw", minimum=1) * c.whole("count", minimum=1) * 1e6 for c in gpu.all("c2c"))
+            if to_switch:
+                switch = parts.add("nvswitch0", SWITCH) if switch is None else switch
+                parts.nvlink(number, switch, to_switch)
+            if to_socket:
+                parts.cable(number, socket_of[id(leaf)], to_socket)
+    parts.mesh(meshed, sorted(by_bus.values()) if switch is None else [])
+    return switch is not None or bool(meshed)
+
+
+def _bus(element: Element) -> str:
+    return element.text("busid").strip().lower()

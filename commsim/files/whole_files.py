@@ -1,0 +1,234 @@
+"""Read and write files: JSON and TOML for people; and write any file whole or not at all.
+
+The bytes of a file that a user names: never those of a device or a pipe, which may have no end or no beginning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..core.errors import InputError
+
+
+def check_regular(path: str | Path) -> None:
+    """Refuse a name that is none, and what is there but is no regular file: opening a pipe would wait for ever.
+
+    Raises
+    ------
+    InputError
+        Also if it is missing.
+    """
+    try:
+        path = Path(path)
+        path.stat()
+        what = "is a directory" if path.is_dir() else "" if path.is_file() else "not a regular file"
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except ValueError:  # a NUL byte in the name
+        raise InputError(f"{str(path)!r} is not the name of a file") from None
+    if what:
+        raise InputError(f"{path}: {what}")
+
+
+def read_regular(path: str | Path, limit: int, whole: bool = True) -> bytes:
+    """Read a regular file.
+
+    Parameters
+    ----------
+    path : path
+        Links are followed.
+    limit : int, bytes
+        Most that it may hold.
+    whole : bool
+        Whether a larger file is refused; else it is read up to the limit.
+
+    Raises
+    ------
+    InputError
+        If it is missing, is not a regular file, or holds more than `limit`.
+    """
+    check_regular(path)
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(min(path.stat().st_size, limit) + 1)  # what is asked for is allocated first
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    if len(data) > limit and whole:
+        raise InputError(f"{path}: larger than {shown(limit)}")
+    return data[:limit]
+
+
+def shown(limit: int) -> str:
+    """Say a number of bytes as people do."""
+    return f"{limit >> 20} MiB" if limit >= 2**20 else f"{limit} bytes"
+
+
+MAX_TEXT_BYTES = 128 * 2**20
+MAX_TOML_BYTES = 32 * 2**20
+MAX_DEPTH = 100
+"""Parts of a dotted key; reading one takes the square of that."""
+_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+[.][ \t]*+)++""", re.ASCII)
+MAX_VALUES = 6_000_000
+"""Of one JSON text; they then take less than 500 MB."""
+
+
+def read_tree(path: str | Path) -> dict[str, Any]:
+    """Read a ``.toml`` or ``.json`` file whose top level is a table.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, too large, not UTF-8, not well formed, or has a key twice.
+    """
+    tree = read_any(path)
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
+    return tree
+
+
+def read_any(path: str | Path) -> Any:
+    """Read a ``.toml`` or ``.json`` file whatever its top level is.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, too large, not UTF-8, not well formed, or has a key twice.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".toml":
+            text = _decoded(read_regular(path, MAX_TOML_BYTES))
+            if any(key[0].count(".") > MAX_DEPTH for key in _DOTTED.finditer(text)):
+                raise InputError(f"{path}: nested too deeply")
+            return tomllib.loads(text)
+        return parse_json(_decoded(read_regular(path, MAX_TEXT_BYTES)))
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
+    except ValueError as error:  # both decoders raise subclasses
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: {first_line(error)}") from None
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode().replace("\r\n", "\n")
+
+
+def parse_json(text: str) -> Any:
+    """Decode JSON strictly: no key twice, no NaN or Infinity.
+
+    Raises
+    ------
+    ValueError
+        If it is not well formed, or has more values than ``MAX_VALUES``: two characters can become 64 bytes.
+    """
+    if sum(map(text.count, ",[{")) > MAX_VALUES:
+        raise ValueError(f"more than {MAX_VALUES} values")
+    return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
+
+
+def write_json(path: str | Path, tree: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Write `tree` as JSON; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If a number is not finite, or the file cannot be written.
+    """
+    try:
+        text = json.dumps(tree, indent=1, allow_nan=False)
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be written as JSON: {error}") from None
+    with replacing(path) as out:
+        out.write(f"{text}\n".encode())
+
+
+def write_tree(path: str | Path, tree: Mapping[str, Any]) -> None:
+    """Write `tree` as TOML or JSON, by the suffix of `path`."""
+    path = Path(path)
+    if path.suffix == ".json":
+        write_json(path, tree)
+        return
+    import tomli_w
+
+    with replacing(path) as out:
+        tomli_w.dump(tree, out)
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside `path` that takes its place when the block ends well, and vanishes otherwise."""
+    path = Path(path)
+    check_writable(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror}") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            yield out
+        temporary.chmod(_mode(path))
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse what cannot become a file whoever writes it: no name, a folder, a device, a pipe, or in no folder.
+
+    Raises
+    ------
+    InputError
+        Saying which of them it is.
+    """
+    if not path.name or "\0" in str(path):
+        raise InputError(f"{str(path)!r} is not the name of a file")
+    with contextlib.suppress(OSError):  # such as a name that is too long: writing says so
+        if path.is_dir():
+            raise InputError(f"{path}: cannot write: Is a directory")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: cannot write: not a regular file")
+        if not path.parent.is_dir():
+            raise InputError(f"{path}: cannot write: no such folder")
+
+
+def _mode(path: Path) -> int:
+    """Permissions of the file that is replaced, or those that any new file gets here."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of another library says, in one line."""
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def no_constant(name: str) -> float:
+    """Refuse NaN and Infinity, which JSON does not have."""
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a table of its fields, none of which may be there twice."""
+    tree = dict(pairs)
+    if len(tree) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} appears twice")
+    return tree

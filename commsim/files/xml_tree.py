@@ -1,0 +1,157 @@
+"""Read XML strictly, with the line of every element; no document types, so that nothing can expand without limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+import numpy as np
+
+from ..core.errors import InputError
+from .bounded import read_bytes
+
+MAX_XML_BYTES = 16 * 2**20
+MAX_DEPTH = 64
+MAX_ELEMENTS = 2**19
+MAX_TAG_BYTES = 2**16
+"""From one ``<`` to the next: a single tag can have a million attributes, which are read before anybody sees them."""
+
+
+@dataclass(slots=True)
+class Element:
+    """One element of a file.
+
+    Parameters
+    ----------
+    path : path
+        The file, for messages.
+    line : int
+        Where the element begins, from 1.
+    tag : str
+        Its name.
+    attributes : dict of str to str
+        As written.
+    children : list of Element
+        Elements inside it, in order.
+    content : str
+        Text inside it, before its first child.
+    """
+
+    path: str | Path
+    line: int
+    tag: str
+    attributes: dict[str, str]
+    children: list[Element] = field(default_factory=list)
+    content: str = ""
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise an error that names the file, the line and the element."""
+        raise InputError(f"{self.path}, line {self.line}: <{self.tag}> {message}")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return an attribute; required without a default."""
+        if key in self.attributes:
+            return self.attributes[key]
+        return default if default is not None else self.fail(f"needs the attribute {key}")
+
+    def whole(self, key: str, default: int | None = None, minimum: int = 0) -> int:
+        """Return an attribute that is a whole number; hexadecimal with 0x."""
+        text = self.text(key, None if default is None else str(default)).strip()
+        try:
+            value = int(text, 16 if text.lower().startswith("0x") else 10)
+        except ValueError:
+            value = minimum - 1
+        if not minimum <= value < 2**63 or "_" in text:
+            self.fail(f"{key} must be a whole number of at least {minimum}, got {text!r}")
+        return value
+
+    def all(self, *tags: str) -> list[Element]:
+        """Return the children with one of these names."""
+        return [child for child in self.children if child.tag in tags]
+
+
+def read_xml(path: str | Path) -> Element:
+    """Read an XML file, unpacking it if it is a gzip.
+
+    Returns
+    -------
+    Element
+        The outermost one.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, too large, too deep, not well formed, or declares a document type or an entity.
+    """
+    return _parse(path)
+
+
+def outermost_tag(path: str | Path) -> str:
+    """Return the name of the outermost element, without its namespace, having read no other element.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_xml`, as far as can be seen by then.
+    """
+    return _parse(path, whole=False).tag.rpartition("}")[2].rpartition(":")[2]
+
+
+def _parse(path: str | Path, whole: bool = True) -> Element:
+    """Read all elements, or the first few, the outermost one among them."""
+    data = read_bytes(path, MAX_XML_BYTES)
+    _check_tags(data, path)
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    top = Element(path, 0, "", {})
+    around = [top]
+    n_elements = 0
+
+    def refuse(*_: object) -> None:
+        raise InputError(f"{path}, line {parser.CurrentLineNumber}: a document type or an entity is refused")
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal n_elements
+        element = Element(path, parser.CurrentLineNumber, tag, attributes)
+        n_elements += 1
+        if len(around) > MAX_DEPTH:
+            element.fail(f"is nested more than {MAX_DEPTH} deep")
+        if n_elements > MAX_ELEMENTS:
+            element.fail(f"is one of more than {MAX_ELEMENTS} elements")
+        around[-1].children.append(element)
+        around.append(element)
+
+    def text(data: str) -> None:
+        if not around[-1].children:
+            around[-1].content += data
+            if len(around[-1].content) > MAX_TAG_BYTES:
+                around[-1].fail(f"has more than {MAX_TAG_BYTES} characters inside it")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = start
+    parser.CharacterDataHandler = text
+    parser.EndElementHandler = lambda _: around.pop()
+    try:
+        for at in range(0, max(1, len(data)), MAX_TAG_BYTES):
+            parser.Parse(data[at : at + MAX_TAG_BYTES], at + MAX_TAG_BYTES >= len(data))
+            if top.children and not whole:
+                break
+    except InputError:  # a ValueError too
+        raise
+    except expat.ExpatError as error:
+        raise InputError(f"{path}, line {error.lineno}: {expat.ErrorString(error.code)}") from None
+    except (ValueError, LookupError) as error:  # an encoding that Python does not have
+        raise InputError(f"{path}, line {parser.CurrentLineNumber}: {error}") from None
+    return top.children[0]
+
+
+def _check_tags(data: bytes, path: str | Path) -> None:
+    begins = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("<"))
+    if begins.size > 2 * MAX_ELEMENTS + MAX_DEPTH:
+        raise InputError(f"{path}: {begins.size} tags are more than {2 * MAX_ELEMENTS}")
+    longest = np.diff(begins, append=len(data)).max(initial=0)
+    if longest > MAX_TAG_BYTES:
+        raise InputError(f"{path}: a tag, with the text behind it, has {longest} bytes, more than {MAX_TAG_BYTES}")

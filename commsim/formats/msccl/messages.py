@@ -1,0 +1,259 @@
+"""The messages and local copies that steps make, with who must come before whom.
+
+Run the steps of all GPUs, with no regard to time: who touches which chunk after whom.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from commsim.core.errors import InputError
+from commsim.core.schedule import COPY, INPUT, REDUCE
+
+from .algorithm import LATER, RECEIVING, SENDING, UNLESS_AROUND, Algorithm, Edge, Step
+from .steps import Addresses, Where
+
+Place = tuple[int, int, int]
+"""GPU, thread block, step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A step that was done, and the send whose message it took."""
+
+    place: Place
+    step: Step
+    taken: Place | None
+
+
+def play(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
+    """Do every step as soon as it can be done, sends without waiting for their receiver.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Checked.
+    backwards : bool
+        Of the thread blocks that can go on, take the last one in place of the first.
+
+    Raises
+    ------
+    InputError
+        If not all steps can be done, or a receive takes another number of chunks than were sent.
+    """
+    blocks = [(g, b) for g, gpu in enumerate(algorithm.gpus) for b in range(len(gpu.blocks))]
+    done = dict.fromkeys(blocks, 0)
+    sent: dict[Place, deque[tuple[Place, int]]] = defaultdict(deque)  # by source, destination, channel
+    asleep: dict[object, list[tuple[int, int]]] = defaultdict(list)
+    ready = deque(blocks)
+    n_left = sum(len(block.steps) for gpu in algorithm.gpus for block in gpu.blocks)
+    while ready:
+        g, b = ready.pop() if backwards else ready.popleft()
+        block = algorithm.gpus[g].blocks[b]
+        while done[g, b] < len(block.steps):
+            number = done[g, b]
+            step = block.steps[number]
+            wire = (block.recv, g, block.channel)
+            if step.wait is not None and done[g, step.wait[0]] <= step.wait[1]:
+                asleep[g, step.wait[0]].append((g, b))
+                break
+            if step.kind in RECEIVING and not sent[wire]:
+                asleep[wire].append((g, b))
+                break
+            taken = None
+            if step.kind in RECEIVING:
+                taken, count = sent[wire].popleft()
+                if count != step.count:
+                    raise InputError(
+                        f"{_name((g, b, number))} takes {step.count} chunks of the {count} that {_name(taken)} sends"
+                    )
+            if step.kind in SENDING:
+                out = (g, block.send, block.channel)
+                sent[out].append(((g, b, number), step.count))
+                ready.extend(asleep.pop(out, ()))
+            done[g, b] += 1
+            n_left -= 1
+            ready.extend(asleep.pop((g, b), ()))
+            yield Event((g, b, number), step, taken)
+    if n_left:
+        g, b = next(place for place in blocks if done[place] < len(algorithm.gpus[place[0]].blocks[place[1]].steps))
+        raise InputError(
+            f"{_name((g, b, done[g, b]))} waits for ever (a deadlock), and {n_left - 1} other steps with it"
+        )
+    for (src, dst, channel), left in sent.items():
+        if left:
+            raise InputError(f"gpu {dst} never receives what gpu {src} sends it on channel {channel}")
+
+
+def _name(place: Place) -> str:
+    return "gpu {}, thread block {}, step {}".format(*place)
+
+
+MAX_EDGES = 2**22
+
+
+@dataclass(slots=True)
+class Move:
+    """A transfer in the making; its mark is the stage and the hop that the file gives it."""
+
+    src: int
+    dst: int
+    source: Where
+    target: Where
+    count: int
+    op: int
+    channel: int
+    mark: tuple[int, int] = (-1, -1)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Who touched a chunk: the last writers, whether all of them add, what they all come after, and readers since."""
+
+    writers: list[int] = field(default_factory=list)
+    adds: bool = False
+    fresh: bool = True
+    base: list[tuple[int, int]] = field(default_factory=list)
+    readers: list[int] = field(default_factory=list)
+
+
+class Transfers:
+    """Plays an algorithm and collects its transfers.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Checked.
+    addresses : Addresses
+        Of it; takes scratch memory for sums that are sent on and not kept.
+    backwards : bool
+        Of the order of thread blocks, where several can go on.
+    """
+
+    def __init__(self, algorithm: Algorithm, addresses: Addresses, backwards: bool = False) -> None:
+        self._algorithm, self._addresses = algorithm, addresses
+        self.moves: list[Move] = []
+        self.edges: set[Edge] = set()
+        """What the data asks for."""
+        self.fences: set[tuple[int, int]] = set()
+        """Dependencies that no data asks for: earlier, later."""
+        self.wires: list[list[int]] = []
+        self.names: list[tuple[Place, int]] = []
+        """Step that each transfer begins with, and its number in it: the same however the steps are played."""
+        self._memory: dict[tuple[int, int, int], _Chunk] = defaultdict(_Chunk)
+        self._of_step: dict[Place, list[int]] = {}
+        self._open: dict[Place, int] = {}  # messages under way, by the step that sent them
+        self._waits: dict[tuple[int, int], list[Place]] = defaultdict(list)  # of empty steps, by thread block
+        wires: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for event in play(algorithm, backwards):
+            self._step(event, wires)
+        for rank in range(len(algorithm.gpus)):
+            for source, target, count in addresses.copies_back(rank):
+                self._local(rank, source, target, count, COPY, ((rank, -1, -1), 0))
+        self.wires = list(wires.values())
+
+    def _step(self, event: Event, wires: dict[tuple[int, int, int], list[int]]) -> None:
+        step, (rank, block, _) = event.step, event.place
+        waits = self._waits[rank, block]
+        if step.wait is not None:
+            waits.append((rank, *step.wait))
+        if step.kind == "nop":
+            self._of_step[event.place] = []
+            return
+        mine: list[int] = []
+        self._of_step[event.place] = mine
+        held = self._addresses.src(rank, step) if step.kind not in ("r", "rcs") else (INPUT, 0)
+        kept = self._addresses.dst(rank, step) if step.kind not in ("s", "rrs") else held
+        if step.kind == "rrs":
+            kept = self._addresses.take(step.count)
+        if step.kind in ("rrc", "rrcs", "rrs") and held != kept:
+            mine.append(self._local(rank, held, kept, step.count, COPY, (event.place, 0)))
+        if step.kind in ("cpy", "re", "ra"):
+            op = COPY if step.kind == "cpy" else REDUCE
+            mine.append(self._local(rank, held, kept, step.count, op, (event.place, 0), (step.stage, step.hop)))
+        if event.taken is not None:
+            m = self._open.pop(event.taken)
+            self.moves[m].target, self.moves[m].op = kept, COPY if step.kind in ("r", "rcs") else REDUCE
+            self._write(m, rank, kept, step.count)
+            mine.append(m)
+        if step.kind in SENDING:
+            peer, channel = (
+                self._algorithm.gpus[rank].blocks[block].send,
+                self._algorithm.gpus[rank].blocks[block].channel,
+            )
+            source = held if step.kind == "s" else kept
+            mark = (step.stage, step.hop) if step.kind == "s" else (-1, -1)
+            m = self._new(Move(rank, peer, source, source, step.count, COPY, channel, mark), (event.place, 1))
+            self._read(m, rank, source, step.count)
+            self._open[event.place] = m
+            wires[rank, peer, channel].append(m)
+            mine.append(m)
+        for waited in waits:
+            self._fence(waited, event.place)
+        waits.clear()
+
+    def _fence(self, earlier: Place, later: Place) -> None:
+        """Note a dependency between two steps, unless their chunks ask for it anyway."""
+        before, after = self._of_step[earlier], self._of_step[later]
+        if not any(
+            (a, b, n) in self.edges for a in before for b in after for n in (LATER, UNLESS_AROUND)
+        ) and not self._add_same(before, after):
+            self.fences.update((a, b) for a in before for b in after if a != b)
+
+    def _add_same(self, before: list[int], after: list[int]) -> bool:
+        """Whether both add to the same chunk: their order says nothing."""
+        moves = [self.moves[n] for n in before], [self.moves[n] for n in after]
+        return any(a.op == b.op == REDUCE and a.dst == b.dst and _overlap(a, b) for a in moves[0] for b in moves[1])
+
+    def _local(
+        self,
+        rank: int,
+        source: Where,
+        target: Where,
+        count: int,
+        op: int,
+        name: tuple[Place, int],
+        mark: tuple[int, int] = (-1, -1),
+    ) -> int:
+        n = self._new(Move(rank, rank, source, target, count, op, 0, mark), name)
+        self._read(n, rank, source, count)
+        self._write(n, rank, target, count)
+        return n
+
+    def _new(self, move: Move, name: tuple[Place, int]) -> int:
+        self.moves.append(move)
+        self.names.append(name)
+        return len(self.moves) - 1
+
+    def _order(self, edges: Iterable[Edge]) -> None:
+        self.edges.update(edges)
+        if len(self.edges) > MAX_EDGES:
+            raise InputError(f"{self._algorithm.name}: steps touch the same chunks more than {MAX_EDGES} times")
+
+    def _read(self, n: int, rank: int, where: Where, count: int) -> None:
+        for i in range(count):
+            chunk = self._memory[rank, where[0], where[1] + i]
+            self._order((w, n, LATER) for w in chunk.writers)
+            chunk.readers.append(n)
+
+    def _write(self, n: int, rank: int, where: Where, count: int) -> None:
+        chunks = [self._memory[rank, where[0], where[1] + i] for i in range(count)]
+        adds = self.moves[n].op == REDUCE
+        first = not adds and where[0] != INPUT and all(c.fresh and not c.readers for c in chunks)
+        for chunk in chunks:
+            if adds and chunk.adds and not chunk.readers:
+                for w in chunk.writers:
+                    self.moves[w].op = REDUCE  # of a copy into memory that held nothing: the same, and may be at once
+                chunk.writers.append(n)
+            else:
+                chunk.base = [(w, LATER) for w in chunk.writers]
+                chunk.base += [(r, UNLESS_AROUND) for r in chunk.readers if r != n]
+                chunk.writers, chunk.readers, chunk.adds = [n], [], adds or first
+            chunk.fresh = False
+            self._order((before, n, kind) for before, kind in chunk.base)
+
+
+def _overlap(a: Move, b: Move) -> bool:
+    return a.target[0] == b.target[0] and a.target[1] < b.target[1] + b.count and b.target[1] < a.target[1] + a.count

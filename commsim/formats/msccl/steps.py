@@ -1,0 +1,164 @@
+"""The steps that a schedule's messages make on every GPU, in the one order that the GPU has.
+
+Where the chunks of an MSCCL file are in a schedule's buffers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.schedule import INPUT, OUTPUT, REDUCE, SCRATCH, Schedule
+
+from .algorithm import MAX_COUNT, OPERATIONS, Algorithm, Step
+
+SENDING, COPYING, RECEIVING = range(3)
+"""Phases of a hop, and ways of a wire."""
+_Place = tuple[str, int, str, int]
+_Row = tuple[int, int, int, int, _Place, int, range, range, bool]
+
+
+class Item(NamedTuple):
+    """A step before it has a place: its order in the GPU, its wire, and what it touches there."""
+
+    hop: int
+    phase: int
+    number: int
+    stage: int
+    wire: tuple[int, int, int]  # way, peer, channel
+    step: Step
+    reads: range
+    writes: range
+
+
+def items_of(schedule: Schedule, in_place_name: str) -> tuple[list[list[Item]], int]:
+    """Return the steps of every GPU in its order, and how many messages were cut."""
+    names = {INPUT: in_place_name, OUTPUT: in_place_name if schedule.in_place else "o", SCRATCH: "s"}
+    items: list[list[Item]] = [[] for _ in range(schedule.n_ranks)]
+    touched = np.zeros((schedule.n_ranks, schedule.n_addresses), np.bool_)
+    touched[:, : schedule.n_chunks] = True
+    transfers = schedule.expand()
+    src_at, dst_at = schedule.src_address(transfers).tolist(), schedule.dst_address(transfers).tolist()
+    columns: Any = (transfers[f].tolist() for f in ("src", "dst", "src_chunk", "dst_chunk", "count", "hop", "stage",
+                                                    "channel", "src_buffer", "dst_buffer", "op"))  # fmt: skip
+    n_cut = 0
+    number = itertools.count()
+    for a, b, (src, dst, src_chunk, dst_chunk, count, hop, stage, channel, src_buffer, dst_buffer, op) in zip(
+        src_at, dst_at, zip(*columns, strict=True), strict=True
+    ):
+        n_cut += count >= MAX_COUNT
+        for skip in range(0, count, MAX_COUNT - 1):
+            n = min(MAX_COUNT - 1, count - skip)
+            place: _Place = (names[src_buffer], src_chunk + skip, names[dst_buffer], dst_chunk + skip)
+            there = range(b + skip, b + skip + n)
+            adds = op == REDUCE and _holds(schedule, touched[dst, there.start : there.stop], dst)
+            row = (hop, next(number), stage, channel, place, n, range(a + skip, a + skip + n), there, adds)
+            _add(items, src, dst, row)
+    for mine in items:
+        mine.sort(key=lambda item: item[:3])
+        _check_hops(schedule, mine)
+    return items, n_cut
+
+
+def _add(items: list[list[Item]], src: int, dst: int, row: _Row) -> None:
+    """Add the steps of one transfer to both of its ends."""
+    hop, number, stage, channel, place, n, here, there, adds = row
+    if src == dst:
+        step = Step("re" if adds else "cpy", *place, n, hop=hop, stage=stage)
+        items[src].append(Item(hop, COPYING, number, stage, (COPYING, -1, 0), step, here, there))
+        return
+    step = Step("s", *place, n, hop=hop, stage=stage)
+    items[src].append(Item(hop, SENDING, number, stage, (SENDING, dst, channel), step, here, range(0)))
+    mine = (*place[2:], *place[2:])
+    step = Step("rrc", *mine, n) if adds else Step("r", *place, n)
+    items[dst].append(Item(hop, RECEIVING, number, stage, (RECEIVING, src, channel), step, range(0), there))
+
+
+def _holds(schedule: Schedule, touched: Any, rank: int) -> bool:
+    """Whether chunks hold something to add to; marks them as touched."""
+    before = touched.copy()
+    touched[:] = True
+    if before.any() and not before.all():
+        raise InputError(f"{schedule.name}: rank {rank} adds one message partly to data and partly to empty memory")
+    return bool(before.all())
+
+
+def _check_hops(schedule: Schedule, items: list[Item]) -> None:
+    """Raise if local copies of one hop overwrite what a later one of the same hop reads: steps have no 'before'."""
+    for hop, group in itertools.groupby((i for i in items if i.phase == COPYING), key=lambda item: item.hop):
+        written: set[int] = set()
+        for item in group:
+            if not written.isdisjoint(item.reads):
+                raise InputError(f"{schedule.name}: local copies of hop {hop} exchange chunks, which steps cannot do")
+            written.update(item.writes)
+
+
+Where = tuple[int, int]
+"""Buffer of a schedule, and chunk."""
+
+
+class Addresses:
+    """Maps the buffers of an algorithm to those of a schedule.
+
+    Of an operation that a schedule has in place only, what a file has out of place is computed in scratch memory and
+    copied in the end, which takes no time.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        What is mapped.
+    """
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self.operation = OPERATIONS[algorithm.collective]
+        self._moves = self.operation == "all_to_all"
+        self.apart = not algorithm.in_place and not self._moves
+        """Whether output is scratch memory that is to be copied in the end."""
+        if algorithm.in_place and self._moves:
+            raise InputError(f"{algorithm.name}: an alltoall is out of place; its file says inplace=1")
+        self._scratch = max(gpu.chunks["s"] for gpu in algorithm.gpus)
+        self._output = max(gpu.chunks["o"] for gpu in algorithm.gpus) if self.apart else 0
+        self.n_extra = 0
+        """Chunks of scratch memory taken by :meth:`take`."""
+
+    @property
+    def n_scratch(self) -> int:
+        """Chunks of scratch memory in all."""
+        return self._scratch + self._output + self.n_extra
+
+    def src(self, rank: int, step: Step) -> Where:
+        """Return what a step reads of its own GPU."""
+        return self._at(rank, step.src_buffer, step.src_chunk)
+
+    def dst(self, rank: int, step: Step) -> Where:
+        """Return what a step writes of its own GPU."""
+        return self._at(rank, step.dst_buffer, step.dst_chunk)
+
+    def take(self, count: int) -> Where:
+        """Return scratch memory that no step uses."""
+        self.n_extra += count
+        return SCRATCH, self._scratch + self._output + self.n_extra - count
+
+    def copies_back(self, rank: int) -> list[tuple[Where, Where, int]]:
+        """Return what of an output apart is to be copied: from, to, count."""
+        held = self._algorithm.gpus[rank].chunks["o"]
+        if not self.apart or not held:
+            return []
+        first = rank * held if self._algorithm.collective == "reduce_scatter" else 0
+        return [((SCRATCH, self._scratch), (INPUT, first), held)]
+
+    def _at(self, rank: int, buffer: str, chunk: int) -> Where:
+        held = self._algorithm.gpus[rank].chunks
+        if buffer == "s":
+            return SCRATCH, chunk
+        if buffer == "i":
+            return INPUT, chunk + (rank * held["i"] if self._algorithm.collective == "allgather" else 0)
+        if self._moves:
+            return OUTPUT, chunk
+        if self.apart:
+            return SCRATCH, self._scratch + chunk
+        return INPUT, chunk + (rank * held["o"] if self._algorithm.collective == "reduce_scatter" else 0)

@@ -1,0 +1,241 @@
+"""The table that nccl-tests prints, and that ``commsim run`` prints after it, out of a log with anything else in it.
+
+A row begins with a whole number and stands under a header that names the columns; what launchers put before lines is
+cut off, and what else is in between is passed over. Sizes and rates are as nccl-tests counts them: GB/s are 1e9.
+
+References
+----------
+nccl-tests 2.19, ``src/util.cu`` and ``doc/PERFORMANCE.md``.
+
+What nccl-tests writes with ``-J``: one object, with truth values as text, a padded root, and "nan" where nothing is.
+
+The environment of the run, which may hold secrets, is never looked at.
+
+References
+----------
+nccl-tests 2.19, ``src/util.cu``.
+
+What launchers and log collectors put before each line that a program printed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from commsim.files.bounded import read_text
+from commsim.files.fields import Fields
+
+from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
+from .nccl_names import NCCL_TESTS, program_operation, ranks_of_rates, require_operation
+
+_PREFIX = re.compile(
+    r"""\s*
+    (?:\[pod/[^\]\s]{1,200}\]\s)?                                        # kubectl logs --prefix
+    (?:\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:?\d\d)\s)?              # times of kubectl and docker
+    (?:\w{3}\s\w{3}\s{1,2}\d{1,2}\s[\d:]{8}\s\d{4}\s?(?=\[|<))?          # mpirun --timestamp-output
+    (?:
+      (?:\[(?:[^\]\s@]{1,200}@)?\d{1,9},\d{1,9}\])?\s?<std(?:out|err|diag)>\s*:   # mpirun --tag-output, prterun
+    | \d{1,9}:(?=\s)                                                     # srun --label
+    | \[\d{1,9}\]\s(?=\s*[\d\#])                                         # mpiexec -prepend-rank
+    )?""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+def without_prefix(line: str) -> str:
+    """Return what the program printed."""
+    found = _PREFIX.match(line)
+    return line[found.end() :] if found else line
+
+
+_PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
+_OURS = re.compile(r"^#\s*(\S+) on .*, (\d+) ranks, engine (\S+)\s*$")
+_RANK = re.compile(r"^#\s+Rank\s+(\d+)(?:\s+Group\s+(\d+))?\b")
+_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,18})?", re.ASCII)
+_UNIT = re.compile(r"\(.*\)$")
+
+
+@dataclass(slots=True)
+class _State:
+    """What the lines before a row have said."""
+
+    operation: str = ""
+    algorithm: str = ""
+    n_ranks: int | None = None
+    columns: list[str] = field(default_factory=list)
+    group_of: dict[int, int] = field(default_factory=dict)
+    has_rows: bool = False
+
+    @property
+    def ranks(self) -> int | None:
+        """How many ranks work together: of a run that was split into groups, those in the group of the first."""
+        groups = list(self.group_of.values())
+        return self.n_ranks or groups.count(groups[0] if groups else 0) or None
+
+
+def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
+    """Read a log.
+
+    Raises
+    ------
+    InputError
+        If nothing says which operation was measured.
+    """
+    text = io.StringIO(read_text(path, MAX_LOG_BYTES))
+    state, rows, broken, wrong = _State(), list[Measured](), list[int](), list[int]()
+    rates: dict[str, list[tuple[str, str]]] = {}
+    for number, raw in enumerate(text, 1):
+        if raw.isspace():
+            continue
+        line = without_prefix(raw[:4096])
+        cells = line.split() or ["#"]
+        if not cells[0].isdecimal() or not state.columns:
+            _learn(state, line, cells)
+        else:
+            found, n_wrong = _row(state, cells, number, path, asked)
+            rows += found
+            check_count(path, len(rows))
+            wrong += [number] if n_wrong else []
+            if len(found) + n_wrong < _n_measured(state.columns, cells):
+                broken.append(number)
+            if found:
+                rates.setdefault(found[0].operation, []).append(_rates(state.columns, cells))
+    for lines, what in ((broken, "are broken and"), (wrong, "have wrong results and are")):
+        if lines:
+            asked.notes.append(f"{path}: {len(lines)} rows {what} left out, the first in line {lines[0]}")
+    implied = {name: ranks_of_rates(name, pairs) for name, pairs in rates.items()}
+    return [
+        row if row.n_ranks else dataclasses.replace(row, n_ranks=asked.n_ranks or implied[row.operation])
+        for row in rows
+    ]
+
+
+def _learn(state: _State, line: str, cells: list[str]) -> None:
+    """Take from a line that is no row what it says about the rows after it."""
+    names = [_UNIT.sub("", cell) for cell in cells if cell != "#"]
+    if names[:1] == ["size"] and _halves(names):
+        state.columns = names
+    elif match := _OURS.match(line):
+        state.algorithm, state.n_ranks = match[1], int(match[2])
+        state.operation = _operation_of(match[1])
+        state.columns = []
+    elif match := _RANK.match(line):
+        if state.has_rows:  # the next run in the same log
+            state.group_of, state.has_rows = {}, False
+        state.group_of[int(match[1])] = int(match[2] or 0)
+    elif match := _PROGRAM.search(line):
+        state.operation, state.algorithm, state.n_ranks = NCCL_TESTS[match[1]], "", None
+
+
+def _operation_of(spec: str) -> str:
+    """Operation of one of our collectives; empty for one out of a user's file."""
+    from collectives import COLLECTIVES
+
+    name = spec.partition(":")[0]
+    return str(COLLECTIVES[name].facts["operation"]) if name in COLLECTIVES else ""
+
+
+def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> tuple[list[Measured], int]:
+    """Out of place and in place of one line, each where it has a time; and how many of them had wrong results."""
+    found, n_wrong = [], 0
+    for half, i in enumerate(_halves(state.columns)):
+        if len(cells) < i + 3 or not all(_NUMBER.fullmatch(cell) for cell in (cells[0], *cells[i : i + 3])):
+            continue
+        state.has_rows = True
+        if not _agree(*map(float, (cells[0], *cells[i : i + 2]))):
+            continue
+        if state.columns[i + 3 : i + 4] == ["#wrong"] and cells[i + 3 : i + 4] and cells[i + 3].strip("0.").isdigit():
+            n_wrong += 1
+            continue
+        found.append(Measured(
+            state.operation or require_operation(path, asked), float(cells[0]), float(f"{cells[i]}e-6"),
+            state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
+        ))  # fmt: skip
+    return found, n_wrong
+
+
+def _n_measured(columns: list[str], cells: list[str]) -> int:
+    """How many halves of a line stand there and are not said to be missing."""
+    return sum(len(cells) >= 6 and cells[i : i + 1] != ["N/A"] for i in _halves(columns) if i < max(len(cells), 6))
+
+
+def _agree(size: float, micros: float, algbw: float) -> bool:
+    """Whether time and rate say the same but for their rounding; in other units they are a thousand times apart."""
+    rate = size / (micros + 0.5) / 1e3, size / max(micros - 0.5, 1e-3) / 1e3
+    return rate[0] / 2.5 <= algbw + 0.06 and algbw - 0.06 <= rate[1] * 2.5
+
+
+def _halves(columns: list[str]) -> list[int]:
+    """Where the time of each half stands, out of place and in place; before its two rates."""
+    return [i for i in range(len(columns) - 2) if columns[i : i + 3] == ["time", "algbw", "busbw"]][:2]
+
+
+def _rates(columns: list[str], cells: list[str]) -> tuple[str, str]:
+    """Algbw and busbw of a row, as printed."""
+    return cells[columns.index("algbw")], cells[columns.index("busbw")]
+
+
+_HALVES = ("out_of_place", "in_place")
+
+
+def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
+    """Read the results of a decoded file.
+
+    Raises
+    ------
+    InputError
+        Naming line and field, if one is missing or wrong, or nothing says which operation was measured.
+    """
+    top = Fields(tree, path)
+    arguments = list(top.items("args", str, "text")) if "args" in top else []
+    operation = next(filter(None, map(program_operation, arguments)), "") or require_operation(path, asked)
+    devices = top.table("config").tables("devices") if "devices" in top.table("config") else []
+    n_ranks = _ranks(devices) or asked.n_ranks
+    results = top.tables("results")
+    check_count(path, len(results))
+    rows = []
+    for i, result in enumerate(results, 1):
+        for half in _HALVES:
+            timing = result.table(half)
+            time = _number(timing, "time")
+            if time is None:
+                continue
+            low, high = _spread(result.table(f"{half}_per_iter"))
+            rows.append(Measured(
+                operation, result.number("size"), time * 1e-6, n_ranks, in_place=half == "in_place",
+                low=low, high=high, source=str(path), line=i,
+            ))  # fmt: skip
+    return rows
+
+
+def _ranks(devices: list[Fields]) -> int:
+    """Ranks in the group of the first device."""
+    groups = [device.whole("group", default=0) for device in devices]
+    return groups.count(groups[0]) if groups else 0
+
+
+def _number(table: Fields, key: str) -> float | None:
+    """Return a field that is a number, or text for none."""
+    value = table.raw(key)
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("nan", "-nan", "n/a", "")):
+        return None
+    return table.number(key)
+
+
+def _spread(times: Fields) -> tuple[float | None, float | None]:
+    """Percentiles 5 and 95 of single iterations; the least and the largest, where these are not there."""
+    if "times_us" in times:
+        every = times.numbers("times_us")
+        if every:
+            low, high = np.percentile(every, (5, 95)) * 1e-6
+            return float(low), float(high)
+    low_us, high_us = _number(times, "min_us"), _number(times, "max_us")
+    return (None if low_us is None else low_us * 1e-6), (None if high_us is None else high_us * 1e-6)

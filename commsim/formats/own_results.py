@@ -1,0 +1,155 @@
+"""Which of the known kinds of JSON a file of measurements is: ours, nccl-tests', the inspector's, or a profile.
+
+Our own results as rows: ``--json`` of run and validate, a saved result, and the Parquet files of a sweep.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.files.bounded import read_text
+from commsim.files.fields import Fields
+from commsim.files.whole_files import parse_json
+
+from .kineto import is_kineto, kineto_tree
+from .measured import MAX_BYTES, Asked, Measured, check_count
+
+
+def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
+    """Read the measurements of a JSON file.
+
+    Raises
+    ------
+    InputError
+        If it is not well formed, or of no known kind.
+    """
+    text = read_text(path, MAX_BYTES)
+    try:
+        tree = kineto_tree(text) if is_kineto(text) else parse_json(text)
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":  # one table to a line
+            from .nccl_inspector import read_lines
+
+            return read_lines(text, path, asked)
+        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+    return _by_kind(tree, path, asked)
+
+
+def _by_kind(tree: dict[str, Any], path: Path, asked: Asked) -> Sequence[Measured]:
+    if "coll_perf" in tree:
+        from .nccl_inspector import read_lines
+
+        return read_lines(json.dumps(tree), path, asked)
+    if "traceEvents" in tree or "entries" in tree:
+        from .calls import measured_calls
+        from .profile_rows import calls_of_tree
+
+        return measured_calls(calls_of_tree(tree, path, asked.notes), path, asked)
+    if "schema" in tree or tree.get("kind") == "result":
+        return read_own(tree, path, asked)
+    if "results" in tree and "config" in tree:
+        from .nccl_tests import read_nccl_tests_json
+
+        return read_nccl_tests_json(tree, path, asked)
+    known = "results of commsim or nccl-tests, NCCL inspector's lines, a flight recorder or a Kineto trace"
+    raise InputError(f"{path}: JSON of no known kind; expected {known}, got the keys {', '.join(map(str, tree))[:80]}")
+
+
+_PARQUET = ("operation", "n_ranks", "size_B", "time_s")
+_MORE = ("collective", "p5_s", "p95_s", "error")
+
+
+def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
+    """Read decoded JSON of ours: a table of results, or one saved result.
+
+    Raises
+    ------
+    InputError
+        Naming line and field, if one is missing or wrong.
+    """
+    top = Fields(tree, path)
+    top.schema(required=False)
+    if tree.get("kind") == "result":
+        return [_saved(top, path)]
+    results = top.tables("results")
+    check_count(path, len(results))
+    return [
+        Measured(
+            _operation(row, asked),
+            row.number("size_B"),
+            row.number("time_s"),
+            row.whole("n_ranks", 1) if "n_ranks" in row else None,
+            row.text("collective", ""),
+            low=_maybe(row, "p5_s"),
+            high=_maybe(row, "p95_s"),
+            source=str(path),
+            line=i,
+        )
+        for i, row in enumerate(results, 1)
+    ]
+
+
+def read_parquet(path: Path, asked: Asked) -> list[Measured]:
+    """Read rows of a Parquet file, or of all in a folder; rows with an error are left out.
+
+    Raises
+    ------
+    InputError
+        If pyarrow is not installed, a file is damaged or too large, or a column is missing.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise InputError(f"{path}: Parquet needs pyarrow: pip install 'commsim[data]'") from None
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: a folder without *.parquet")
+    rows: list[Measured] = []
+    for file in files:
+        try:
+            with parquet.ParquetFile(file) as opened:
+                check_count(path, len(rows) + opened.metadata.num_rows)
+                missing = [name for name in _PARQUET if name not in opened.schema_arrow.names]
+                if missing:
+                    raise InputError(f"{file}: has no column {missing[0]}; rows need {', '.join(_PARQUET)}")
+                columns = [name for name in (*_PARQUET, *_MORE) if name in opened.schema_arrow.names]
+                table = opened.read(columns=columns).to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InputError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
+        failed = sum(bool(row.get("error")) for row in table)
+        if failed:
+            asked.notes.append(f"{file}: {failed} rows have an error instead of a time, and are left out")
+        rows += [_parquet_row(row, file, i) for i, row in enumerate(table, 1) if not row.get("error")]
+    return rows
+
+
+def _parquet_row(row: Mapping[str, Any], file: Path, number: int) -> Measured:
+    fields = Fields(row, f"{file}, row {number}")
+    spread = (None if row.get(name) is None else fields.number(name) for name in ("p5_s", "p95_s"))
+    low, high = spread
+    return Measured(
+        fields.text("operation"), fields.number("size_B"), fields.number("time_s"), fields.whole("n_ranks", 1),
+        str(row.get("collective") or ""), low=low, high=high, source=str(file), line=number,
+    )  # fmt: skip
+
+
+def _saved(top: Fields, path: Path) -> Measured:
+    return Measured(
+        top.text("operation"), top.number("size"), top.number("time"), top.whole("n_ranks", 1), top.text("collective"),
+        source=str(path), line=1,
+    )  # fmt: skip
+
+
+def _operation(row: Fields, asked: Asked) -> str:
+    return row.text("operation", asked.operation or None)
+
+
+def _maybe(row: Fields, key: str) -> float | None:
+    return row.number(key) if key in row else None

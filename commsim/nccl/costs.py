@@ -1,0 +1,160 @@
+"""The bandwidth that NCCL expects of an algorithm with a protocol.
+
+References
+----------
+NCCL 2.30, ``src/graph/tuning.cc``, whose rules these are, in our words.
+
+The latency that NCCL expects of an algorithm with a protocol.
+
+References
+----------
+NCCL 2.30, ``src/graph/tuning.cc``, whose rules these are, in our words.
+
+How often a ring passes something on, which both its latency and its bandwidth depend on.
+"""
+
+from __future__ import annotations
+
+from .constants import (
+    BASE_US,
+    HOP_US,
+    LL_GBS,
+    NET_OVERHEAD_US,
+    NVLS_EFFICIENCY,
+    NVLS_TREE_GBS,
+    RING_LL128_GBS,
+    TREE_GBS,
+    TREE_LL128_GBS,
+)
+from .search import Channels, Setting
+
+HALVES = ("all_gather", "reduce_scatter")
+"""Operations that are half of an all-reduce."""
+
+
+def ring_steps(setting: Setting, operation: str) -> int:
+    """How often a ring passes something on."""
+    if operation == "all_reduce":
+        return 2 * (setting.n_ranks - 1)
+    return setting.n_ranks - 1 if operation in HALVES else setting.n_ranks
+
+
+def algorithm_bandwidth(setting: Setting, operation: str, algorithm: str, p: int, channels: Channels) -> float:
+    """Return the bandwidth of an algorithm: what its channels carry, less what it loses, over how often a byte is sent.
+
+    Parameters
+    ----------
+    setting : Setting
+        Where.
+    operation, algorithm : str
+        What, and how.
+    p : int
+        The protocol, by its place in ``PROTOCOLS``.
+    channels : Channels
+        Of the algorithm's pattern.
+
+    Returns
+    -------
+    float, bytes/s
+        Size over time of an endless message.
+    """
+    column, gpu = setting.nodes_column, setting.gpu
+    collnet = algorithm.startswith("collnet")
+    each = channels.intra if setting.n_nodes <= 2 or collnet else channels.inter
+    if algorithm.startswith("nvls"):
+        each = _nvls_channel(setting, operation, algorithm, channels)
+    bus = channels.n * each
+    row = gpu if setting.n_nodes == 1 else ("ampere" if setting.cpu == "amd" else "volta")
+    largest_ll = LL_GBS[row][column] * 1e9
+    if algorithm == "ring" and p == 0:
+        bus = min(largest_ll, bus / 2)
+    elif algorithm == "ring" and p == 1:
+        bus = min(0.92 * bus, channels.n * RING_LL128_GBS[gpu][column] * 1e9)
+    elif algorithm == "tree":
+        bus = _tree_bus(setting, p, bus, channels.n, largest_ll)
+    elif algorithm == "pat":
+        bus *= 0.75
+    elif algorithm == "collnet_direct":
+        bus = _collnet_bus(setting, operation, bus, channels)
+    if operation in HALVES and algorithm != "ring":
+        return bus
+    if algorithm in ("ring", "nvls", "nvls_tree"):
+        return bus * setting.n_ranks / ring_steps(setting, operation)
+    return bus / 2
+
+
+def _tree_bus(setting: Setting, p: int, bus: float, n: int, largest_ll: float) -> float:
+    column, gpu = setting.nodes_column, setting.gpu
+    bus = min(0.92 * bus, n * TREE_GBS[gpu][column] * 1e9)
+    if p == 0:
+        bus = min(bus / 3.8, largest_ll)
+    elif p == 1:
+        lost = 7 / 9 if setting.n_nodes == 1 else 120 / 128
+        bus = min(bus * lost, n * TREE_LL128_GBS[gpu][column] * 1e9)
+    return bus * 0.85 if setting.one_nic_tree else bus
+
+
+def _nvls_channel(setting: Setting, operation: str, algorithm: str, channels: Channels) -> float:
+    """Rate of one channel of NVLink SHARP, as bus bandwidth; an all-reduce overlaps its two halves."""
+    inside = channels.intra * NVLS_EFFICIENCY[setting.gpu] * (channels.n - 1) / channels.n
+    inside *= 2 if operation == "all_reduce" else (setting.per_node - 1) / setting.per_node
+    if setting.n_nodes == 1:  # the search leaves the rate between nodes where it began, and it counts nevertheless
+        return min(inside, channels.inter or inside)
+    outside = channels.inter * (2 if setting.n_nodes == 2 and algorithm == "nvls_tree" else 1)
+    cap = NVLS_TREE_GBS[setting.gpu][setting.nodes_column] * 1e9 if algorithm == "nvls_tree" else float("inf")
+    return min(inside, outside, cap)
+
+
+def _collnet_bus(setting: Setting, operation: str, bus: float, channels: Channels) -> float:
+    """Of CollNet direct: it wants a NIC for each GPU."""
+    if operation in HALVES:
+        return setting.per_node * min(channels.intra, 0.9 * channels.inter)
+    gpus_per_channel = setting.per_node / channels.n
+    bus /= (gpus_per_channel + 1) / 2
+    return bus * 0.85 if setting.gpu in ("hopper", "blackwell") else bus
+
+
+def latency(setting: Setting, operation: str, algorithm: str, p: int, channels: Channels) -> float:
+    """Return the latency: what starting costs, and what each hop inside a node and between nodes adds.
+
+    Parameters
+    ----------
+    setting, operation, algorithm, p, channels
+        As in :func:`commsim.nccl.costs.algorithm_bandwidth`.
+
+    Returns
+    -------
+    float, s
+        What the smallest message takes.
+    """
+    n, nodes = setting.n_ranks, setting.n_nodes
+    inside = "nvlink" if channels.path_intra == "NVL" else "pci"
+    intra = HOP_US[inside][algorithm][p]
+    inter = HOP_US["net"]["tree" if setting.per_node == 1 else algorithm][p]
+    inter += channels.latency * 1e6 * (2 if p == 2 else 1)  # with Simple, a flush as well
+    base = BASE_US[algorithm][p]
+    depth = nodes.bit_length() - 1
+    others = n // nodes - 1
+    if algorithm == "ring" and operation in ("broadcast", "reduce"):
+        hardware = inside if nodes == 1 else "net"
+        if channels.same:
+            total = base + HOP_US[hardware]["ring"][p]
+        else:  # with Simple a whole chunk has to arrive before it is passed on, as in a tree
+            total = base + n * HOP_US[hardware]["tree" if p == 2 else "ring"][p]
+    elif algorithm == "ring":
+        overhead = NET_OVERHEAD_US[setting.cpu] * (3 if p == 2 else 1) if nodes > 1 else 0.0
+        crossing = (2 if operation == "all_reduce" else 1) * (nodes - 1)
+        total = base + (ring_steps(setting, operation) - crossing) * max(intra, overhead) + crossing * inter
+    elif algorithm == "tree":
+        total = base + 2 * (others * intra + depth * inter)
+    elif algorithm == "collnet_direct":
+        total = base + 2 * (min(1, others) * intra + others * 0.4) + inter
+    elif algorithm == "collnet_chain":
+        total = base + 2 * others * intra + inter
+    elif algorithm == "nvls":
+        total = intra + (inter if nodes > 1 else 0.0)
+    elif algorithm == "nvls_tree":
+        total = base + intra + 2 * depth * inter
+    else:
+        total = base + depth * inter / 3.5 + n * 2.8
+    return total * 1e-6

@@ -1,0 +1,169 @@
+"""The service's work, apart from HTTP: one thread keeps the state and rates hosts, another one searches placements."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from commsim.core.errors import InputError
+from commsim.files.fields import Fields
+from commsim.placement.cluster import Cluster
+from commsim.placement.score import score_link
+from commsim.workload.sharing.periodic import PeriodicJob, Phase
+
+from .extender import ExtenderArgs, failed_result, filter_result, host_priorities
+from .guard import Refusal
+from .pods import gpus_of_pod, job_of_pod, read_known_jobs
+from .rating import Rater, Rating
+from .state import ClusterState
+
+T = TypeVar("T")
+_REMEMBERED = 1024  # ratings of all hosts, by job
+_WAITING_SEARCHES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What the one who runs the service decides.
+
+    Parameters
+    ----------
+    gpu_resource : str
+        The name of the resource that pods ask for.
+    min_score : float, optional
+        Below which a node is filtered out.
+    """
+
+    gpu_resource: str = "nvidia.com/gpu"
+    min_score: float | None = None
+
+
+class Desk:
+    """Answers requests that were read.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where jobs run.
+    preferences : Preferences
+        What to count and to refuse.
+    """
+
+    def __init__(self, cluster: Cluster, preferences: Preferences) -> None:
+        self.state = ClusterState(cluster)
+        self._preferences = preferences
+        self._rater = Rater(self.state)
+        self._ratings: dict[object, dict[str, Rating]] = {}
+        self._keeper, self._searcher = (ThreadPoolExecutor(1, name) for name in ("state", "search"))
+        self._n_searches = 0
+
+    def close(self) -> None:
+        """End the threads; what waits for them is forgotten."""
+        for pool in (self._keeper, self._searcher):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def load(self, rows: object, path: str) -> None:
+        """Take jobs of a file, before anybody is served.
+
+        Raises
+        ------
+        InputError
+            If one is wrong, or cannot be where it is placed.
+        """
+        try:
+            for known in read_known_jobs(rows, path):
+                self.state.put(known)
+        except Refusal as error:
+            raise InputError(f"{path}: {error}") from None
+
+    def warm_up(self) -> None:
+        """Compile what scores links, so that the first request need not wait for it."""
+        phases = (Phase(0.0, 0.05, 1.0),)
+        jobs = [PeriodicJob(name, 1, 0.1, phases) for name in ("a", "b", "c", "d")]
+        for n in (2, 4):
+            score_link(jobs[:n], 1.0)
+
+    async def filter(self, args: ExtenderArgs) -> dict[str, Any]:
+        """Answer a filter request."""
+        try:
+            ratings, pod_gpus = await self._rated(args)
+        except (InputError, Refusal) as error:
+            return failed_result(f"commsim: {error}")
+        return filter_result(args, ratings, pod_gpus, self._preferences.min_score)
+
+    async def prioritize(self, args: ExtenderArgs) -> list[dict[str, Any]]:
+        """Answer a prioritize request."""
+        ratings, _ = await self._rated(args)
+        return host_priorities(args, ratings)
+
+    async def _rated(self, args: ExtenderArgs) -> tuple[Mapping[str, Rating] | None, int]:
+        wish = job_of_pod(args.pod, self.state)
+        pod_gpus = gpus_of_pod(args.pod, self._preferences.gpu_resource) if wish is not None else 0
+        if wish is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
+            return None, 0
+        left = wish.job.n_gpus - len(wish.placed)
+        if pod_gpus > left:
+            raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {wish.job.name} are left to place")
+        known = self._ratings.get((self.state.version, wish, pod_gpus))
+        if known is None:
+            known = await self._kept(lambda: self._rate(wish, pod_gpus))
+        return known, pod_gpus
+
+    def _rate(self, wish: Any, pod_gpus: int) -> dict[str, Rating]:
+        key = (self.state.version, wish, pod_gpus)
+        self.state.check(wish)
+        if len(self._ratings) >= _REMEMBERED:
+            self._ratings.clear()
+        found = self._ratings[key] = self._rater.rate(wish, pod_gpus)
+        return found
+
+    async def put_jobs(self, tree: object) -> dict[str, Any]:
+        """Add jobs or replace them: ``{"jobs": [...]}``; all of them, or none if one is wrong."""
+        if not isinstance(tree, dict):
+            raise InputError(f"request: expected an object with jobs, got {type(tree).__name__}")
+        fields = Fields(tree, "request")
+        known = read_known_jobs(fields.raw("jobs"), "request", ("jobs",))
+        fields.finish()
+
+        def put() -> None:
+            before = self.state.saved()
+            try:
+                for one in known:
+                    self.state.put(one)
+            except Exception:
+                self.state.restore(before)
+                raise
+
+        await self._kept(put)
+        return self.jobs()
+
+    async def remove_job(self, name: str) -> dict[str, Any]:
+        """Forget a job."""
+        await self._kept(lambda: self.state.remove(name))
+        return self.jobs()
+
+    def jobs(self) -> dict[str, Any]:
+        """Return what is known of jobs."""
+        jobs = self.state.jobs.values()
+        rows = [{"job": k.job.name, "gpus": k.job.n_gpus, "placed": list(k.placed)} for k in jobs]
+        return {"version": self.state.version, "jobs": rows}
+
+    async def place(self, tree: object) -> dict[str, Any]:
+        """Search placements for the jobs of a request, beside those that are known and placed."""
+        from .rating import read_search
+
+        search = read_search(tree, self.state)
+        if self._n_searches >= _WAITING_SEARCHES:
+            raise Refusal(503, f"{_WAITING_SEARCHES} searches are under way; try again")
+        self._n_searches += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._searcher, search)
+        finally:
+            self._n_searches -= 1
+
+    async def _kept(self, work: Callable[[], T]) -> T:
+        """Do something with the state, after whatever is being done with it."""
+        return await asyncio.get_running_loop().run_in_executor(self._keeper, work)

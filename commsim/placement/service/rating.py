@@ -1,0 +1,242 @@
+"""How much the network would like each host for the next pod of a job.
+
+A search for placements that a request asks for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.files.fields import Fields
+from commsim.placement.link_use import Settings, link_uses
+from commsim.placement.place import RANKINGS, place_jobs
+from commsim.placement.score import score_link
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from .pods import read_known_jobs
+from .state import ClusterState, KnownJob
+
+MOST_POINTS = 10
+"""Of a host, in the protocol of Kubernetes."""
+_REMEMBERED = 20_000  # scores of links
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What is thought of one host.
+
+    Parameters
+    ----------
+    n_free : int
+        Its GPUs that are free.
+    score : float
+        Mean over the links that the job would share with others, 1 if there are none, as CASSINI ranks placements.
+    worst : float
+        The least of these.
+    worst_link : str
+        Its name.
+    is_local : bool
+        Whether the whole job would be in one rack.
+    points : int
+        0 to 10: nine tenths for the score, the last one for being in one rack.
+    """
+
+    n_free: int
+    score: float
+    worst: float
+    worst_link: str
+    is_local: bool
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """The jobs beside the one in question, by row of `use`; and scores of links by how often that one uses them."""
+
+    jobs: list[PeriodicJob]
+    use: NDArray[np.float64]
+    is_used: NDArray[np.bool_]
+    scores: dict[tuple[int, float], float] = field(default_factory=dict)
+
+
+class Rater:
+    """Rates hosts; remembers the scores of links, which come back in most requests.
+
+    Parameters
+    ----------
+    state : ClusterState
+        What is known.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._known: dict[object, float] = {}
+
+    def rate(self, wish: KnownJob, pod_gpus: int) -> dict[str, Rating]:
+        """Rate every host of the cluster for the next pod of a job.
+
+        The rest of the job is imagined on free GPUs as near as possible to the host. Hosts of one rack that have the
+        same jobs and equally many free GPUs get the rating of the first of them.
+
+        Parameters
+        ----------
+        wish : KnownJob
+            The job, and where its pods are so far.
+        pod_gpus : int
+            GPUs of each of its pods.
+
+        Returns
+        -------
+        dict of str to Rating
+            By host. Hosts without enough free GPUs have 0 points.
+        """
+        state = self._state
+        free = state.free(wish.job.name, wish.placed)
+        kinds = self._kinds(wish, free, pod_gpus)
+        firsts: dict[object, str] = {}
+        for host, kind in kinds.items():
+            firsts.setdefault(kind, host)
+        placements = [self._completed(wish, pod_gpus, host, free) for host in firsts.values()]
+        uses = link_uses(state.cluster, placements)
+        others = self._others(wish)
+        rated = {
+            kind: self._rating(wish, use, placement, others)
+            for kind, placement, use in zip(firsts, placements, uses, strict=True)
+        }
+        none = Rating(0, 0.0, 0.0, "", False, 0)
+        return {
+            host: _with_free(rated[kinds[host]] if host in kinds else none, len(seats)) for host, seats in free.items()
+        }
+
+    def _kinds(self, wish: KnownJob, free: dict[str, list[str]], pod_gpus: int) -> dict[str, object]:
+        """By host with room, what decides its rating: where it is, who is there, how much is free."""
+        host_of = self._state.host_of
+        residents: dict[str, list[str]] = {}
+        for name, known in {**self._state.jobs, wish.job.name: wish}.items():
+            for host in {host_of[node] for node in known.placed}:
+                residents.setdefault(host, []).append(name)
+        return {
+            host: (self._state.place[host], tuple(residents.get(host, ())), len(seats))
+            for host, seats in free.items()
+            if len(seats) >= pod_gpus
+        }
+
+    def _completed(self, wish: KnownJob, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
+        """Return the whole job's placement when its next pod is on `host` and the others are as near as they can be."""
+        placed, rest = [*wish.placed, *free[host][:pod_gpus]], free[host][pod_gpus:]
+        placed += rest[: wish.job.n_gpus - len(placed)]
+        for other in self._state.nearest(host):
+            left = wish.job.n_gpus - len(placed)
+            if left <= 0:
+                break
+            if other != host:
+                placed += free[other][:left]
+        return tuple(placed)
+
+    def _others(self, wish: KnownJob) -> _Others:
+        names = [name for name in self._state.jobs if name != wish.job.name]
+        use = np.array([self._state.use[name] for name in names]).reshape(-1, self._state.cluster.network.n_links)
+        return _Others([self._state.jobs[name].job for name in names], use, np.any(use > 0, axis=0))
+
+    def _rating(self, wish: KnownJob, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
+        scores = self._link_scores(wish, use, others)
+        racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
+        mean = float(np.mean(list(scores.values()))) if scores else 1.0
+        worst = min(scores, key=lambda link: scores[link]) if scores else -1
+        points = round((MOST_POINTS - 1) * min(max(mean, 0.0), 1.0)) + (len(racks) == 1)
+        name = self._state.cluster.network.link_name(worst) if scores else ""
+        return Rating(0, mean, scores.get(worst, 1.0), name, len(racks) == 1, points)
+
+    def _link_scores(self, wish: KnownJob, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
+        """By link that the job would share with others, its score."""
+        scores: dict[int, float] = {}
+        for link in np.flatnonzero((use > 0) & others.is_used).tolist():
+            at = link, float(use[link])
+            if at not in others.scores:
+                sharing = np.flatnonzero(others.use[:, link]).tolist()
+                jobs = [wish.job, *(others.jobs[i] for i in sharing)]
+                times = (at[1], *others.use[sharing, link].tolist())
+                others.scores[at] = self._link_score(jobs, times, float(self._state.cluster.network.bandwidth[link]))
+            scores[link] = others.scores[at]
+        return scores
+
+    def _link_score(self, jobs: Sequence[PeriodicJob], times: tuple[float, ...], capacity: float) -> float:
+        peak = sum(
+            k * max((phase.rate for phase in job.phases), default=0.0) for job, k in zip(jobs, times, strict=True)
+        )
+        if peak <= capacity:
+            return 1.0
+        key = tuple((job.period, job.phases) for job in jobs), times, capacity
+        if key not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = score_link(jobs, capacity, use=times).score
+        return self._known[key]
+
+
+def _with_free(rating: Rating, n_free: int) -> Rating:
+    return dataclasses.replace(rating, n_free=n_free)
+
+
+MAX_JOBS, MAX_CANDIDATES, MAX_GPUS = 100, 100, 100_000
+
+
+def read_search(tree: object, state: ClusterState) -> Callable[[], dict[str, Any]]:
+    """Read the request of a search.
+
+    Parameters
+    ----------
+    tree : object
+        ``{"jobs": [...], "candidates": 10, "generators": ["packed", ...], "rank_by": "mean", "loops": "merged",
+        "check": false, "seed": 0}``; only the jobs, as in ``jobs.json``, are required.
+    state : ClusterState
+        The jobs that are known and placed stay where they are, unless the request has one of the same name.
+
+    Returns
+    -------
+    function
+        Does the search, and returns ``{"candidates": [...], "notes": [...]}``, best first.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is wrong.
+    """
+    if not isinstance(tree, dict):
+        raise InputError(f"request: expected an object with jobs, got {type(tree).__name__}")
+    fields = Fields(tree, "request")
+    asked = [known.job for known in read_known_jobs(fields.raw("jobs"), "request", ("jobs",), allow_placed=False)]
+    names = {job.name for job in asked}
+    jobs = [_job(known.job, known.placed) for known in state.jobs.values() if known.placed]
+    jobs = [job for job in jobs if job.name not in names] + asked
+    if len(jobs) > MAX_JOBS or sum(job.n_gpus for job in jobs) > MAX_GPUS:
+        raise InputError(f"request: jobs are at most {MAX_JOBS}, of {MAX_GPUS} GPUs, with those that are placed; got "
+                         f"{len(jobs)} of {sum(job.n_gpus for job in jobs)}")  # fmt: skip
+    n = fields.whole("candidates", 1, MAX_CANDIDATES, 10)
+    options: dict[str, Any] = {
+        "rank_by": fields.one_of("rank_by", RANKINGS, "mean"),
+        "loops": fields.one_of("loops", ("merged", "literal"), "merged"),
+        "check": fields.truth("check", False),
+        "settings": Settings(seed=fields.whole("seed", default=0)),
+    }
+    if "generators" in fields:
+        options["generators"] = fields.items("generators", str, "the name of a generator")
+    fields.finish()
+
+    def search() -> dict[str, Any]:
+        ranking = place_jobs(state.cluster, jobs, n=n, **options)
+        return {"candidates": [one.row() for one in ranking.candidates], "notes": list(ranking.notes)}
+
+    return search
+
+
+def _job(job: PeriodicJob, placed: tuple[str, ...]) -> PeriodicJob:
+    """Return a job as it is placed; one of which a part is placed counts as no larger than that."""
+    return dataclasses.replace(job, placement=placed, n_gpus=len(placed)) if placed else job

@@ -1,0 +1,152 @@
+"""What the service knows: the cluster, the jobs on it, which GPUs they have and which links they use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.locality import locality_levels
+from commsim.placement.cluster import Cluster
+from commsim.placement.link_use import link_use
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from ..schedulers.tree_network import host_names
+from .guard import Refusal
+
+MAX_JOBS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    """A job that runs, or waits.
+
+    Parameters
+    ----------
+    job : PeriodicJob
+        Its traffic; its own placement is not looked at.
+    placed : tuple of str
+        Nodes of the network that its first ranks have, one per GPU; fewer than its GPUs while it is being placed.
+    """
+
+    job: PeriodicJob
+    placed: tuple[str, ...] = ()
+
+
+class ClusterState:
+    """The cluster and its jobs.
+
+    Attributes
+    ----------
+    version : int
+        Grows with every change.
+    jobs : dict of str to KnownJob
+        By name.
+    use : dict of str to float64[n_links]
+        By name, how many times its rate each link carries.
+    seats : dict of str to tuple of str
+        By host, the node of each of its GPUs that jobs may take.
+    place : dict of str to tuple of int
+        By host, its rack, pod and so on, the innermost first.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.version = cluster, 0
+        self.jobs: dict[str, KnownJob] = {}
+        self.use: dict[str, NDArray[np.float64]] = {}
+        network = cluster.network
+        host_of = host_names(network)
+        seats: dict[str, list[str]] = {}
+        self.place: dict[str, tuple[int, ...]] = {}
+        self._order: dict[tuple[int, ...], list[str]] = {}
+        levels = locality_levels(network)
+        for i, node in enumerate(network.endpoints.tolist()):
+            seats.setdefault(host_of[node], []).extend([network.nodes[node]] * int(cluster.free[node]))
+            self.place.setdefault(host_of[node], tuple(int(level.group[i]) for level in (levels[1:] or levels)))
+        self.seats = {host: tuple(names) for host, names in seats.items()}
+        self.host_of = {network.nodes[node]: host_of[node] for node in network.endpoints.tolist()}
+
+    def put(self, known: KnownJob) -> None:
+        """Add a job, or replace the one of its name.
+
+        Raises
+        ------
+        Refusal
+            If it is placed on what is no seat, on GPUs that others have, or there are too many jobs.
+        """
+        name = known.job.name
+        self.check(known)
+        if name not in self.jobs and len(self.jobs) >= MAX_JOBS:
+            raise Refusal(409, f"{MAX_JOBS} jobs are known; remove some")
+        self.jobs = {**self.jobs, name: known}
+        self.use = {**self.use, name: link_use(self.cluster, known.placed)}
+        self.version += 1
+
+    def check(self, known: KnownJob) -> None:
+        """Raise unless the job can be where it is placed.
+
+        Raises
+        ------
+        Refusal
+            As in :meth:`put`.
+        """
+        name, wanted = known.job.name, Counter(known.placed)
+        for node in wanted:
+            if node not in self.host_of:
+                first = next(iter(self.host_of))
+                raise Refusal(400, f"job {name} is placed on {node!r}, which has no GPUs here; the first is {first}")
+        taken = Counter(node for other in self.jobs.values() if other.job.name != name for node in other.placed)
+        have = Counter(seat for seats in self.seats.values() for seat in seats)
+        for node, count in wanted.items():
+            if count + taken[node] > have[node]:
+                raise Refusal(409, f"job {name} takes {count} GPUs of {node}, which has {have[node]}, {taken[node]} of "
+                                   "them taken by other jobs")  # fmt: skip
+
+    def remove(self, name: str) -> None:
+        """Forget a job.
+
+        Raises
+        ------
+        Refusal
+            If it is not known.
+        """
+        if name not in self.jobs:
+            raise Refusal(404, f"job {name!r} is not known")
+        self.jobs = {key: known for key, known in self.jobs.items() if key != name}
+        self.use = {key: use for key, use in self.use.items() if key != name}
+        self.version += 1
+
+    def free(self, but: str, taken: Iterable[str] = ()) -> dict[str, list[str]]:
+        """By host, the node of each free GPU; those of job `but` count as free, those in `taken` do not."""
+        busy = Counter(node for known in self.jobs.values() if known.job.name != but for node in known.placed)
+        busy.update(taken)
+        free: dict[str, list[str]] = {}
+        for host, seats in self.seats.items():
+            left = free[host] = []
+            for seat in seats:
+                if busy[seat] > 0:
+                    busy[seat] -= 1
+                else:
+                    left.append(seat)
+        return free
+
+    def nearest(self, host: str) -> list[str]:
+        """Return the hosts, those of the same rack first, then those of the same pod, and so on."""
+        here = self.place[host]
+        if here not in self._order:
+            levels = range(len(here))[::-1]
+            away = {other: [at[k] != here[k] for k in levels] for other, at in self.place.items()}
+            self._order[here] = sorted(away, key=lambda other: away[other])
+        return self._order[here]
+
+    def saved(self) -> tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]]]:
+        """Return what :meth:`restore` takes; both tables are replaced by changes, never changed."""
+        return self.jobs, self.use
+
+    def restore(self, saved: tuple[dict[str, KnownJob], dict[str, NDArray[np.float64]]]) -> None:
+        """Go back to what was saved."""
+        self.jobs, self.use = saved
+        self.version += 1

@@ -1,0 +1,1 @@
+"""Which links the messages between two nodes take; trees of aggregating switches; metrics of a network."""

@@ -1,0 +1,139 @@
+"""Kernel that walks routes over a fabric whose classes form a forest: nothing has to be searched."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.jit import kernel
+from .link_rows import Rows
+from .ports_kernel import Ports
+from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed
+
+Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Class of each node; parent, depth, metric up and metric down of each class."""
+
+
+@kernel
+def walk_forest(
+    flows: NDArray[np.int64],
+    out: Ports,
+    back: Ports,
+    rows: Rows,
+    ends: NDArray[np.int32],
+    forest: Forest,
+    latency: NDArray[np.float64],
+    order: NDArray[np.int64],
+    choice: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64], NDArray[np.bool_]]:
+    """Walk from endpoints to endpoints of other machines.
+
+    Parameters
+    ----------
+    flows : int64[n, 4]
+        Place of the source among `out`, of the destination among `back`, the destination, and the hash.
+    out, back : Ports
+        Ports of sources and destinations; paths of the latter are counted backwards from the destination.
+    rows : Rows
+        Links between switches by the node that they leave, and among these by the class that they lead to.
+    ends : int32[n_links, 2]
+        Of all links.
+    forest : Forest
+        Classes of the fabric.
+    latency : float64[n_links], s
+        Of each link.
+    order : int64[2, n_nodes]
+        As :func:`commsim.routing.routing_kernel.walk_routes` takes it.
+    choice : int
+        Which of several links; ALL takes the one there is.
+
+    Returns
+    -------
+    first, link, latency, known
+        Links of each route, its latency, and whether it was found; where two ways are equally short it was not.
+    """
+    node_class, parent, depth, up, down = forest
+    n = flows.shape[0]
+    first = np.zeros(n + 1, np.int64)
+    link = np.empty(8 * n + 64, np.int32)
+    path_latency = np.zeros(n)
+    known = np.ones(n, np.bool_)
+    deepest = depth.max()
+    chain = np.empty(deepest + 1, np.int64)
+    radix = np.ones(order[1].max() + 2, np.int64)
+    m = 0
+    for i in range(n):
+        source, target, target_node, key = flows[i]
+        best, n_best, leave, enter = np.int64(2**62), 0, -1, -1
+        for a in range(out[0][source], out[0][source + 1]):
+            if out[2][a] > best:
+                continue
+            from_class = np.int64(node_class[ends[out[1][a], 1]])
+            for b in range(back[0][target], back[0][target + 1]):
+                total = out[2][a] + back[2][b]
+                x, y = from_class, np.int64(node_class[ends[back[1][b], 0]])
+                while x != y and x >= 0 and y >= 0:
+                    if depth[x] >= depth[y]:
+                        total += up[x]
+                        x = parent[x]
+                    else:
+                        total += down[y]
+                        y = parent[y]
+                if x != y or total > best:
+                    continue
+                n_best = n_best + 1 if total == best else 1
+                best, leave, enter = total, a, b
+        known[i] = n_best == 1 and out[3][leave] and back[3][enter]
+        first[i + 1] = m
+        if not known[i]:
+            continue
+        inside = out[4][leave + 1] - out[4][leave] + back[4][enter + 1] - back[4][enter]
+        if m + inside + 2 * deepest + 4 >= link.shape[0]:
+            link = np.concatenate((link, np.empty(link.shape[0] + inside, np.int32)))
+        for k in range(out[4][leave], out[4][leave + 1]):
+            link[m] = out[5][k]
+            m += 1
+        link[m] = out[1][leave]
+        node = ends[link[m], 1]
+        m += 1
+        last = ends[back[1][enter], 0]
+        at = np.int64(node_class[last])
+        while at >= 0:
+            chain[depth[at]] = at
+            at = parent[at]
+        radix[:] = 1
+        while node != last and known[i]:
+            here = np.int64(node_class[node])
+            is_above = depth[here] < depth[node_class[last]] and chain[depth[here]] == here
+            following = chain[depth[here] + 1] if is_above else parent[here]
+            low, high = rows[0][node], rows[0][node + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if node_class[rows[2][middle]] < following:
+                    low = middle + 1
+                else:
+                    high = middle
+            n_choices = 0
+            while low + n_choices < rows[0][node + 1] and node_class[rows[2][low + n_choices]] == following:
+                n_choices += 1
+            if n_choices == 0 or (choice == ALL and n_choices > 1):
+                known[i] = False
+                break
+            if choice == BY_DIGITS:
+                taken = _digit(n_choices, order[0, target_node], order[1, node], order[1, rows[2][low]], radix)
+            else:
+                taken = _hashed(n_choices, key, node, choice)
+            link[m] = rows[1][low + taken]
+            node = rows[2][low + taken]
+            m += 1
+        link[m] = back[1][enter]
+        m += 1
+        for k in range(back[4][enter + 1] - 1, back[4][enter] - 1, -1):
+            link[m] = back[5][k]
+            m += 1
+        if not known[i]:
+            m = first[i]
+        for k in range(first[i], m):
+            path_latency[i] += latency[link[k]]
+        first[i + 1] = m
+    return first, link[:m].copy(), path_latency, known

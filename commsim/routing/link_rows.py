@@ -1,0 +1,56 @@
+"""Links grouped by the nodes that they join, and destinations by the links that they hang on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.network import MAX_METRIC, Network
+
+Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+
+def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int) -> Rows:
+    """Group links by one of their ends.
+
+    Returns
+    -------
+    first : int64[n_nodes + 1], link : int32[n_links], end : int32[n_links]
+        The links of node v, in order, and the node at the other end of each.
+    """
+    order = np.argsort(key, kind="stable").astype(np.int32)
+    first = np.zeros(n_nodes + 1, np.int64)
+    np.cumsum(np.bincount(key, minlength=n_nodes), out=first[1:])
+    return first, order, other[order]
+
+
+def forwarding_rows(network: Network, by: NDArray[np.int32], other: NDArray[np.int32]) -> Rows:
+    """Group the links whose end `other` forwards by their end `by`; no others are in the middle of a path."""
+    links = np.flatnonzero(network.forwards[other]).astype(np.int32)
+    first, order, end = links_in_rows(by[links], other[links], network.n_nodes)
+    return first, links[order], end
+
+
+def shared_searches(network: Network, incoming: Rows, dst: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give each destination the number of the search that it needs.
+
+    Nodes that forward nothing and hang on the same links are equally far from all others, so they share a search: in
+    a fat tree there is one per edge switch, not per host.
+
+    Returns
+    -------
+    int64[n_routes]
+        Equal where one search does for both.
+    """
+    target, inverse = np.unique(dst, return_inverse=True)
+    first, link, origin = incoming
+    search = np.arange(len(target))
+    degree = np.where(network.forwards[target], 0, first[target + 1] - first[target])
+    for n in np.unique(degree[degree > 0]).tolist():
+        alike = np.flatnonzero(degree == n)
+        row = first[target[alike], None] + np.arange(n)
+        ends = np.sort(origin[row].astype(np.int64) * (MAX_METRIC + 1) + network.metric[link[row]], axis=1)
+        keys = np.concatenate((ends, network.coordinates[target[alike]]), axis=1)
+        _, representative, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        search[alike] = alike[representative][which.ravel()]
+    return search[inverse]

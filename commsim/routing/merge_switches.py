@@ -1,0 +1,146 @@
+"""Folding: switches that nothing tells apart become one, with the capacity of all of them.
+
+The classes are the coarsest equitable partition in which every node that is no switch of the fabric stands alone: all
+members of a class have equally many links, with equal numbers, to the members of each other class. So all members are
+equally far from every endpoint, and messages that are sprayed reach all of them alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.network import SWITCH, Network
+from .flow_hash import mixed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """A network and its classes.
+
+    Parameters
+    ----------
+    network : Network
+        One node per class, under the name of its first member, and one link for all links between two classes, as fast
+        as they are together. Nodes keep their order.
+    node : int32[n_nodes]
+        Class of each node of the network that was folded.
+    link : int32[n_links]
+        Bundle of each of its links.
+    n_members : int64[n_bundles]
+        Links in each bundle.
+    """
+
+    network: Network
+    node: NDArray[np.int32]
+    link: NDArray[np.int32]
+    n_members: NDArray[np.int64]
+
+    def unfold(self, per_bundle: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share what bundles carry among their links.
+
+        Returns
+        -------
+        float64[n_links]
+        """
+        return np.asarray((per_bundle / self.n_members)[self.link])
+
+
+def fold(network: Network) -> Fold:
+    """Fold a network by its links' rates, latencies and metrics, so that a bundle's links are alike.
+
+    Messages that are sprayed take each of its links with equal shares if the classes form a forest
+    (:func:`commsim.routing.fabric_forest.fabric_forest`); a sprayed route then is one path of bundles.
+    """
+    kind = np.zeros(network.n_links, np.int64)
+    for column in (network.bandwidth, network.latency, network.buffer, network.loss, network.metric):
+        if (column != column[:1]).any():  # one column after the other: sorting rows takes ten times as long
+            which = np.unique(column, return_inverse=True)[1]
+            kind = np.unique(kind * (which.max() + 1) + which, return_inverse=True)[1]
+    node = switch_classes(network, kind)
+    n = int(node.max(initial=-1)) + 1
+    ends = node[network.src].astype(np.int64) * n + node[network.dst]
+    # parallel links of different numbers between two classes stay different bundles
+    _, first, link, n_members = np.unique(
+        ends * (kind.max(initial=0) + 1) + kind, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)  # bundles in the order of their first links, so that cables stay cables
+    place = np.argsort(order)
+    member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes stand in their order
+    first, n_members = first[order], n_members[order]
+    folded = dataclasses.replace(
+        network,
+        name=f"{network.name}, folded",
+        nodes=tuple(map(network.nodes.__getitem__, member.tolist())),
+        **{name: getattr(network, name)[member]
+           for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
+                        "coordinates")},
+        src=node[network.src[first]], dst=node[network.dst[first]],
+        bandwidth=network.bandwidth[first] * n_members,
+        **{name: getattr(network, name)[first] for name in ("latency", "buffer", "loss", "metric")},
+    )  # fmt: skip
+    return Fold(folded, node, place[link.ravel()].astype(np.int32), n_members)
+
+
+def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Refine: nodes differ that have other numbers of links of some kind to or from some class.
+
+    Parameters
+    ----------
+    network : Network
+        Its fabric, the switches outside of machines, may be merged; all other nodes differ from the start.
+    kind : int64[n_links]
+        Links of different kinds differ.
+
+    Returns
+    -------
+    int32[n_nodes]
+        Class of each node, numbered in the order of first members.
+
+    Notes
+    -----
+    Neighbourhoods are compared by sums of 64-bit hashes: two that differ are taken for equal with a probability of
+    about 2^-64.
+    """
+    merges = fabric_nodes(network)
+    members = np.flatnonzero(merges)
+    place = np.cumsum(merges) - 1
+    at_fabric = np.flatnonzero(merges[network.src] | merges[network.dst])
+    src, dst = network.src[at_fabric], network.dst[at_fabric]
+    of_link: NDArray[np.uint64] = 2 * kind[at_fabric].astype(np.uint64)
+    sides = [(inner, np.flatnonzero(merges[inner]), outer, np.uint64(way))
+             for way, (inner, outer) in enumerate(((src, dst), (dst, src)))]  # fmt: skip
+    colour = mixed(np.arange(network.n_nodes, dtype=np.uint64))  # of a node that stands alone, for good
+    which, n_classes = np.zeros(len(members), np.int64), 0
+    while True:
+        colour[members] = mixed((which + network.n_nodes).astype(np.uint64))
+        around = np.zeros(len(members), np.uint64)
+        for inner, mine, outer, way in sides:
+            np.add.at(around, place[inner[mine]], mixed(mixed(of_link[mine] + way) ^ colour[outer[mine]]))
+        which = np.unique(mixed(around ^ colour[members]), return_inverse=True)[1].ravel()
+        if (found := int(which.max(initial=-1)) + 1) == n_classes:
+            return _numbered(members, which, network.n_nodes)
+        n_classes = found
+
+
+def fabric_nodes(network: Network) -> NDArray[np.bool_]:
+    """Which nodes are switches outside of machines that pass traffic on.
+
+    Returns
+    -------
+    bool[n_nodes]
+    """
+    return np.asarray((network.kind == SWITCH) & (network.machine < 0) & network.forwards)
+
+
+def _numbered(members: NDArray[np.intp], which: NDArray[np.int64], n_nodes: int) -> NDArray[np.int32]:
+    """Return numbers of these nodes' classes, and of all other nodes, in the order of first members."""
+    first = np.arange(n_nodes)
+    representative = np.full(int(which.max(initial=-1)) + 1, n_nodes)
+    np.minimum.at(representative, which, members)
+    first[members] = representative[which]
+    stands = first == np.arange(n_nodes)
+    return np.asarray((np.cumsum(stands) - 1)[first], np.int32)

@@ -1,0 +1,109 @@
+"""Valiant's routing between groups: every flow takes a detour through a group drawn at random."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.network import Network
+from .flow_hash import flow_hash
+from .walk import Routes, no_path, walk
+
+_GROUP, _LINK = 1, 2  # what is drawn; apart from each other and from the hash of the flow itself
+
+
+def find_valiant_routes(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], channel: NDArray[np.int64], seed: int
+) -> Routes:
+    """Find routes by way of a third group, one change of group into it and one out of it.
+
+    A hash of the flow draws the third group among those with links from the group of the source and to that of the
+    destination, then one of the links into it. The rest is minimal: to the near end of the link, and from the far end.
+
+    Parameters
+    ----------
+    network : Network
+        The first coordinate of a node is its group.
+    src, dst, channel : int64[n_routes]
+        Nodes, and the channel. Within one group routes are minimal.
+    seed : int
+        Of the hash.
+
+    Raises
+    ------
+    RoutingError
+        If a pair has no such path.
+
+    References
+    ----------
+    Valiant, "A scheme for fast parallel communication", SIAM Journal on Computing, 1982.
+    Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.1.
+    """
+    key = flow_hash(src, dst, channel, seed)
+    via = _draw_links(network, src, dst, key)
+    detours = via >= 0
+    near, far = dst.copy(), dst.copy()
+    near[detours], far[detours] = network.src[via[detours]], network.dst[via[detours]]
+    legs = []
+    for start, end in ((src, near), (far, dst)):
+        leg, lost = walk(network, start, end, key, "minimal")
+        if lost >= 0:
+            raise no_path(network, int(src[lost]), int(dst[lost]), "valiant")
+        legs.append(leg)
+    crossing = Routes(
+        np.concatenate((np.zeros(1, np.int64), np.cumsum(detours))),
+        via[detours].astype(np.int32),
+        np.ones(int(detours.sum())),
+        np.where(detours, network.latency[via] if network.n_links else 0.0, 0.0),
+    )
+    return _one_after_another([legs[0], crossing, legs[1]])
+
+
+def _draw_links(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Link into the third group of each flow; -1 within one group."""
+    names, group = np.unique(network.coordinates[:, 0], return_inverse=True)
+    n = len(names)
+    crosses = (group[network.src] != group[network.dst]) & network.forwards[network.src] & network.forwards[network.dst]
+    links = np.flatnonzero(crosses)
+    cable = group[network.src[links]] * n + group[network.dst[links]]
+    links = links[np.argsort(cable, kind="stable")]
+    between, first, count = np.unique(np.sort(cable), return_index=True, return_counts=True)
+    leads_to: dict[int, NDArray[np.bool_]] = {}
+    zero = np.zeros_like(key)
+    which_group, which_link = (flow_hash(key, zero, zero, what) for what in (_GROUP, _LINK))
+    via = np.full(len(src), -1, np.int64)
+    for flows in _by_pair(group[src] * n + group[dst]):
+        a, b = int(group[src[flows[0]]]), int(group[dst[flows[0]]])
+        if a == b:
+            continue
+        if b not in leads_to:
+            leads_to[b] = np.zeros(n, np.bool_)
+            leads_to[b][between[between % n == b] // n] = True
+        low, high = np.searchsorted(between, (a * n, a * n + n))
+        third = between[low:high] % n
+        out = low + np.flatnonzero(leads_to[b][third] & (third != b))
+        if not out.size:
+            raise no_path(network, int(src[flows[0]]), int(dst[flows[0]]), "valiant")
+        through = out[which_group[flows] % out.size]
+        via[flows] = links[first[through] + which_link[flows] % count[through]]
+    return via
+
+
+def _by_pair(pair: NDArray[np.int64]) -> list[NDArray[np.intp]]:
+    """Flows that have the same pair of groups, in the order of the pairs."""
+    order = np.argsort(pair, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(pair[order])) + 1) if len(order) else []
+
+
+def _one_after_another(legs: list[Routes]) -> Routes:
+    """Join the legs of each route."""
+    length = np.stack([np.diff(leg.first) for leg in legs], axis=1)
+    start = np.concatenate((np.zeros(1, np.int64), np.cumsum(length.ravel())))
+    link, share = np.empty(start[-1], np.int32), np.empty(start[-1])
+    for i, leg in enumerate(legs):
+        to = np.arange(len(leg.link)) + np.repeat(start[:-1].reshape(length.shape)[:, i] - leg.first[:-1], length[:, i])
+        link[to], share[to] = leg.link, leg.share
+    latency = np.sum([leg.latency for leg in legs], axis=0)
+    return Routes(start[:: len(legs)], link, share, latency)

@@ -1,0 +1,211 @@
+"""Paths that each routing but Valiant's takes: known from the fabric's forest, or found by a search.
+
+What routings need of a network: coordinates, or tiers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import InputError, RoutingError
+from ..core.jit import expected_work
+from ..core.network import SWITCH, Network
+from ..core.network_queries import tiers
+from .fabric_forest import walk_known
+from .link_rows import forwarding_rows, links_in_rows, shared_searches
+
+
+def require_suited(network: Network, routing: str) -> None:
+    """Refuse a network that a routing cannot work on.
+
+    Raises
+    ------
+    InputError
+        If `routing` needs coordinates, or tiers, and the network has none.
+    """
+    if routing in ("dimension_order", "minimal", "valiant") and not network.coordinates.shape[1]:
+        what = "a grid" if routing == "dimension_order" else "groups"
+        raise InputError(f"{network.name}: {routing} routing needs {what}, but the nodes have no coordinates")
+    if routing == "dmodk":
+        _require_tiers(network)
+
+
+def destination_order(network: Network, routing: str) -> NDArray[np.int64]:
+    """Index of each node as a destination, endpoints first, and its tier; zeros for routings that do not ask.
+
+    Endpoints are counted in the order of the tree: by the switch of the fabric that is nearest to each, and under one
+    switch by their numbers. GPUs of a rail so follow each other, and go over different switches of the tier above.
+
+    Returns
+    -------
+    int64[2, n_nodes]
+    """
+    order = np.zeros((2, network.n_nodes), np.int64)
+    if routing == "dmodk":
+        is_endpoint = np.zeros(network.n_nodes, np.bool_)
+        is_endpoint[network.endpoints] = True
+        order[0, np.lexsort((_nearest_switch(network), ~is_endpoint))] = np.arange(network.n_nodes)
+        order[1] = np.maximum(tiers(network), 0)
+    return order
+
+
+def _nearest_switch(network: Network) -> NDArray[np.int64]:
+    """Return the switch of the fabric that each node of a machine, or host, reaches first; of equals the first."""
+    fabric = (network.kind == SWITCH) & (network.machine < 0)
+    inside = np.flatnonzero(~fabric[network.src])
+    src, dst = network.src[inside], network.dst[inside]
+    cost = network.metric[inside].astype(np.int64) * 2**32  # the number of the switch in the lower half
+    best = np.where(fabric, np.arange(network.n_nodes), 2**62)
+    while True:
+        nearer = best.copy()
+        np.minimum.at(nearer, src, np.minimum(best[dst] + cost, 2**62))
+        if np.array_equal(nearer, best):
+            return np.asarray(best % 2**32)
+        best = nearer
+
+
+def _require_tiers(network: Network) -> None:
+    """Refuse a fabric that is no tree of tiers; what is inside of machines may be as it likes."""
+    tier = tiers(network)
+    passed = np.flatnonzero(network.forwards & (tier == 0) & (network.machine < 0))
+    if passed.size:
+        raise InputError(f"{network.name}: dmodk routing needs a tree, but traffic passes {network.nodes[passed[0]]}")
+    switch = (network.kind == SWITCH) & (network.machine < 0)
+    level = (tier[network.src] == tier[network.dst]) & switch[network.src] & switch[network.dst]
+    if level.any():
+        name = network.link_name(int(level.argmax()))
+        raise InputError(f"{network.name}: dmodk routing needs a tree, but {name} joins two switches of one tier")
+
+
+ENDS = 16
+"""What leaving the source of a route and entering its destination takes, or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Links of each route, in compressed rows, nearest to the source first.
+
+    Parameters
+    ----------
+    first : int64[n_routes + 1]
+        Links of route r are ``link[first[r]:first[r + 1]]``; none when source and destination are one node.
+    link : int32[m]
+        Directed links.
+    share : float64[m]
+        Part of the bytes that takes the link; 1 unless packets are sprayed over several paths.
+    latency : float64[n_routes], s
+        Propagation along the path, the slowest one where there are several.
+    """
+
+    first: NDArray[np.int64]
+    link: NDArray[np.int32]
+    share: NDArray[np.float64]
+    latency: NDArray[np.float64]
+
+
+def walk(
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], key: NDArray[np.int64], routing: str
+) -> tuple[Routes, int]:
+    """Walk the paths that a routing other than ``valiant`` takes.
+
+    Returns
+    -------
+    Routes, int
+        The routes, and -1; or the first that has no path, and then the routes mean nothing.
+    """
+    from .routing_kernel import ALL, BY_DIGITS, BY_HASH, BY_ONE_HASH, FIRST
+    from .search_kernel import ANY, DIMENSION_ORDER, LAST_GROUP_CHANGE
+
+    rule, choice = {
+        "ecmp": (ANY, BY_HASH),
+        "ecmp_polarised": (ANY, BY_ONE_HASH),
+        "shortest": (ANY, FIRST),
+        "spray": (ANY, ALL),
+        "dmodk": (ANY, BY_DIGITS),
+        "dimension_order": (DIMENSION_ORDER, BY_HASH),
+        "minimal": (LAST_GROUP_CHANGE, BY_HASH),
+    }[routing]
+    order = destination_order(network, routing)
+    known = walk_known(network, src, dst, key, choice, order) if rule == ANY else None
+    if known is not None:
+        if len(known[0]) == len(src):
+            _, first, link, latency = known
+            return Routes(first, link, np.ones(len(link)), latency), -1
+        rest = np.setdiff1d(np.arange(len(src)), known[0], assume_unique=True)
+        searched, lost = _search(network, src[rest], dst[rest], key[rest], rule, choice, order)
+        if lost >= 0:
+            return searched, int(rest[lost])
+        which, first, link, latency = known
+        return _in_given_order(
+            np.concatenate((first, first[-1] + searched.first[1:])),
+            np.concatenate((link, searched.link)),
+            np.concatenate((np.ones(len(link)), searched.share)),
+            np.concatenate((latency, searched.latency)),
+            np.concatenate((which, rest)),
+        ), -1
+    return _search(network, src, dst, key, rule, choice, order)
+
+
+def _search(
+    network: Network,
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    key: NDArray[np.int64],
+    rule: int,
+    choice: int,
+    order: NDArray[np.int64],
+) -> tuple[Routes, int]:
+    from .routing_kernel import walk_routes
+    from .search_kernel import DIMENSION_ORDER
+
+    arriving = links_in_rows(network.dst, network.src, network.n_nodes)
+    # In dimension order a search does not leave the lines between the two ends, so it is of no use to another source.
+    shared = np.arange(len(dst)) if rule == DIMENSION_ORDER else shared_searches(network, arriving, dst)
+    by_search = np.lexsort((dst, shared))
+    tables = (
+        arriving,
+        forwarding_rows(network, network.dst, network.src),
+        forwarding_rows(network, network.src, network.dst),
+        network.dst,
+        network.metric,
+        network.forwards,
+        network.coordinates,
+    )
+    pairs = np.stack((src, dst, key, shared), axis=1)[by_search]
+    between = int(np.count_nonzero(network.forwards[network.src] & network.forwards[network.dst]))
+    searches = 2 * len(np.unique(shared)) * network.n_links
+    with expected_work(searches + len(src) * (between + ENDS)):  # each route looks at each link once at most
+        first, link, share, latency, lost = walk_routes(pairs, tables, network.latency, order, rule, choice)
+    if lost >= 0:
+        return Routes(first, link, share, latency), int(by_search[lost])
+    return _in_given_order(first, link, share, latency, by_search), -1
+
+
+def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
+    """Return the error that names a pair without a path."""
+    how = {
+        "dimension_order": " in dimension order; ecmp takes any",
+        "minimal": " that changes the group at most once; ecmp takes any",
+        "valiant": " by way of a third group; minimal takes none, ecmp any",
+    }.get(routing, "")
+    return RoutingError(f"{network.name}: no path from {network.nodes[src]} to {network.nodes[dst]}{how}")
+
+
+def _in_given_order(
+    first: NDArray[np.int64],
+    link: NDArray[np.int32],
+    share: NDArray[np.float64],
+    latency: NDArray[np.float64],
+    order: NDArray[np.intp],
+) -> Routes:
+    """Undo the sorting by destination."""
+    from .routing_kernel import rows_in_order
+
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    with expected_work(len(order) + len(link)):
+        new_first, new_link, new_share = rows_in_order(first, link, share, place)
+    return Routes(new_first, new_link, new_share, latency[place])

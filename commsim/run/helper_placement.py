@@ -1,0 +1,244 @@
+"""Place a collective whose helpers are aggregators: ranks as asked for, aggregators on switches above them.
+
+Where helpers that are no switches sit, and what is left for ranks: servers on hosts of their own or in memories.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import InputError
+from ..core.network import KINDS, PLURALS, SWITCH, Network
+from ..core.placement import STRATEGIES, Placement, helper_nodes, place, rank_levels
+from ..core.registry import Entry
+from ..core.schedule import Schedule
+from ..files.store import SUFFIXES, read_placement
+from ..routing.aggregator_placement import SwitchTree, able_switches, seat_on_switches
+from .inputs import load_placement
+
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """Where everybody sits.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks.
+    tree : tuple of int or None
+        What the collective takes as `tree`; None for a single rank, which needs nobody.
+    placement : Placement
+        Ranks, then helpers.
+    network : Network
+        On which the switches with aggregators can aggregate.
+    notes : tuple of str
+        What was chosen or assumed, and should be printed.
+    """
+
+    n_ranks: int
+    tree: tuple[int, ...] | None
+    placement: Placement
+    network: Network
+    notes: tuple[str, ...]
+
+
+def seat_aggregators(
+    name: str,
+    wanted: SwitchTree,
+    network: Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement = "packed",
+    seed: int = 0,
+    assume_programmable: bool = True,
+) -> Seated:
+    """Place ranks, aggregators and, where one is wanted, a parameter server.
+
+    Parameters
+    ----------
+    name, wanted : str, SwitchTree
+        The collective, and what it declares.
+    network : Network
+        Where.
+    n_ranks : int, optional
+        Default: as many as the placement has, or all seats less the one of a server.
+    placement : str or Placement
+        A strategy, a file or a placement: of the ranks alone, or of the ranks, the aggregators (the root first) and
+        the server. Aggregators that it does not place go to the switches where the ranks' paths to a root join.
+    seed : int
+        Of random placement.
+    assume_programmable : bool
+        Whether switches may aggregate where the network says so of none.
+
+    Raises
+    ------
+    InputError
+        If there is no place for somebody, or no switch may aggregate.
+    """
+    able, assumed = able_switches(network)
+    if assumed and not assume_programmable:
+        raise InputError(
+            f"{name} needs switches that aggregate, and {network.name} says of none that it can; "
+            "asked for by name it assumes it"
+        )
+    ranks, given, server, notes = _who_sits_where(name, wanted, network, n_ranks, placement, seed)
+    if len(ranks) == 1:
+        return Seated(1, None, Placement(ranks), network, tuple(notes))
+    if len(given):
+        able = np.isin(np.arange(network.n_nodes), given)
+    helpers, tree = seat_on_switches(network, ranks, wanted, able, server=server, given=given)
+    switches = helpers if server is None else helpers[:-1]
+    if assumed:
+        can = network.aggregates.copy()
+        can[list(switches)] = True
+        network = dataclasses.replace(network, aggregates=can)
+    where = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
+    notes.append(where + (", assumed to be programmable" if assumed else ""))
+    if server is not None:
+        notes.append(f"{name}: parameter server on {network.nodes[server]}")
+    return Seated(len(ranks), tree, Placement([*ranks, *helpers]), network, tuple(notes))
+
+
+def _who_sits_where(
+    name: str, wanted: SwitchTree, network: Network, n_ranks: int | None, placement: str | Placement, seed: int
+) -> tuple[Sequence[int], Sequence[int], int | None, list[str]]:
+    """Nodes of the ranks, of aggregators that are placed already, and of the server; and what should be said."""
+    notes: list[str] = []
+    if isinstance(placement, str) and Path(placement).suffix in SUFFIXES:
+        placement = read_placement(placement, network)
+    if isinstance(placement, Placement):
+        nodes = placement.nodes.tolist()
+        on_switches = np.flatnonzero(network.kind[placement.nodes] == SWITCH)
+        first_helper = int(on_switches[0]) if on_switches.size else len(nodes)
+        n_ranks = first_helper if n_ranks is None else n_ranks
+        ranks, rest = nodes[:n_ranks], nodes[n_ranks:]
+        if len(ranks) < max(1, n_ranks):
+            raise InputError(f"{name}: the placement has {len(ranks)} ranks, got n_ranks={n_ranks}")
+        if not wanted.server:
+            return ranks, rest, None, notes
+        return ranks, rest[:-1], rest[-1] if rest else _free_seat(name, network, ranks), notes
+    if n_ranks is None:
+        n_ranks = len(network.endpoints)
+        if wanted.server and not len(helper_nodes(network)):
+            n_ranks -= 1
+            notes.append(f"{name}: {n_ranks} ranks, since one of the {PLURALS[network.seat_kind]} is its server")
+    if n_ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+    n_servers = int(wanted.server and n_ranks > 1)
+    if n_servers and n_ranks == len(network.endpoints) and not len(helper_nodes(network)):
+        raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {n_ranks} ranks, for its server")
+    nodes = load_placement(placement, network, n_ranks + n_servers, seed, n_helpers=n_servers).nodes.tolist()
+    return nodes[:n_ranks], (), nodes[n_ranks] if n_servers else None, notes
+
+
+def _free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
+    beside = helper_nodes(network)
+    free = beside if beside.size else network.endpoints[~np.isin(network.endpoints, ranks)]
+    if not free.size:
+        raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {len(ranks)} ranks, for its server")
+    return int(free[0])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Write ``a, b and c``; of many the first few and the last."""
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED} more", names[-1]]
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def usual_ranks(
+    entry: Entry[Schedule],
+    parameters: Mapping[str, Any],
+    network: Network,
+    placement: str | Placement,
+    seed: int,
+    notes: list[str],
+) -> int:
+    """Return as many ranks as there are places, less those that helpers need; adds to `notes` when these need some.
+
+    Raises
+    ------
+    InputError
+        If helpers leave none.
+    """
+    n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
+    machines = machines_of(entry, network, placement, n_ranks, seed)
+    n_helpers = entry.build(n_ranks, **parameters, **machines).n_helpers
+    if not n_helpers or helpers_sit_beside(network, placement):
+        return n_ranks
+    seats = PLURALS[network.seat_kind]
+    if n_helpers >= n_ranks:
+        raise InputError(f"{entry.name}: {n_helpers} helpers leave none of the {n_ranks} {seats} to the ranks")
+    notes.append(f"{entry.name}: {n_ranks - n_helpers} ranks, since {n_helpers} of the {seats} are needed by helpers")
+    return n_ranks - n_helpers
+
+
+def machines_of(
+    entry: Entry[Schedule], network: Network, placement: str | Placement, n_ranks: int, seed: int
+) -> dict[str, Any]:
+    """Find the ranks of each machine for a collective that asks, where some machine has several and there are several.
+
+    Returns
+    -------
+    dict of str to tuple of tuple of int
+        What to add to its parameters: ``machines``, or nothing.
+    """
+    fits = 1 <= n_ranks <= len(network.endpoints)
+    if "machines" not in entry.parameters or network.machine.max() < 0 or not fits:
+        return {}
+    if isinstance(placement, str) and placement not in STRATEGIES:
+        placement = read_placement(placement, network)
+    ranks = placement if isinstance(placement, Placement) else place(network, n_ranks, placement, seed)
+    levels = rank_levels(network, ranks, n_ranks)
+    return {"machines": levels[0][1]} if levels and levels[0][0] == "machine" else {}
+
+
+def on_memories(
+    schedule: Schedule, network: Network, where: Placement, machines: tuple[tuple[int, ...], ...]
+) -> Placement:
+    """Put the first helpers, one per machine, on the first memory of the machine that they serve.
+
+    Raises
+    ------
+    InputError
+        If a machine has no memory for them.
+    """
+    nodes, beside = where.nodes.copy(), helper_nodes(network)
+    for helper, ranks in enumerate(machines, schedule.n_ranks):
+        mine = beside[network.machine[beside] == network.machine[nodes[ranks[0]]]]
+        if not mine.size or network.machine[nodes[ranks[0]]] < 0:
+            node = network.nodes[nodes[ranks[0]]]
+            raise InputError(f"{schedule.name} adds in the host's memory of {node}, and {network.name} has none there")
+        nodes[helper] = mine[0]
+    return Placement(nodes)
+
+
+def helpers_sit_beside(network: Network, placement: str | Placement) -> bool:
+    """Whether helpers take no seat from ranks: memories or CPUs inside machines."""
+    return isinstance(placement, str) and len(helper_nodes(network)) > 0
+
+
+def require_seats(schedule: Schedule, network: Network, placement: str | Placement) -> None:
+    """Refuse helpers for which no seat is left; where a placement was given, its own check says what is wrong.
+
+    Raises
+    ------
+    InputError
+        Naming how many seats are needed, and how many there are.
+    """
+    n_seats = schedule.n_participants
+    if not schedule.n_helpers or placement not in STRATEGIES or helpers_sit_beside(network, placement):
+        return
+    if n_seats > len(network.endpoints):
+        raise InputError(
+            f"{schedule.name}: {schedule.n_ranks} ranks and {schedule.n_helpers} helpers need {n_seats} "
+            f"{PLURALS[network.seat_kind]}, {network.name} has {len(network.endpoints)}"
+        )

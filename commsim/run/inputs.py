@@ -1,0 +1,163 @@
+"""What people name on a command line, as values: a network, a placement on it, a schedule."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from collectives import COLLECTIVES
+from topologies import TOPOLOGIES
+from topologies.hosts.load import build_preset, is_machine, load_machine
+from topologies.presets import PRESETS
+
+from ..core.checking.check_compact import check_builder
+from ..core.errors import InputError
+from ..core.machine import attach_machines
+from ..core.network import Network
+from ..core.placement import STRATEGIES, Placement, place
+from ..core.registry import Entry, blamed, is_own_file, own_entry
+from ..core.schedule import Schedule
+from ..core.spec import read_arguments, split_spec
+from ..files.store import SUFFIXES, read_network, read_placement, read_schedule
+
+
+def load_network(text: str) -> Network:
+    """Build what `text` names, or read a .toml, .json or .npz file.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
+        ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric; or a path, when it ends with .toml, .json or
+        .npz, or with .xml or .txt for one machine; or ``FILE.py:function:key=value,...``, which is executed.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, an argument is wrong, or the file does not hold a network.
+    """
+    if Path(text).suffix in SUFFIXES and (Path(text).exists() or "@" not in text):
+        return read_network(text)
+    if is_own_file(text):
+        own, given = own_entry(TOPOLOGIES, text)
+        return own.build(**read_arguments(own.build, given))
+    machine, at, fabric = text.partition("@")
+    if at:
+        joined = attach_machines(load_network(fabric), load_machine(machine))
+        return dataclasses.replace(joined, name=text)
+    if is_machine(text):
+        return load_machine(text)
+    name, raw = split_spec(text)
+    if name in PRESETS:
+        return build_preset(name, raw)
+    if name not in TOPOLOGIES and (Path(text).exists() or "/" in name):
+        raise InputError(
+            f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
+        )
+    build = TOPOLOGIES[name].build
+    return build(**read_arguments(build, raw))
+
+
+def load_placement(text: str, network: Network, n_participants: int, seed: int = 0, *, n_helpers: int = 0) -> Placement:
+    """Place by a named strategy, or as a .toml, .json or .npz file says.
+
+    Parameters
+    ----------
+    text : str
+        A strategy, or a path when it ends with one of the three suffixes.
+    network : Network
+        Where to.
+    n_participants : int
+        How many ranks and helpers there are.
+    seed : int
+        Of the random strategy.
+    n_helpers : int
+        How many of the participants, the last ones, are helpers; as in :func:`commsim.core.placement.place`.
+
+    Raises
+    ------
+    InputError
+        If the strategy is unknown, the network has too few hosts, or the file does not place `n_participants`.
+    """
+    if Path(text).suffix not in SUFFIXES:
+        if text not in STRATEGIES:
+            files = f"a file that ends with {', '.join(SUFFIXES)}"
+            raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
+        return place(network, n_participants, text, seed, n_helpers=n_helpers)
+    placement = read_placement(text, network)
+    if len(placement.nodes) != n_participants:
+        raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
+    return placement
+
+
+def load_schedule(text: str, n_ranks: int | None = None) -> Schedule:
+    """Build ``name:key=value,...`` from the registered collectives, or read an .npz file.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote. It is a path when it ends with .npz.
+    n_ranks : int, optional
+        Needed for a collective that is named.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong or missing, or the file does not hold a schedule.
+    """
+    if Path(text).suffix in SUFFIXES:
+        return read_schedule(text)
+    build, parameters = read_collective(text, n_ranks)
+    return build(n_ranks, **parameters)
+
+
+def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Schedule], dict[str, Any]]:
+    """Read ``name:key=value,...`` as the function that builds the collective, and its parameters.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, an argument is wrong, or the number of ranks is missing.
+    """
+    entry, raw = collective_entry(text)
+    if n_ranks is None:
+        raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
+    return entry.build, read_arguments(entry.build, raw, given=("n_ranks", "groups"))
+
+
+def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
+    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
+
+    What a file's function builds is checked whenever it is built, as ``commsim schedule check`` does.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown, or the file does not register it.
+    """
+    if not is_own_file(text):
+        name, raw = split_spec(text)
+        return COLLECTIVES[name], raw
+    entry, raw = own_entry(COLLECTIVES, text)
+    if next(iter(entry.parameters), None) != "n_ranks":
+        raise InputError(f"{text}: {entry.name} must take n_ranks first, got ({', '.join(entry.parameters)})")
+    return dataclasses.replace(entry, build=_proved(entry.build)), raw
+
+
+def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
+    """Return a function that builds the same schedule, but refuses one that does not keep its promise."""
+
+    @functools.wraps(build)
+    def call(n_ranks: int, **parameters: Any) -> Schedule:
+        with blamed(Path(inspect.getfile(inspect.unwrap(build)))):
+            check_builder(build, n_ranks, **parameters)
+            schedule = build(n_ranks, **parameters)
+            if schedule.n_ranks != n_ranks:
+                raise InputError(f"{build.__name__} was asked for {n_ranks} ranks and made {schedule.n_ranks}")
+        return schedule
+
+    return call

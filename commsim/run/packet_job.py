@@ -1,0 +1,161 @@
+"""In-network aggregation in one call: a system, a network and a size become a packet-level result."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.engine.packet.block_rounds import BlockRounds
+from commsim.engine.packet.packet_job import AggregationJob
+from commsim.routing.aggregation_tree import AggregationTree, aggregation_tree, host_tree
+from commsim.sparse.occupancy import Occupancy
+from switch_model.system import COLOCATED, DEDICATED, System
+
+
+def aggregation_job(
+    system: System,
+    network: Network,
+    workers: Sequence[int],
+    n_elements: int | Sequence[int],
+    *,
+    floats: bool = False,
+    starts: Sequence[float] = (),
+    server: int | None = None,
+    root: int | None = None,
+    without: Collection[str] = (),
+    occupancy: Occupancy | None = None,
+) -> AggregationJob:
+    """Choose the switches or hosts that aggregate, and the parameter server if the system has one.
+
+    Parameters
+    ----------
+    system : System
+        How packets look and slots are given out.
+    network : Network
+        Where.
+    workers : sequence of int
+        Nodes of the workers.
+    n_elements : int or sequence of int
+        Of one tensor, or of several that are reduced one after the other.
+    floats : bool
+        Whether block exponents go one window ahead of the values.
+    starts : sequence of float, s
+        When each worker begins; all at 0 unless given.
+    server : int, optional
+        Node of the parameter server; the first host that is no worker unless given.
+    root : int, optional
+        Switch at the root of the tree; beside the server, or as near as possible to all workers, unless given.
+    without : collection of str
+        Rules that are left out.
+    occupancy : Occupancy, optional
+        Blocks that are not all zero at each worker, which alone are sent; all are unless given.
+
+    Raises
+    ------
+    InputError
+        If a node does not exist or may not do its part.
+    """
+    workers = tuple(int(w) for w in workers)
+    for worker in workers:
+        if not 0 <= worker < network.n_nodes or worker not in network.endpoints:
+            raise InputError(f"{network.name}: workers sit on hosts, got node {worker}")
+    links: tuple[int, ...] = ()
+    if system.server:
+        server = _free_host(network, workers) if server is None else server
+        if server in workers or server not in network.endpoints:
+            raise InputError(f"{network.name}: the parameter server sits on a host without worker, got node {server}")
+        root, links = _beside(network, server)
+    if system.hosts:
+        if root is not None:
+            raise InputError(f"{system.name} aggregates on hosts, and has no root switch, got root={root}")
+        hosts = aggregator_hosts(system, network, workers)
+        trees = tuple(host_tree(network, workers, host, turn=i) for i, host in enumerate(hosts))
+    else:
+        trees = tuple(
+            aggregation_tree(network, workers, root=root, edges_only=system.server, turn=i)
+            for i in range(system.n_trees)
+        )
+    rounds = None if occupancy is None else BlockRounds(occupancy, system.window, system.cores)
+    sizes = (int(n_elements),) if isinstance(n_elements, int | np.integer) else tuple(int(n) for n in n_elements)
+    return AggregationJob(system, workers, sizes, trees, floats, tuple(starts), links, frozenset(without), rounds)
+
+
+def aggregator_hosts(system: System, network: Network, workers: Sequence[int]) -> tuple[int, ...]:
+    """Return the hosts that aggregate: the first workers' own, or the network's last ones without worker.
+
+    Raises
+    ------
+    InputError
+        If there are too few.
+    """
+    n, colocated = system.n_trees, system.hosts == COLOCATED
+    choice = [int(w) for w in workers] if colocated else [h for h in network.endpoints.tolist() if h not in workers]
+    if colocated and len(choice) < 2:
+        raise InputError(f"{system.name}: with aggregators on their own hosts, fewer than 2 workers send nothing")
+    if len(choice) < n:
+        what = "of workers" if colocated else "without worker"
+        raise InputError(f"{system.name}: {n} aggregators need as many hosts {what}, {network.name} has {len(choice)}")
+    return tuple(choice[:n] if colocated else choice[-n:])
+
+
+def spare_hosts(system: System) -> int:
+    """Hosts that a job needs beside its workers': of a parameter server, or of aggregators on hosts of their own."""
+    return int(system.server) + (system.n_trees if system.hosts == DEDICATED else 0)
+
+
+def with_loss(network: Network, up: float, down: float) -> Network:
+    """Return the network with packets lost on links that lead away from hosts' side, and on those that lead to it.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    up, down : float
+        Chance of a packet on each link from a host, and on each link to a host; links between switches lose `up` in
+        the direction of the larger node number of a pair and `down` in the other.
+
+    Raises
+    ------
+    InputError
+        If a chance is not in [0, 1).
+    """
+    to_host = network.kind[network.dst] != SWITCH
+    from_host = network.kind[network.src] != SWITCH
+    is_up = from_host | (~to_host & (network.src < network.dst))
+    return dataclasses.replace(network, loss=np.where(is_up, up, down))
+
+
+def job_workers(network: Network, n_jobs: int, n_workers: int, spare: int = 0) -> list[tuple[int, ...]]:
+    """Give each of several jobs hosts of its own, in turn.
+
+    Raises
+    ------
+    InputError
+        If there are too few hosts; `spare` are left free.
+    """
+    hosts = network.endpoints.tolist()
+    if n_jobs < 1 or n_workers < 1 or n_jobs * n_workers + spare > len(hosts):
+        free = f"{len(hosts)} hosts" + (f", of which {spare} must stay free" if spare else "")
+        raise InputError(f"{network.name} has {free}; got {n_jobs} jobs of {n_workers} workers")
+    return [tuple(hosts[j * n_workers : (j + 1) * n_workers]) for j in range(n_jobs)]
+
+
+def _free_host(network: Network, workers: tuple[int, ...]) -> int:
+    free = [h for h in network.endpoints.tolist() if h not in workers]
+    if not free:
+        raise InputError(f"{network.name}: no host is left for the parameter server")
+    return int(free[-1])
+
+
+def _beside(network: Network, server: int) -> tuple[int, tuple[int, ...]]:
+    """Return the first switch beside a server, and the link to it from there."""
+    for link in np.flatnonzero((network.dst == server) & (network.kind[network.src] == SWITCH)).tolist():
+        return int(network.src[link]), (link,)
+    raise InputError(f"{network.name}: the parameter server {network.nodes[server]} is on no switch")
+
+
+__all__ = ["AggregationTree", "aggregation_job", "aggregator_hosts", "job_workers", "spare_hosts", "with_loss"]

@@ -1,0 +1,107 @@
+"""A collective on several groups of ranks at once, on one network: each group is a job of one simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.cost import Wire
+from ..core.errors import InputError
+from ..core.network import Network
+from ..core.placement import Placement
+from ..core.result import Result
+from ..engine.alpha_beta import simulate_alpha_beta
+from ..engine.flow import simulate_flows
+from ..engine.flow_plan import FlowPlan, plan_flows
+from . import Prepared, prepare
+from .inputs import load_network, load_placement
+
+SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedGroups:
+    """Groups placed on a network, ready to be predicted together.
+
+    Parameters
+    ----------
+    groups : tuple of Prepared
+        The collective of each group, as if it were alone.
+    plan : FlowPlan
+        All of them at once.
+    """
+
+    groups: tuple[Prepared, ...]
+    plan: FlowPlan
+
+    def predict(
+        self, size: float, *, engine: str = "flow", wire: Wire | None = None, trace: bool = False
+    ) -> tuple[Result, ...]:
+        """Predict one size, the same in every group.
+
+        Returns
+        -------
+        tuple of Result
+            One per group, in order.
+
+        Raises
+        ------
+        InputError
+            If the engine knows no contention between groups, or the size is not positive.
+        """
+        if engine not in SIMULATORS:
+            raise InputError(f"groups are simulated together by {' or '.join(SIMULATORS)}, got engine {engine!r}")
+        return SIMULATORS[engine](self.plan, size, wire=wire, trace=trace)
+
+
+def prepare_groups(
+    collective: str,
+    network: str | Network,
+    groups: Sequence[Sequence[int]],
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement = "packed",
+    routing: str | None = None,
+    seed: int = 0,
+) -> PreparedGroups:
+    """Place all ranks, and let every group of them run the collective.
+
+    Parameters
+    ----------
+    collective, network, placement, routing, seed
+        As in :func:`commsim.run.prepare`; the placement is that of all ranks.
+    groups : sequence of sequence of int
+        Ranks of each group, in the order in which they are the collective's ranks. A rank may be in several.
+    n_ranks : int, optional
+        Ranks in all, by default as many as the placement has, or all seats of the network.
+
+    Raises
+    ------
+    InputError
+        If a group is empty, or names a rank twice or one that does not exist.
+    """
+    network = load_network(network) if isinstance(network, str) else network
+    if isinstance(placement, str):
+        placement = load_placement(placement, network, n_ranks or len(network.endpoints), seed)
+    n_ranks = len(placement.nodes)
+    if not groups:
+        raise InputError("at least one group is needed, got none")
+    for group in groups:
+        if not group or len(set(group)) != len(group) or not all(0 <= rank < n_ranks for rank in group):
+            raise InputError(f"a group must be different ranks 0..{n_ranks - 1}, got {list(group)}")
+    ready = [_prepare(collective, network, placement, group, routing, seed) for group in groups]
+    jobs = [group.paths.job for group in ready]
+    can = np.logical_or.reduce([group.network.aggregates for group in ready])  # switches that some group put helpers on
+    network = dataclasses.replace(network, aggregates=can)
+    return PreparedGroups(tuple(ready), plan_flows(network, jobs, routing=routing, seed=seed))
+
+
+def _prepare(collective: str, network: Network, placement: Placement, group: Any, routing: Any, seed: int) -> Prepared:
+    where = Placement(placement.nodes[list(group)])
+    ready = prepare(collective, network, placement=where, routing=routing, seed=seed)
+    title = f"group {','.join(map(str, group))}: "
+    return dataclasses.replace(ready, notes=tuple(title + note for note in ready.notes))

@@ -1,0 +1,191 @@
+"""Which algorithm is best for an operation on a network, and from which size on another one is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from collectives import COLLECTIVES
+
+from ..core.errors import InputError
+from ..core.network import Network
+from ..core.operations import operation as known_operation
+from ..core.result import Result
+from . import Prepared, prepare
+from .inputs import collective_entry
+
+TOLERANCE = 0.01
+"""Relative width of the interval of sizes in which a crossover is found."""
+TIE = 1e-9
+"""Times that differ by less are equal, and the name decides: they differ by rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """Up to size `low` one algorithm is best, and from `high` on another.
+
+    Parameters
+    ----------
+    low, high : int, bytes
+        Within ``TOLERANCE`` of each other, or neighbours.
+    before, after : str
+        The two algorithms.
+    """
+
+    low: int
+    high: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What :func:`rank_algorithms` found.
+
+    Parameters
+    ----------
+    by_size : mapping of int to tuple of (str, Result)
+        By size in bytes, the algorithms and their results, the fastest first.
+    crossovers : tuple of Crossover
+        In ascending order of sizes, between the smallest and the largest size.
+    """
+
+    by_size: Mapping[int, tuple[tuple[str, Result], ...]]
+    crossovers: tuple[Crossover, ...]
+
+
+def algorithms_for(operation: str) -> list[str]:
+    """Names of the registered collectives that implement an operation on dense data.
+
+    Raises
+    ------
+    InputError
+        If there is no such operation, or nothing implements it.
+    """
+    known_operation(operation)
+    facts = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
+    found = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
+    if not found:
+        raise InputError(f"no collective implements {operation}")
+    return found
+
+
+def require_operation(spec: str, operation: str) -> None:
+    """Refuse a collective of another operation.
+
+    Raises
+    ------
+    InputError
+        Naming what it implements, and what would have been right.
+    """
+    entry, _ = collective_entry(spec)
+    implements = entry.facts["operation"]
+    if implements != operation:
+        raise InputError(f"{spec} implements {implements}, not {operation}")
+
+
+def prepare_all(
+    specs: Sequence[str],
+    network: Network,
+    *,
+    n_ranks: int | None = None,
+    probe: Callable[[Prepared], object] = lambda _: None,
+    named: Collection[str] | None = None,
+    **options: Any,
+) -> tuple[dict[str, Prepared], dict[str, str]]:
+    """Prepare every algorithm that can run on the network, all with the same number of ranks.
+
+    Parameters
+    ----------
+    specs : sequence of str
+        ``name:key=value,...`` or own files.
+    network : Network
+        Where.
+    n_ranks : int, optional
+        Default: one on every endpoint. Algorithms that need helpers on endpoints beside these are left out.
+    probe : callable
+        Called with each algorithm; one for which it raises ``InputError`` is left out too.
+    named : collection of str, optional
+        Those that were asked for by name, all unless given. For the others no switch is assumed to be programmable.
+    **options
+        The other parameters of :func:`commsim.run.prepare`.
+
+    Returns
+    -------
+    dict of str to Prepared, dict of str to str
+        What can run, and why the others cannot.
+
+    Raises
+    ------
+    InputError
+        If none can run.
+    """
+    n_ranks = len(network.endpoints) if n_ranks is None else n_ranks
+    ready: dict[str, Prepared] = {}
+    left_out: dict[str, str] = {}
+    for spec in specs:
+        try:
+            assume = named is None or spec in named
+            prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
+            probe(prepared)
+            ready[spec] = prepared
+        except InputError as error:
+            left_out[spec] = str(error)
+    if not ready:
+        raise InputError("; ".join(dict.fromkeys(left_out.values())))
+    return ready, left_out
+
+
+def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callable[[str, int], Result]) -> Ranking:
+    """Rank algorithms at every size, and find by bisection where the best one changes.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The algorithms.
+    sizes : sequence of int, bytes
+        In ascending order.
+    predict : callable
+        From a name and a size to the result.
+
+    Notes
+    -----
+    Between two sizes with the same best algorithm no crossover is looked for, so that one which is best in between
+    only is missed.
+    """
+    known: dict[int, tuple[tuple[str, Result], ...]] = {}
+
+    def ranked(size: int) -> tuple[tuple[str, Result], ...]:
+        if size not in known:
+            known[size] = _sorted([(name, predict(name, size)) for name in names])
+        return known[size]
+
+    crossovers: list[Crossover] = []
+    for low, high in itertools.pairwise(sizes):
+        crossovers += _between(low, high, lambda size: ranked(size)[0][0])
+    return Ranking({size: ranked(size) for size in sizes}, tuple(crossovers))
+
+
+def _sorted(results: list[tuple[str, Result]]) -> tuple[tuple[str, Result], ...]:
+    """Sort by time; those within ``TIE`` of the fastest of them by name."""
+    left = sorted(results, key=lambda item: (item[1].time, item[0]))
+    out: list[tuple[str, Result]] = []
+    while left:
+        limit = left[0][1].time * (1 + TIE)
+        equal = [item for item in left if item[1].time <= limit]
+        out += sorted(equal, key=lambda item: item[0])
+        left = left[len(equal) :]
+    return tuple(out)
+
+
+def _between(low: int, high: int, best: Callable[[int], str]) -> list[Crossover]:
+    """Crossovers between two sizes, by halving the interval of their logarithms."""
+    if best(low) == best(high):
+        return []
+    if high <= max(low * (1 + TOLERANCE), low + 1):
+        return [Crossover(low, high, best(low), best(high))]
+    middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+    return _between(low, middle, best) + _between(middle, high, best)

@@ -1,0 +1,105 @@
+"""The form of a sparse collective: what its messages take, declared beside its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.schedule import REDUCE, Schedule, Transfers
+from .encodings import Encoding, by_phase, dense
+from .occupancy import Occupancy
+from .partition import balanced_bounds, places
+from .propagate import transfer_contents
+
+Truncation: TypeAlias = Callable[[Schedule, int], NDArray[np.int64]]
+"""From the schedule and k to int64[n_transfers], the limits that ``keep`` of :mod:`.propagate` takes."""
+
+Choice: TypeAlias = Callable[[Schedule, Transfers], NDArray[np.bool_]]
+"""From the schedule and its transfers to bool[n_transfers]."""
+
+Sending: TypeAlias = Callable[[Schedule, Occupancy, Mapping[str, Any]], Occupancy]
+"""From the blocks that ranks have, and the parameters of the collective, to those that they send, in the order in which
+these are cut into chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseForm:
+    """How a collective carries data of which only some blocks are not zero.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Bytes of a message.
+    copying : Encoding, optional
+        Of messages that are copied on arrival, where it is another than that of messages that are added.
+    block : int
+        Elements of a block, unless the user says otherwise: 1 for lists of coordinates.
+    hashed : bool
+        Whether chunks are classes of a hash in place of equal ranges.
+    balanced : bool
+        Whether chunks are ranges in which the ranks have equal numbers of blocks, in place of equal ranges.
+    truncate : callable, optional
+        Of a lossy collective, in which k is the number of blocks that each rank starts with: what is kept of what each
+        transfer has written.
+    sends : callable, optional
+        Which blocks are sent though they are zero, and another order of the blocks than that of the tensor.
+    always_dense : callable, optional
+        Which messages carry every value whatever the data is, since their part of the tensor or their way is dense.
+    """
+
+    encoding: Encoding
+    copying: Encoding | None = None
+    block: int = 1
+    hashed: bool = False
+    balanced: bool = False
+    truncate: Truncation | None = None
+    sends: Sending | None = None
+    always_dense: Choice | None = None
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the result is not the sum of all that the ranks have."""
+        return self.truncate is not None
+
+    def encodings(self, schedule: Schedule, transfers: Transfers) -> list[Encoding]:
+        """Return the encoding of each transfer."""
+        copying = self.copying or self.encoding
+        found = [self.encoding if op == REDUCE else copying for op in transfers["op"].tolist()]
+        whole = () if self.always_dense is None else np.flatnonzero(self.always_dense(schedule, transfers)).tolist()
+        for i in whole:
+            found[i] = dense
+        return found
+
+    def transfer_bytes(
+        self, schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, Any], value_bytes: int = 4
+    ) -> NDArray[np.float64]:
+        """Return the payload of each transfer.
+
+        Parameters
+        ----------
+        schedule : Schedule
+            Of the collective.
+        occupancy : Occupancy
+            Blocks that the ranks have.
+        parameters : mapping of str to value
+            With which the schedule was built.
+        value_bytes : int
+            Bytes of one element's value.
+
+        Returns
+        -------
+        float64[n_transfers], bytes
+        """
+        keep = None if self.truncate is None else self.truncate(schedule, int(occupancy.counts.max()))
+        sent = occupancy if self.sends is None else self.sends(schedule, occupancy, parameters)
+        bounds = balanced_bounds(places(sent), sent.n_blocks, schedule.n_chunks) if self.balanced else None
+        whole = None if self.always_dense is None else self.always_dense(schedule, schedule.expand())
+        contents = transfer_contents(
+            schedule, sent, value_bytes=value_bytes, keep=keep, hashed=self.hashed, bounds=bounds, whole=whole
+        )
+        encode = self.encoding if self.copying is None else by_phase(self.encoding, self.copying)
+        return encode(contents) if whole is None else np.where(whole, dense(contents), encode(contents))

@@ -1,0 +1,147 @@
+"""Drawn occupancies and gradients: how non-zero blocks lie when there is no real gradient to look at."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..core.errors import InputError
+from .bitmap import WORD
+from .occupancy import Occupancy
+
+Pattern = Literal["random", "overlapping", "disjoint", "zipf"]
+PATTERNS: tuple[str, ...] = get_args(Pattern)
+
+
+def drawn_occupancy(
+    n_ranks: int,
+    n_elements: int,
+    *,
+    density: float,
+    block: int = 1,
+    pattern: str = "random",
+    seed: int = 0,
+    exponent: float = 1.0,
+) -> Occupancy:
+    """Draw exactly ``round(density * n_blocks)`` non-zero blocks for each rank.
+
+    Rank r draws from ``numpy.random.default_rng([r, seed])``, which with seed 0 is ``default_rng(r)``, by
+    ``choice(n_blocks, k, replace=False, shuffle=False)``.
+
+    Parameters
+    ----------
+    n_ranks, n_elements : int
+        Ranks, and elements of the tensor.
+    density : float
+        Share of blocks that are not zero, above 0 and at most 1.
+    block : int
+        Elements of a block.
+    pattern : {"random", "overlapping", "disjoint", "zipf"}
+        Each rank draws for itself; all have the blocks that rank 0 draws; no two ranks share a block; or each draws
+        for itself with block b as likely as ``(b + 1) ** -exponent``, as rows of an embedding by popularity.
+    seed : int
+        Of the draws.
+    exponent : float
+        Of zipf.
+
+    Raises
+    ------
+    InputError
+        If the density is not in (0, 1] or makes no whole block, the pattern is unknown, or disjoint blocks do not fit.
+
+    References
+    ----------
+    sands-lab/omnireduce-experiments, benchmark/benchmark.py: random by seed = rank, overlapping, disjoint.
+    """
+    if n_ranks < 1 or n_elements < 1 or block < 1 or seed < 0:
+        raise InputError(
+            "a drawn occupancy needs n_ranks, n_elements and block of at least 1 and seed of at least 0, got "
+            f"{n_ranks}, {n_elements}, {block} and {seed}"
+        )
+    n_blocks = -(-n_elements // block)
+    count = _count(density, n_blocks)
+    words = np.zeros((n_ranks, -(-n_blocks // WORD)), np.uint64)
+    if pattern == "disjoint":
+        if n_ranks * count > n_blocks:
+            raise InputError(f"{n_ranks} ranks cannot have {count} of {n_blocks} blocks each without sharing any")
+        order = np.random.default_rng([0, seed]).permutation(n_blocks)
+        for rank in range(n_ranks):
+            _set(words[rank], order[rank * count : (rank + 1) * count])
+    elif pattern == "overlapping":
+        _set(words[0], _random(0, seed, n_blocks, count))
+        words[1:] = words[0]
+    elif pattern in PATTERNS:
+        for rank in range(n_ranks):
+            zipf = pattern == "zipf"
+            drawn = _zipf(rank, seed, n_blocks, count, exponent) if zipf else _random(rank, seed, n_blocks, count)
+            _set(words[rank], drawn)
+    else:
+        raise InputError(f"unknown pattern {pattern!r}; known: {', '.join(PATTERNS)}")
+    words.setflags(write=False)
+    return Occupancy(n_elements, block, words)
+
+
+def drawn_gradients(
+    occupancy: Occupancy, *, seed: int = 0, dtype: DTypeLike = np.float32, whole: bool = False
+) -> NDArray[Any]:
+    """Draw a gradient for each rank that has exactly the given non-zero blocks.
+
+    Parameters
+    ----------
+    occupancy : Occupancy
+        Where.
+    seed : int
+        Rank r draws from ``numpy.random.default_rng([r, seed, 1])``.
+    dtype : dtype
+        Of the values.
+    whole : bool
+        Whole numbers 1..8 with a sign in place of a normal distribution: their float sums are exact.
+
+    Returns
+    -------
+    [n_ranks, n_elements]
+        No element of a non-zero block is 0.
+    """
+    kind = np.dtype(dtype)
+    if kind.kind not in "if":
+        raise InputError(f"gradients are floats or signed integers, got {kind}")
+    out = np.zeros((occupancy.n_ranks, occupancy.n_elements), kind)
+    for rank in range(occupancy.n_ranks):
+        rng = np.random.default_rng([rank, seed, 1])
+        present = np.repeat(occupancy.bitmap_of(rank), occupancy.block)[: occupancy.n_elements]
+        n = int(present.sum())
+        exact = whole or kind.kind == "i"
+        drawn = rng.integers(1, 9, n) * rng.choice((-1, 1), n) if exact else rng.standard_normal(n)
+        values = drawn.astype(kind)
+        values[values == 0] = 1  # a normal number may be 0, or too small for the kind
+        out[rank, present] = values
+    return out
+
+
+def _count(density: float, n_blocks: int) -> int:
+    if not 0 < density <= 1:
+        raise InputError(f"density must be above 0 and at most 1, got {density}")
+    count = round(density * n_blocks)
+    if count < 1:
+        raise InputError(f"a density of {density} leaves none of {n_blocks} blocks non-zero: an empty bitmap")
+    return count
+
+
+def _random(rank: int, seed: int, n_blocks: int, count: int) -> NDArray[np.int64]:
+    return np.random.default_rng([rank, seed]).choice(n_blocks, count, replace=False, shuffle=False)
+
+
+def _zipf(rank: int, seed: int, n_blocks: int, count: int, exponent: float) -> NDArray[np.int64]:
+    """Draw without replacement by weight: the smallest of exponential numbers, each over its block's weight."""
+    if not 0 <= exponent < 100:
+        raise InputError(f"the exponent of zipf must be at least 0 and below 100, got {exponent}")
+    waits = np.random.default_rng([rank, seed]).standard_exponential(n_blocks)
+    keys = np.log(waits) + exponent * np.log(np.arange(1, n_blocks + 1))
+    return np.argpartition(keys, count - 1)[:count]
+
+
+def _set(row: NDArray[np.uint64], drawn: NDArray[np.int64]) -> None:
+    bit = np.uint64(1) << (drawn % WORD).astype(np.uint64)
+    np.bitwise_or.at(row, drawn // WORD, bit)

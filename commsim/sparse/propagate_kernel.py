@@ -1,0 +1,206 @@
+"""Kernel that plays a schedule on sets of blocks.
+
+A set is a row of words that several addresses may share: a copy passes on the number of the row, and a reduction
+writes in place where nobody else holds the row. So what is broadcast costs nothing, however many receive it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.jit import kernel
+from ..core.schedule import REDUCE
+from .limits import UNLIMITED
+
+UNWRITTEN, MIXED = 1, 2
+ROW = np.dtype([("holders", np.int64), ("size", np.int64), ("chunk", np.int32), ("next_free", np.int32)], align=True)
+"""One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk."""
+
+Table = NDArray[Any]
+Words = NDArray[np.uint64]
+
+
+@kernel
+def play_sets(
+    transfers: Table,
+    read: NDArray[np.int64],
+    write: NDArray[np.int64],
+    limits: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    words: Words,
+    held_by: tuple[NDArray[np.int32], NDArray[np.int32]],
+    last_chunk: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], int, int]:
+    """Play all hops.
+
+    Parameters
+    ----------
+    transfers : TRANSFER[n]
+        In program order.
+    read, write : int64[n]
+        First address that each reads and writes, numbered through all participants.
+    limits : int64[n]
+        Blocks that what a transfer writes is cut to.
+    sizes : int64[n_chunks]
+        Blocks of each chunk.
+    words : uint64[n_rows, n_words]
+        Sets that are held at the start; written over.
+    held_by : (int32[n_addresses], int32[n_rows])
+        Row of each address, -1 for none, written over; and chunk of each row.
+    last_chunk : int
+        Chunk whose last block is the tensor's last.
+
+    Returns
+    -------
+    blocks, covers : int64[n]
+        Blocks in each message, and in the chunks that it stands for. Where the first depends on values, since the
+        message holds a sum of sets that were cut to fewer blocks than it may have, ``-1 - i`` for the transfer i that
+        added these.
+    has_last : bool[n, 2]
+        Whether the tensor's last block is among these, and those.
+    fault, where : int
+        0, or what is wrong with which transfer.
+    """
+    n = transfers.shape[0]
+    row_of, chunk_of = held_by
+    rows, words = _start(chunk_of, row_of, words)
+    free = chunk_of.shape[0]
+    cap_of = np.full(row_of.shape[0], UNLIMITED, np.int64)
+    blocks, covers, has_last = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 2), np.bool_)
+    begin = 0
+    while begin < n:
+        end, n_held = begin, 0
+        while end < n and transfers[end]["hop"] == transfers[begin]["hop"]:
+            n_held += transfers[end]["count"]
+            end += 1
+        held, caps = np.empty(n_held, np.int32), np.empty(n_held, np.int64)
+        h = 0
+        for i in range(begin, end):
+            for a in range(read[i], read[i] + transfers[i]["count"]):
+                r = row_of[a]
+                if r < 0:
+                    return blocks, covers, has_last, UNWRITTEN, i
+                size = _size(rows, words, sizes, r)
+                held[h], caps[h] = r, cap_of[a]
+                rows[r]["holders"] += 1
+                if blocks[i] < 0 or cap_of[a] < 0:
+                    blocks[i] = min(blocks[i], cap_of[a])
+                else:
+                    blocks[i] += min(size, cap_of[a])
+                chunk = rows[r]["chunk"]
+                covers[i] += sizes[chunk]
+                if chunk == last_chunk:
+                    bit = sizes[chunk] - 1
+                    has_last[i, 1] = True
+                    is_set = (words[r, bit // 64] >> np.uint64(bit % 64)) & np.uint64(1)
+                    has_last[i, 0] = bool(is_set) and size <= cap_of[a]
+                h += 1
+        h = 0
+        for i in range(begin, end):
+            for a in range(write[i], write[i] + transfers[i]["count"]):
+                r = held[h]
+                if transfers[i]["op"] == REDUCE and row_of[a] >= 0:
+                    into = row_of[a]
+                    if rows[into]["chunk"] != rows[r]["chunk"]:
+                        return blocks, covers, has_last, MIXED, i
+                    if cap_of[a] < 0 or caps[h] < 0:
+                        cap_of[a] = min(cap_of[a], caps[h])
+                    elif _cut(rows, words, sizes, into, cap_of[a], limits[i]) or _cut(
+                        rows, words, sizes, r, caps[h], limits[i]
+                    ):
+                        cap_of[a] = -1 - i
+                    else:
+                        cap_of[a] = limits[i]
+                    rows, words, free, row_of[a] = _unite(rows, words, free, sizes, into, r)
+                else:
+                    if row_of[a] >= 0:
+                        free = _let_go(rows, row_of[a], free)
+                    row_of[a] = r
+                    rows[r]["holders"] += 1
+                    cap_of[a] = min(caps[h], limits[i])
+                h += 1
+        for h in range(n_held):
+            free = _let_go(rows, held[h], free)
+        begin = end
+    return blocks, covers, has_last, 0, -1
+
+
+@kernel
+def _start(chunk_of: NDArray[np.int32], row_of: NDArray[np.int32], words: Words) -> tuple[Table, Words]:
+    """Return the table of rows, and their words with as many again to come."""
+    n = chunk_of.shape[0]
+    rows = np.zeros(n, ROW)
+    for r in range(n):
+        rows[r]["chunk"], rows[r]["size"], rows[r]["next_free"] = chunk_of[r], -1, r + 1
+    for r in row_of:
+        if r >= 0:
+            rows[r]["holders"] += 1
+    return _enlarged(rows, words)
+
+
+@kernel
+def _enlarged(rows: Table, words: Words) -> tuple[Table, Words]:
+    """Return copies of twice the size; memory beyond is not touched until it is used."""
+    n = rows.shape[0]
+    more_rows, more_words = np.zeros(2 * n, ROW), np.empty((2 * n, words.shape[1]), np.uint64)
+    more_rows[:n] = rows
+    more_words[:n] = words
+    for r in range(n, 2 * n):
+        more_rows[r]["next_free"] = r + 1
+    return more_rows, more_words
+
+
+@kernel
+def _size(rows: Table, words: Words, sizes: NDArray[np.int64], r: int) -> int:
+    """Count the blocks of a set, once."""
+    if rows[r]["size"] < 0:
+        total = np.uint64(0)
+        for j in range((sizes[rows[r]["chunk"]] + 63) // 64):
+            x = words[r, j]
+            x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+            x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+            x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+            x = x + (x >> np.uint64(8))
+            x = x + (x >> np.uint64(16))
+            total += (x + (x >> np.uint64(32))) & np.uint64(127)
+        rows[r]["size"] = np.int64(total)
+    return int(rows[r]["size"])
+
+
+@kernel
+def _cut(rows: Table, words: Words, sizes: NDArray[np.int64], r: int, cap: int, limit: int) -> bool:
+    """Whether a set was really cut to `cap`, and more is to be kept now: which blocks are left is not known then."""
+    return bool(cap < limit and cap < _size(rows, words, sizes, r))
+
+
+@kernel
+def _unite(
+    rows: Table, words: Words, free: int, sizes: NDArray[np.int64], into: int, r: int
+) -> tuple[Table, Words, int, int]:
+    """Unite two sets: in the row `into` if one address alone holds it, else in a new one; return which."""
+    target = into
+    if into == r:
+        return rows, words, free, target
+    if rows[into]["holders"] > 1:
+        if free == rows.shape[0]:
+            rows, words = _enlarged(rows, words)
+        target, free = free, rows[free]["next_free"]
+        rows[target]["chunk"], rows[target]["holders"] = rows[into]["chunk"], 1
+        rows[into]["holders"] -= 1
+    for j in range((sizes[rows[into]["chunk"]] + 63) // 64):
+        words[target, j] = words[into, j] | words[r, j]
+    rows[target]["size"] = -1
+    return rows, words, free, target
+
+
+@kernel
+def _let_go(rows: Table, r: int, free: int) -> int:
+    """Take one holder from a row, and return the first free row: this one when nobody holds it any more."""
+    rows[r]["holders"] -= 1
+    if rows[r]["holders"]:
+        return free
+    rows[r]["next_free"] = free
+    return r

@@ -1,0 +1,183 @@
+"""The lower bound of an operation on a network: the largest of all that can be proved."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from commsim.core.errors import InputError
+from commsim.core.layouts import Layout
+from commsim.core.network import Network
+from commsim.run import Prepared
+
+from .cut import Cut, partition_cuts, volume_bounds
+from .demand import Demand, Graph, demand_of, usable
+from .latency import latency_bounds, nearest_ranks
+from .linear_program import MOST_VARIABLES, n_variables, program_bound
+from .min_cut import MOST_LINKS, min_cuts
+
+TIE = 1e-6
+"""Bounds that differ by less are one; of these the first says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """No schedule of a kind takes less, at any size.
+
+    Parameters
+    ----------
+    operation : str
+        Which.
+    n_ranks : int
+        How many.
+    anywhere : bool
+        Whether nodes without ranks may store, add up and send on.
+    parts : tuple of Cut
+        All bounds; the time is that of the largest.
+    notes : tuple of str
+        What was not tried, and might have made the bound larger.
+    """
+
+    operation: str
+    n_ranks: int
+    anywhere: bool
+    parts: tuple[Cut, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def rate(self) -> float:
+        """Most algorithm bandwidth that any size reaches, in bytes/s; infinite where no bytes must be sent."""
+        per_byte = max((part.per_byte for part in self.parts), default=0.0)
+        return 1 / per_byte if per_byte else float("inf")
+
+    def time(self, size: float) -> float:
+        """Least time for an operation of so many bytes, in seconds."""
+        return max((part.per_byte * size + part.fixed for part in self.parts), default=0.0)
+
+    def why(self, size: float) -> str:
+        """Say what limits it at that size."""
+        least = self.time(size) * (1 - TIE)
+        return next(
+            (p.why for p in self.parts if p.per_byte * size + p.fixed >= least and least > 0), "nothing to send"
+        )
+
+
+def lower_bound(
+    operation: str,
+    network: Network,
+    ranks: ArrayLike | None = None,
+    *,
+    root: int = 0,
+    layout: Layout = (),
+    anywhere: bool = False,
+) -> LowerBound:
+    """Bound the time of an operation from below, for every schedule, routing and number of chunks.
+
+    Parameters
+    ----------
+    operation : str
+        Such as ``all_reduce``.
+    network : Network
+        Where.
+    ranks : int[n_ranks], optional
+        Node of each rank; the endpoints unless given.
+    root : int
+        Of operations that have one.
+    layout : tuple of int
+        Of operations whose blocks differ, as schedules carry it.
+    anywhere : bool
+        Whether parameter servers on spare hosts and switches that aggregate or copy are allowed too.
+
+    Raises
+    ------
+    InputError
+        If the operation is unknown, a rank's node is none of the network, or some rank cannot reach another one.
+    """
+    nodes = np.asarray(network.endpoints if ranks is None else ranks, np.int32)
+    if not nodes.size or nodes.min() < 0 or nodes.max() >= network.n_nodes:
+        raise InputError(
+            f"ranks must sit on nodes 0..{network.n_nodes - 1} of {network.name}, got {nodes.tolist()[:4]}"
+        )
+    if not 0 <= root < len(nodes):
+        raise InputError(f"root must be a rank 0..{len(nodes) - 1}, got {root}")
+    demand, graph = demand_of(operation, len(nodes), root, layout), usable(network, nodes, anywhere)
+    if demand.n_ranks < 2:
+        return LowerBound(operation, 1, anywhere, (), ())
+    parts, notes = _parts(graph, demand)
+    return LowerBound(operation, demand.n_ranks, anywhere, tuple(parts), tuple(notes))
+
+
+def bound_for(prepared: Prepared) -> LowerBound:
+    """Bound what a prepared collective does: for schedules that use the kinds of nodes that it uses.
+
+    Raises
+    ------
+    InputError
+        If its data is sparse: then bytes depend on the data, and these bounds are of dense data.
+    """
+    if prepared.data is not None:
+        raise InputError(f"{prepared.schedule.name}: bounds are of dense data, and its data is sparse")
+    schedule, nodes = prepared.schedule, prepared.placement.nodes
+    ranks = nodes[: schedule.n_ranks]
+    return lower_bound(
+        schedule.operation,
+        prepared.network,
+        ranks,
+        root=schedule.root,
+        layout=schedule.layout,
+        anywhere=uses_more_than_ranks(prepared),
+    )
+
+
+def uses_more_than_ranks(prepared: Prepared) -> bool:
+    """Whether a collective has helpers where no rank is: switches that aggregate, or servers on hosts of their own."""
+    n = prepared.schedule.n_ranks
+    return not np.isin(prepared.placement.nodes[n:], prepared.placement.nodes[:n]).all()
+
+
+def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
+    """All bounds, and what was not tried."""
+    always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
+    found: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
+    if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *found)):
+        raise InputError(f"{graph.network.name}: some rank cannot reach another one, so there is no bound")
+    after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left
+    notes: list[str] = []
+    if importlib.util.find_spec("scipy") is None:
+        notes.append("cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')")
+    else:
+        found += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
+        program = program_bound(graph, demand)
+        found += [program] if program is not None else []
+        if demand.kind != "signals" and len(graph.link) > MOST_LINKS:
+            notes.append(
+                f"cuts by locality only: minimum cuts are for at most {MOST_LINKS} links, got {len(graph.link)}"
+            )
+        elif n_variables(graph, demand) > MOST_VARIABLES:
+            size = n_variables(graph, demand)
+            limit = f"it would have {size} variables, the limit is {MOST_VARIABLES}"
+            notes.append(f"no linear program, only cuts and distances: {limit}")
+    late = [Cut(part.per_byte, part.why, part.fixed + after) for part in found if part.per_byte]
+    return [*always, *_tightest(late)], notes
+
+
+def _tightest(parts: Sequence[Cut]) -> list[Cut]:
+    """Of bounds by bytes those that no other one beats at every size, the largest by bytes first."""
+    kept: list[Cut] = []
+    for part in sorted(parts, key=lambda part: (-part.per_byte, -part.fixed)):
+        if all(part.fixed > other.fixed for other in kept):
+            kept.append(part)
+    return kept
+
+
+def _adding(graph: Graph, demand: Demand) -> list[Cut]:
+    """Bound by additions: every byte of a sum takes p-1 of them, by all nodes that may add, each at its own rate."""
+    gamma = graph.network.gamma[graph.computes]
+    if not demand.sums or not gamma.all():
+        return []
+    work = demand.sums * (demand.n_ranks - 1)
+    return [Cut(work / float((1 / gamma).sum()), "adding up, by all nodes that may add together")]

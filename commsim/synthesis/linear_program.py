@@ -1,0 +1,244 @@
+"""Bounds from linear programs, for small networks; needs SciPy, the extra ``opt``.
+
+What a schedule sends over the network, all its messages together, is a solution of the program with T its time per
+byte of the operation; so the least T is a bound. Paths are free, data may be cut as finely as one likes, and it does
+not matter when things are sent.
+
+Linear programs made of flows: what is sent is balanced at nodes, and no link carries more than its share of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+
+from .cut import Cut
+from .demand import Demand, Graph
+
+ROUNDING = 1e-6
+"""By which the solver may be off."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class FlowProgram:
+    """Rows of a linear program: least of column 0, all columns at least 0."""
+
+    n: int = 1
+    equal: list[tuple[Any, Any, Floats]] = field(default_factory=list)
+    most: list[tuple[Any, Any, Floats]] = field(default_factory=list)
+
+    def columns(self, count: int) -> NDArray[np.int64]:
+        """Return the numbers of new columns."""
+        self.n += count
+        return np.arange(self.n - count, self.n)
+
+    def solve(self, name: str) -> float:
+        """Return the least of column 0."""
+        from scipy.optimize import linprog
+
+        cost = np.zeros(self.n)
+        cost[0] = 1.0
+        result = linprog(cost, *self._matrix(self.most), *self._matrix(self.equal), bounds=(0, None), method="highs")
+        if not result.success:
+            raise InputError(f"{name}: some rank cannot reach another one, so there is no bound")
+        return float(result.x[0]) * (1 - ROUNDING)
+
+    def _matrix(self, parts: list[tuple[Any, Any, Floats]]) -> tuple[Any, Floats]:
+        """Stack (matrix, its columns, right side)."""
+        from scipy.sparse import coo_array
+
+        row, column, value, below = [], [], [], 0
+        for matrix, columns, right in parts:
+            part = matrix.tocoo()
+            row.append(part.row + below)
+            column.append(columns[part.col])
+            value.append(part.data)
+            below += len(right)
+        entries = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
+        return coo_array(entries, shape=(below, self.n)).tocsr(), np.concatenate([right for _, _, right in parts])
+
+
+def send(
+    program: FlowProgram,
+    graph: Graph,
+    node: int,
+    variable: list[tuple[int, int]],
+    fixed: Floats,
+    rank: int,
+    back: bool = False,
+) -> NDArray[np.int64]:
+    """Columns for what one rank puts on the links, such that every other gets a fixed amount and some columns."""
+    from scipy.sparse import coo_array, hstack
+
+    flows = program.columns(len(graph.link))
+    right = np.zeros(graph.n_nodes)
+    right[graph.ranks] = fixed
+    right[graph.ranks[rank]] = 0.0
+    keep = np.flatnonzero(np.arange(graph.n_nodes) != node)
+    balance = _incidence(graph.src, graph.dst, graph.n_nodes, back)
+    at = graph.ranks[[v for v, _ in variable]] if variable else np.empty(0, np.int64)
+    taken = coo_array((-np.ones(len(at)), (at, np.arange(len(at)))), shape=(graph.n_nodes, len(at)))
+    columns = np.concatenate((flows, np.array([c for _, c in variable], np.int64)))
+    program.equal.append((hstack([balance, taken]).tocsr()[keep], columns, right[keep]))
+    return flows
+
+
+def flow(
+    program: FlowProgram, arcs: NDArray[np.int64], capacity: NDArray[np.int64], sources: Floats, sink: int
+) -> None:
+    """Require that the arcs let everything at the sources flow to the sink, at most the columns `capacity` each."""
+    from scipy.sparse import eye_array, hstack
+
+    p = len(sources)
+    moved = program.columns(len(arcs))
+    one = eye_array(len(arcs))
+    program.most.append((hstack([one, -one]), np.concatenate((moved, capacity)), np.zeros(len(arcs))))
+    keep = np.flatnonzero(np.arange(p) != sink)
+    program.equal.append((_incidence(arcs[:, 0], arcs[:, 1], p).tocsr()[keep], moved, -sources[keep]))
+
+
+def on_links(program: FlowProgram, graph: Graph, carried: list[NDArray[np.int64]]) -> FlowProgram:
+    """Let no link carry more than T times its bandwidth."""
+    from scipy.sparse import coo_array, eye_array, hstack
+
+    m = len(graph.link)
+    rate = coo_array((-graph.bandwidth / unit(graph), (np.arange(m), np.zeros(m, np.int64))), shape=(m, 1))
+    program.most.append((
+        hstack([rate, *(eye_array(m) for _ in carried)]), np.concatenate((np.array([0]), *carried)), np.zeros(m)
+    ))  # fmt: skip
+    return program
+
+
+def _incidence(src: Any, dst: Any, n: int, back: bool = False) -> Any:
+    """By node and arc: 1 where it ends, -1 where it begins."""
+    from scipy.sparse import coo_array
+
+    if back:
+        src, dst = dst, src
+    m, arc = len(src), np.arange(len(src))
+    ends = (np.concatenate((dst, src)), np.concatenate((arc, arc)))
+    return coo_array((np.concatenate((np.ones(m), -np.ones(m))), ends), shape=(n, m))
+
+
+def unit(graph: Graph) -> float:
+    """Rate that the program counts as 1, so that its numbers are near 1."""
+    return float(graph.bandwidth.max())
+
+
+MOST_VARIABLES = 8_000
+"""Some seconds on one core."""
+
+
+def program_bound(graph: Graph, demand: Demand) -> Cut | None:
+    """Return the bound of the linear program; None where it is too large, or says no more than cuts do.
+
+    *Messages between pairs*: the maximum concurrent flow. ``f[s, e]`` is what rank s sends over link e; everything
+    arrives, nothing is lost, and no link carries more than T times its bandwidth.
+
+    *Data that all need*, where switches only forward: let ``a[u, v]`` be what rank u sends to rank v, routed as above.
+    Each sink must be able to get all data over the arcs ``a``, since each part of it came to the sink along a chain of
+    messages. (Backwards for sums.) By Edmonds' theorem trees exist that reach this.
+
+    *All-reduce*, where switches only forward: everybody needs something of everybody, so the arcs let 1 flow from rank
+    0 to each and from each to rank 0, hence over every cut both ways. And between any k groups of ranks at least 2(k-1)
+    is sent (:meth:`Demand.between`). By the theorem of Nash-Williams and Tutte this says that ``a``, directions
+    forgotten, holds two spanning trees; and that is so exactly if directions can be chosen such that 2 flow from rank 0
+    to each rank. So it is a program of flows too.
+
+    Raises
+    ------
+    InputError
+        If some rank cannot reach another one.
+
+    References
+    ----------
+    Shahrokhi and Matula, "The maximum concurrent flow problem", JACM 1990. Edmonds, "Edge-disjoint branchings", 1973.
+    Nash-Williams, "Edge-disjoint spanning trees of finite graphs", J. London Math. Soc. 1961.
+    """
+    size = n_variables(graph, demand)
+    if not size or size > MOST_VARIABLES:
+        return None
+    if demand.kind in ("pairs", "all_pairs"):
+        return Cut(_messages(graph, demand), "all links together (linear program, maximum concurrent flow)")
+    if demand.kind == "all_reduce":
+        return Cut(_all_reduce(graph), "all links together (linear program, two spanning trees and every cut)")
+    return Cut(_spread(graph, demand), "all links together (linear program, trees)")
+
+
+def n_variables(graph: Graph, demand: Demand) -> int:
+    """Return the size of the program; 0 where cuts say all that there is to say."""
+    p, m = demand.n_ranks, len(graph.link)
+    if p < 2 or demand.kind == "signals":
+        return 0
+    if demand.kind in ("pairs", "all_pairs"):
+        return 1 + (len(np.unique(demand.src)) if demand.kind == "pairs" else p) * m
+    if graph.anywhere:
+        return 0
+    blocks = 3 * (p - 1) + 2 if demand.kind == "all_reduce" else p + 1
+    return 1 + p * m + blocks * p * (p - 1)
+
+
+def _messages(graph: Graph, demand: Demand) -> float:
+    program, p = FlowProgram(), demand.n_ranks
+    wanted = np.full((p, p), 1.0 / p)
+    if demand.kind == "pairs":
+        wanted = np.zeros((p, p))
+        wanted[demand.src, demand.dst] = demand.amount
+    flows = [
+        (send(program, graph, graph.ranks[s], [], wanted[s], s), s) for s in range(p) if wanted[s].sum() > wanted[s, s]
+    ]
+    return on_links(program, graph, [columns for columns, _ in flows]).solve(graph.network.name) / unit(graph)
+
+
+def _spread(graph: Graph, demand: Demand) -> float:
+    back = demand.kind == "collect"
+    program, sent, arcs, carried = _messages_between_ranks(graph, back)
+    total = demand.amount
+    for sink in range(demand.n_ranks):
+        flow(program, arcs, sent, total, sink)
+    return on_links(program, graph, carried).solve(graph.network.name) / unit(graph)
+
+
+def _all_reduce(graph: Graph) -> float:
+    from scipy.sparse import eye_array, hstack
+
+    program, sent, arcs, carried = _messages_between_ranks(graph, back=False)
+    p = len(graph.ranks)
+    turned = program.columns(len(sent))
+    reverse = np.lexsort((arcs[:, 0], arcs[:, 1]))  # arcs are sorted by source and then sink
+    half = np.flatnonzero(arcs[:, 0] < arcs[:, 1])
+    one = eye_array(len(half))
+    program.most.append((
+        hstack([one, one, -one, -one]),
+        np.concatenate((turned[half], turned[reverse][half], sent[half], sent[reverse][half])),
+        np.zeros(len(half)),
+    ))  # fmt: skip
+    at_first = np.zeros(p)
+    at_first[0] = 1.0
+    for other in range(1, p):
+        flow(program, arcs, sent, at_first, other)
+        flow(program, arcs[:, ::-1], sent, at_first, other)
+        flow(program, arcs, turned, 2 * at_first, other)
+    return on_links(program, graph, carried).solve(graph.network.name) / unit(graph)
+
+
+def _messages_between_ranks(
+    graph: Graph, back: bool
+) -> tuple[FlowProgram, NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]:
+    """Columns for what each rank sends to each other and what that puts on links, which `back` turns round."""
+    program, p = FlowProgram(), len(graph.ranks)
+    arcs = np.array([(u, v) for u in range(p) for v in range(p) if u != v])
+    sent = program.columns(len(arcs))
+    carried = []
+    for u in range(p):
+        of_u = np.flatnonzero(arcs[:, 0] == u)
+        variable = list(zip(arcs[of_u, 1].tolist(), sent[of_u].tolist(), strict=True))
+        carried.append(send(program, graph, graph.ranks[u], variable, np.zeros(p), u, back))
+    return program, sent, arcs, carried

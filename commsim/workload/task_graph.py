@@ -1,0 +1,189 @@
+"""Tasks of an iteration, spans of computation or communications, and graphs of them.
+
+An iteration as a graph of tasks: spans of computation and communications, played by list scheduling.
+
+A task starts when all tasks that it is `after` have ended and all its resources are free, and then runs to its end. Of
+the tasks that could start at one time the one with the smallest (priority, index) goes first; one that must wait for a
+second resource holds none meanwhile. Nothing is drawn at random, so the same graph gives the same times.
+
+References
+----------
+Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969: list scheduling.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from commsim.core.errors import InputError
+
+from .timeline import Timeline
+
+__all__ = ["Graph", "Task", "Timeline", "play"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One span of a resource: computation, or with an operation a communication.
+
+    Parameters
+    ----------
+    name : str
+        What people call it.
+    resources : tuple of str
+        What it occupies, each by one task at a time: ``"gpu0.compute"``, ``"gpu0.network"``. What is before the last
+        dot is the worker, which tells whose communication is hidden by whose computation. None: it only takes time.
+    duration : float, s
+        Of a computation; of a communication what it takes beside its cost, such as adding on a GPU.
+    operation : str
+        A collective operation such as ``all_reduce``, or ``send`` (from the first of the group to the second); empty
+        for a computation.
+    group : tuple of int
+        Ranks that communicate; the first is the root where there is one.
+    size : float, bytes
+        As nccl-tests counts it: of a reduce-scatter or an all-gather the whole array.
+    priority : int
+        The smaller goes first, of those that could start.
+    after : tuple of int
+        Indices of earlier tasks of the graph.
+
+    Raises
+    ------
+    InputError
+        If a number is negative or not finite, a resource is named twice, or a communication has no group.
+    """
+
+    name: str
+    resources: tuple[str, ...]
+    duration: float = 0.0
+    operation: str = ""
+    group: tuple[int, ...] = ()
+    size: float = 0.0
+    priority: int = 0
+    after: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("duration", "size"):
+            if not 0 <= getattr(self, field) < math.inf:
+                raise InputError(f"task {self.name!r}: {field} must be 0 or more, got {getattr(self, field)}")
+        if len(set(self.resources)) < len(self.resources):
+            raise InputError(f"task {self.name!r}: a resource is named twice in {self.resources}")
+        if self.operation and (not self.group or len(set(self.group)) < len(self.group) or min(self.group) < 0):
+            raise InputError(f"task {self.name!r}: {self.operation} needs a group of different ranks, got {self.group}")
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Tasks, each after those that it waits for.
+
+    Raises
+    ------
+    InputError
+        If there is no task, or one waits for itself or for a later one.
+    """
+
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise InputError("a graph needs at least one task, got none")
+        for i, task in enumerate(self.tasks):
+            if any(not 0 <= j < i for j in task.after):
+                raise InputError(f"task {i}, {task.name!r}: is after earlier tasks 0..{i - 1}, got {task.after}")
+
+
+def play(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
+    """Run the graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        What is to be done.
+    time_of : callable
+        Seconds that a communication costs; it comes on top of the task's `duration`, and is not asked for computations.
+        :mod:`commsim.workload.cost_of` makes such functions.
+
+    Returns
+    -------
+    Timeline
+        When each task started and ended.
+
+    Raises
+    ------
+    InputError
+        If a cost is negative or not finite.
+    """
+    return _Player(graph, time_of).run()
+
+
+class _Player:
+    """The state of one run: events by time, and per resource the tasks that wait for it."""
+
+    def __init__(self, graph: Graph, time_of: Callable[[Task], float]) -> None:
+        self._tasks, self._time_of, self._graph = graph.tasks, time_of, graph
+        self._missing = [len(set(task.after)) for task in graph.tasks]  # a task that is named twice ends once
+        self._followers: list[list[int]] = [[] for _ in graph.tasks]
+        for i, task in enumerate(graph.tasks):
+            for j in set(task.after):
+                self._followers[j].append(i)
+        self._ends: list[tuple[float, int]] = []
+        self._waiting: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._busy: set[str] = set()
+        self._candidates: list[tuple[int, int, str]] = []  # priority, index, the resource that it waited for
+        self._start, self._end = np.zeros(len(graph.tasks)), np.zeros(len(graph.tasks))
+
+    def run(self) -> Timeline:
+        for i in (i for i, missing in enumerate(self._missing) if not missing):
+            self._offer(i)
+        self._start_all(0.0)
+        while self._ends:
+            now = self._ends[0][0]
+            while self._ends and self._ends[0][0] == now:  # all that ends at once frees before anything starts
+                self._finish(heapq.heappop(self._ends)[1])
+            self._start_all(now)
+        return Timeline(self._graph, self._start, self._end)
+
+    def _offer(self, i: int, waited_for: str = "") -> None:
+        heapq.heappush(self._candidates, (self._tasks[i].priority, i, waited_for))
+
+    def _finish(self, i: int) -> None:
+        for resource in self._tasks[i].resources:
+            self._busy.discard(resource)
+            self._offer_next(resource)
+        for j in self._followers[i]:
+            self._missing[j] -= 1
+            if not self._missing[j]:
+                self._offer(j)
+
+    def _offer_next(self, resource: str) -> None:
+        """Let the first that waits for a free resource try; if it cannot start, the next one will."""
+        if self._waiting[resource]:
+            self._offer(heapq.heappop(self._waiting[resource])[1], resource)
+
+    def _start_all(self, now: float) -> None:
+        while self._candidates:
+            priority, i, waited_for = heapq.heappop(self._candidates)
+            task = self._tasks[i]
+            blocked = next((resource for resource in task.resources if resource in self._busy), None)
+            if blocked is not None:
+                heapq.heappush(self._waiting[blocked], (priority, i))
+                if waited_for and waited_for not in self._busy:
+                    self._offer_next(waited_for)
+                continue
+            self._busy.update(task.resources)
+            self._start[i], self._end[i] = now, now + self._duration(task)
+            heapq.heappush(self._ends, (float(self._end[i]), i))
+
+    def _duration(self, task: Task) -> float:
+        if not task.operation:
+            return task.duration
+        cost = self._time_of(task)
+        if not 0 <= cost < math.inf:
+            raise InputError(f"task {task.name!r}: costs must be 0 or more and finite, got {cost} s")
+        return task.duration + cost

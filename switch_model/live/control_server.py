@@ -1,0 +1,163 @@
+"""The control door: TCP connections on which workers join jobs, and whose life is the workers' sign of life."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import selectors
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from commsim.core.errors import InputError
+
+from .control_messages import MOST_FROM_WORKER, LineReader, write_line
+from .jobs import Jobs, Plane
+
+MOST_CONNECTIONS = 900  # a process may usually open 1,024 files
+_MOST_UNSENT = 1 << 23  # bytes that a peer may leave unread
+
+
+class Connection:
+    """One peer of the door."""
+
+    def __init__(self, sock: socket.socket, host: str, now: float) -> None:
+        self.socket, self.host, self.heard = sock, host, now
+        self.reader, self.unsent, self.closing = LineReader(MOST_FROM_WORKER), b"", False
+
+
+class Door:
+    """Accepts connections, and passes on what they say; it never waits.
+
+    Parameters
+    ----------
+    listener : socket
+        Listening.
+    plane : Plane
+        See `Jobs`.
+    selector : selector
+        Where the door registers its sockets, with data; what has none is not the door's.
+    worker_timeout : float, s
+        After which a silent worker counts as dead.
+    facts : function
+        Returns what a status has beside the jobs.
+    """
+
+    def __init__(
+        self, listener: socket.socket, plane: Plane, selector: selectors.BaseSelector, worker_timeout: float,
+        facts: Callable[[], Mapping[str, Any]],
+    ) -> None:  # fmt: skip
+        self._listener, self._timeout, self._facts, self._selector = listener, worker_timeout, facts, selector
+        self.jobs = Jobs(plane, self._send)
+        self._numbers = itertools.count(1)  # never used twice, as those of descriptors are
+        self._connections: dict[int, Connection] = {}
+        listener.setblocking(False)
+        selector.register(listener, selectors.EVENT_READ, 0)
+        self._next_look = 0.0
+
+    def __enter__(self) -> Door:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in list(self._connections):
+            self._drop(number, "")
+
+    def serve(self) -> None:
+        """Handle all that has come."""
+        now = time.monotonic()
+        for key, events in self._selector.select(0):
+            if key.data == 0:
+                self._accept(now)
+            elif key.data in self._connections:
+                self._serve(key.data, events, now)
+        if now >= self._next_look:
+            self._next_look = now + self._timeout / 10
+            self._drop_silent(now)
+
+    def _accept(self, now: float) -> None:
+        try:
+            sock, (host, _) = self._listener.accept()
+        except OSError:
+            return  # it has gone again, or there are no descriptors left
+        if len(self._connections) >= MOST_CONNECTIONS:
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number = next(self._numbers)
+        self._connections[number] = Connection(sock, host, now)
+        self._selector.register(sock, selectors.EVENT_READ, number)
+        facts = self._facts()
+        self._send(number, {"switch": "commsim", "worker_timeout_s": self._timeout,
+                            "elements_per_packet": facts["elements_per_packet"], "port": facts["port"],
+                            "datagrams": facts["datagrams"]}, False)  # fmt: skip
+
+    def _serve(self, number: int, events: int, now: float) -> None:
+        connection = self._connections[number]
+        if events & selectors.EVENT_WRITE:
+            self._flush(number)
+        if not events & selectors.EVENT_READ or self._connections.get(number) is not connection:
+            return
+        try:
+            data = connection.socket.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(number, "has gone: its connection ended")
+            return
+        connection.heard = now
+        try:
+            for message in connection.reader.feed(data):
+                self._handle(number, connection, message)
+        except InputError as error:
+            self._send(number, {"error": str(error)}, True)
+            self.jobs.lost(number, f"said something that the switch does not understand: {error}")
+
+    def _handle(self, number: int, connection: Connection, message: Mapping[str, Any]) -> None:
+        if connection.closing:
+            return
+        if message.get("do") == "status":
+            self._send(number, {**self._facts(), **self.jobs.status()}, False)
+        else:
+            self.jobs.handle(number, connection.host, message)
+
+    def _drop_silent(self, now: float) -> None:
+        for number, connection in list(self._connections.items()):
+            if now - connection.heard > self._timeout and self._connections.get(number) is connection:
+                self._drop(number, f"has been silent for {self._timeout:g} s")
+
+    def _send(self, number: int, message: dict[str, Any], last: bool) -> None:
+        connection = self._connections.get(number)
+        if connection is None or connection.closing:
+            return
+        connection.unsent += write_line(message)
+        connection.closing = last
+        self._flush(number)
+
+    def _flush(self, number: int) -> None:
+        connection = self._connections[number]
+        try:
+            while connection.unsent:
+                connection.unsent = connection.unsent[connection.socket.send(connection.unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            connection.unsent = b""  # the next read says that it has gone
+        if len(connection.unsent) > _MOST_UNSENT:
+            connection.unsent, connection.closing = b"", True
+        if connection.closing and not connection.unsent:
+            with contextlib.suppress(OSError):  # closing it at once could take back what was said last
+                connection.socket.shutdown(socket.SHUT_WR)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.unsent else 0)
+        if events != self._selector.get_key(connection.socket).events:
+            self._selector.modify(connection.socket, events, number)
+
+    def _drop(self, number: int, how: str) -> None:
+        connection = self._connections.pop(number)
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        if how:
+            self.jobs.lost(number, how)

@@ -1,0 +1,120 @@
+import pytest
+
+LEAF_SPINE = "leaf_spine:n_leaves=4,n_spines=4,hosts_per_leaf=4"
+RUN = ("run", "--topology", LEAF_SPINE, "-b", "1M", "-e", "1M", "--placement", "spread")
+
+
+def test_a_failed_link_and_switch_are_gone_and_named(commsim):
+    row = commsim.results("topo", "show", LEAF_SPINE, "--fail", "link:leaf0->spine1", "--fail", "switch:spine2")[
+        "results"
+    ][0]
+    assert row["n_links"] == 2 * (16 + 16) - 2 - 8
+    assert row["topology"].endswith("without leaf0->spine1 without spine2")
+    assert row["no_path"] is None
+
+
+def test_random_failures_are_seeded_and_listed(commsim):
+    one, same, other = (
+        commsim.results("topo", "show", LEAF_SPINE, "--fail", "links:20%", "--seed", seed)["results"]
+        for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one != other
+    assert "# --fail links:20%: 3 failed: leaf" in commsim.out
+    assert one[0]["n_links"] == 64 - 6
+
+
+def test_fewer_than_half_a_link_is_none_and_that_is_said(commsim):
+    assert "--fail links:1%: 0 failed" in commsim("topo", "show", LEAF_SPINE, "--fail", "links:1%").out
+
+
+def test_a_disconnected_network_is_shown_and_refused_by_a_run(commsim):
+    row = commsim.results("topo", "show", LEAF_SPINE, "--fail", "switch:leaf0")["results"][0]
+    assert "h0" in row["no_path"] or "h1" in row["no_path"]
+    assert "disconnected" in commsim.out
+    assert "without leaf0: no path from h" in commsim.refuses(*RUN, "--fail", "switch:leaf0")
+
+
+def test_slower_links_make_a_run_slower_and_failed_ones_too(commsim):
+    whole, slow, cut = (
+        commsim.results(*RUN, *flags)["results"][0]["time_s"]
+        for flags in (
+            (),
+            ("--scale", "link:leaf0->*=0.25"),
+            ("--fail", "link:leaf0->spine0", "--fail", "link:leaf0->spine1"),
+        )
+    )
+    assert whole < slow
+    assert whole < cut
+
+
+def test_a_saved_network_has_the_damage(commsim, tmp_path):
+    from commsim.core.faults import fail_links
+    from commsim.files.store import read_network
+    from commsim.run.inputs import load_network
+
+    assert commsim("topo", "save", LEAF_SPINE, "--fail", "link:leaf0->spine1", "-o", tmp_path / "x.toml").code == 0
+    assert read_network(tmp_path / "x.toml") == fail_links(load_network(LEAF_SPINE), ["leaf0->spine1"])
+
+
+def test_the_seed_has_an_effect_when_failures_or_paths_are_drawn(commsim):
+    spray = (*RUN, "--routing", "spray", "--seed", "3")
+    assert "--seed: no effect" in commsim(*spray).out
+    assert "no effect" not in commsim(*spray, "--fail", "links:1").out
+    assert "no effect" not in commsim(*spray, "--scale", "links:1=0.5").out
+    assert "no effect" not in commsim(*RUN, "--routing", "ecmp_polarised", "--seed", "3").out
+    assert "--seed: no effect" in commsim(*RUN, "--routing", "dmodk", "--seed", "3").out
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (["--fail", "link:leaf0->spine9"], "did you mean spine"),
+        (["--fail", "link:leaf0"], "is called node->node, as in h0->leaf0, got 'leaf0'"),
+        (["--fail", "switch:h0"], "h0 is no switch"),
+        (["--fail", "switch:"], "--fail takes link:A->B, switch:NAME, links:5%"),
+        (["--fail", "leaf0"], "--fail takes link:A->B, switch:NAME, links:5%"),
+        (["--fail", "links:many"], "--fail links takes a number or a percentage, such as 3 or 5%, got 'many'"),
+        (["--fail", "links:-1"], "takes a number or a percentage"),
+        (["--fail", "links:17"], "there are 16 links between nodes"),
+        (["--fail", "switches:200%"], "there are 8 switches of leaf_spine"),
+        (["--seed", "-1"], "--seed must be 0 or more, got -1"),
+        (["--scale", "leaf0->*=0.5"], "--scale takes link:PATTERN=FACTOR or links:10%=FACTOR"),
+        (["--scale", "link:leaf0->*"], "--scale takes link:PATTERN=FACTOR"),
+        (["--scale", "link:leaf0->*=0"], "by a positive factor, got 0"),
+        (["--scale", "link:nothing=0.5"], "has no link like 'nothing'"),
+        (["--scale", "links:x=0.5"], "--scale links takes a number or a percentage"),
+    ],
+)
+def test_bad_damage_is_one_clear_line(commsim, flags, what):
+    assert what in commsim.refuses(*RUN, *flags)
+
+
+@pytest.mark.parametrize(
+    ("topology", "routing"),
+    [
+        ("torus:dims=2x4", "dimension_order"),
+        ("hypercube:dimension=3", "dimension_order"),
+        ("dragonfly:p=1,a=2,h=1", "minimal"),
+        ("dragonfly:p=1,a=2,h=1", "valiant"),
+        ("fat_tree:k=4", "dmodk"),
+        ("fat_tree:k=4", "ecmp_polarised"),
+        ("bcube:n=2,k=2", "dimension_order"),
+        ("fully_connected:n_hosts=5", "valiant"),
+    ],
+)
+def test_a_collective_runs_on_every_fabric_with_its_routing(commsim, topology, routing):
+    row = commsim.results("run", "--topology", topology, "--routing", routing)["results"][0]
+    assert row["time_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("topology", "routing", "what"),
+    [
+        ("star:n_hosts=4", "dimension_order", "dimension_order routing needs a grid"),
+        ("star:n_hosts=4", "valiant", "valiant routing needs groups"),
+        ("ring:n_hosts=4", "dmodk", "dmodk routing needs a tree"),
+    ],
+)
+def test_a_routing_that_does_not_fit_is_refused(commsim, topology, routing, what):
+    assert what in commsim.refuses("run", "--topology", topology, "--routing", routing)

@@ -1,0 +1,79 @@
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from volumes import volumes
+
+from collectives.dense.hierarchical import hierarchical_cost
+from collectives.dense.ring import ring_cost
+from collectives.dense.torus import default_dims, torus_all_reduce, torus_cost
+from commsim.core.checking.check import check
+from commsim.core.checking.check_order import check_order
+from commsim.core.cost import LogGP
+from commsim.core.errors import InputError
+
+pytestmark = pytest.mark.nojit
+sides = st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda dims: math.prod(dims) <= 48)
+
+
+@given(sides)
+@settings(deadline=None, max_examples=60)
+def test_a_grid_of_any_number_of_dimensions_is_an_all_reduce_of_the_least_volume(dims):
+    n_ranks = math.prod(dims)
+    schedule = torus_all_reduce(n_ranks, tuple(dims))
+    assert check(schedule).method == "exact"
+    sent, received, messages = volumes(schedule)
+    np.testing.assert_allclose(sent, 2 * (n_ranks - 1) / n_ranks)
+    np.testing.assert_allclose(received, sent)
+    assert (messages == sum(2 * (side - 1) for side in dims)).all()
+
+
+@given(sides.filter(lambda dims: math.prod(dims) <= 16))
+@settings(deadline=None, max_examples=15)
+def test_no_order_of_arrival_changes_the_sums(dims):
+    check_order(torus_all_reduce(math.prod(dims), tuple(dims)), seeds=(0, 1))
+
+
+@given(sides)
+@settings(deadline=None, max_examples=40)
+def test_every_message_goes_to_the_next_rank_along_one_dimension(dims):
+    for t in torus_all_reduce(math.prod(dims), tuple(dims)).expand():
+        a, b = (np.array(np.unravel_index(t[end], dims)) for end in ("src", "dst"))
+        (axis,) = np.flatnonzero(a != b)
+        assert b[axis] == (a[axis] + 1) % dims[axis]
+
+
+def test_most_of_the_volume_stays_along_the_last_dimension():
+    schedule = torus_all_reduce(24, (2, 3, 4))
+    transfers = schedule.expand()
+    step = np.abs(transfers["dst"] - transfers["src"])
+    shares = [transfers["count"][np.isin(step, s)].sum() / 24 / schedule.n_chunks for s in ((1, 3), (4, 8), (12,))]
+    np.testing.assert_allclose(shares, [2 * 3 / 4, 2 * 2 / 12, 2 * 1 / 24])
+
+
+def test_one_dimension_is_a_ring_and_two_are_a_hierarchy():
+    link = LogGP(L=1e-6, o=2e-6, B=1e9, gamma=1e-10)
+    assert torus_cost(12, 1e6, link, (12,)) == pytest.approx(ring_cost(12, 1e6, link))
+    groups = tuple(tuple(range(4 * i, 4 * i + 4)) for i in range(3))
+    assert torus_cost(12, 1e6, link, (3, 4)) == pytest.approx(hierarchical_cost(12, 1e6, link, groups))
+
+
+@given(st.integers(1, 3000))
+def test_the_default_is_two_nearly_equal_sides(n_ranks):
+    long, short = default_dims(n_ranks)
+    assert long * short == n_ranks
+    assert short <= long
+
+
+def test_two_dimensions_of_a_hundred_thousand_ranks_are_four_rounds():
+    assert [len(block.body) for block in torus_all_reduce(131_072).blocks] == [131_072] * 4
+
+
+@pytest.mark.parametrize("dims", [(), (2, 3), (4, 0), (-2, -2), (8,)])
+def test_sides_that_make_no_such_grid_are_refused(dims):
+    wanted = re.escape(f"dims must be sides of a grid of 4 ranks, got {'x'.join(map(str, dims)) or 'none'}")
+    with pytest.raises(InputError, match=wanted):
+        torus_all_reduce(4, dims)

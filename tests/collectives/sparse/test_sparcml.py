@@ -1,0 +1,97 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectives import COLLECTIVES
+from collectives.sparse.sparcml import sparcml_dsar, sparcml_split, sparcml_ssar
+from commsim.sparse.encodings import coo
+from commsim.sparse.generate import drawn_occupancy
+from commsim.sparse.measures import union_density
+from commsim.sparse.propagate import transfer_bytes
+
+N, PAIR = 40_000, 8
+
+
+def sent(name, schedule, occupancy):
+    return COLLECTIVES[name].facts["sparse"].transfer_bytes(schedule, occupancy, {})
+
+
+@given(k=st.integers(1, 4), seed=st.integers(0, 9), density=st.floats(0.001, 0.05))
+@settings(deadline=None, max_examples=20)
+def test_doubling_sends_in_round_i_the_union_of_two_to_the_i_ranks(k, seed, density):
+    occupancy = drawn_occupancy(2**k, N, density=density, seed=seed)
+    schedule = sparcml_ssar(2**k)
+    transfers, n_bytes = schedule.expand(), sent("sparcml_ssar", schedule, occupancy)
+    bitmap = occupancy.bitmap
+    for i in range(k):
+        for rank in range(2**k):
+            group = [r for r in range(2**k) if r >> i == rank >> i]
+            message = (transfers["hop"] == i) & (transfers["src"] == rank)
+            assert n_bytes[message].tolist() == [min(4 * N, PAIR * bitmap[group].any(axis=0).sum())]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "factor"), [("overlapping", lambda p: math.log2(p)), ("disjoint", lambda p: p - 1)]
+)
+@pytest.mark.parametrize("n_ranks", [2, 4, 8, 16])
+def test_doubling_sends_between_log_p_and_p_less_one_lists(pattern, factor, n_ranks):
+    occupancy = drawn_occupancy(n_ranks, N, density=0.01, pattern=pattern)
+    schedule = sparcml_ssar(n_ranks)
+    mine = schedule.expand()["src"] == 0
+    assert sent("sparcml_ssar", schedule, occupancy)[mine].sum() == PAIR * factor(n_ranks) * N // 100
+
+
+def test_messages_become_dense_at_half_of_all_elements():
+    occupancy = drawn_occupancy(4, N, density=0.2, pattern="disjoint")
+    schedule = sparcml_ssar(4)
+    transfers, n_bytes = schedule.expand(), sent("sparcml_ssar", schedule, occupancy)
+    assert set(n_bytes[transfers["hop"] == 0]) == {PAIR * N // 5}
+    assert set(n_bytes[transfers["hop"] == 1]) == {PAIR * 2 * N // 5}  # 40 % of the elements
+    three = drawn_occupancy(4, N, density=0.25, pattern="disjoint")
+    assert set(sent("sparcml_ssar", schedule, three)[transfers["hop"] == 1]) == {4 * N}  # 50 %: both take as much
+    assert set(transfer_bytes(schedule, drawn_occupancy(4, N, density=1.0), coo)) == {8 * N}
+    assert set(sent("sparcml_ssar", schedule, drawn_occupancy(4, N, density=1.0))) == {4 * N}
+
+
+@given(n_ranks=st.integers(2, 17), density=st.floats(0.001, 0.02), seed=st.integers(0, 9))
+@settings(deadline=None, max_examples=25)
+def test_split_sends_every_element_to_its_owner_once_and_gathers_the_union(n_ranks, density, seed):
+    occupancy = drawn_occupancy(n_ranks, N, density=density, seed=seed)
+    schedule = sparcml_split(n_ranks)
+    transfers, n_bytes = schedule.expand(), sent("sparcml_split", schedule, occupancy)
+    bounds = N * np.arange(n_ranks + 1) // n_ranks
+    bitmap = occupancy.bitmap
+    union = bitmap.any(axis=0)
+    for rank in range(n_ranks):
+        own = slice(bounds[rank], bounds[rank + 1])
+        first = (transfers["src"] == rank) & (transfers["stage"] == 0) & (transfers["op"] == 1)
+        assert n_bytes[first].sum() == PAIR * (bitmap[rank].sum() - bitmap[rank, own].sum())
+        if n_ranks & (n_ranks - 1) == 0:  # beyond powers of two folded ranks get back what is theirs, too
+            second = (transfers["dst"] == rank) & (transfers["op"] == 0)
+            assert n_bytes[second].sum() == PAIR * (union.sum() - union[own].sum())
+
+
+@pytest.mark.parametrize("n_ranks", [2, 4, 8, 16])
+def test_the_second_phase_is_dense_when_asked_for_and_pays_where_the_union_is_more_than_half(n_ranks):
+    totals = {}
+    for density in (0.01, 0.6):
+        occupancy = drawn_occupancy(n_ranks, N, density=density)
+        for name, build in (("sparcml_dsar", sparcml_dsar), ("sparcml_split", sparcml_split)):
+            schedule = build(n_ranks)
+            copies = schedule.expand()["op"] == 0
+            totals[name, density] = sent(name, schedule, occupancy)[copies].sum() / n_ranks
+    for density in (0.01, 0.6):
+        assert totals["sparcml_dsar", density] == (n_ranks - 1) / n_ranks * 4 * N
+    assert totals["sparcml_split", 0.01] < totals["sparcml_dsar", 0.01]
+    assert totals["sparcml_split", 0.6] == totals["sparcml_dsar", 0.6]  # which has switched by itself
+
+
+def test_the_split_form_sends_less_than_doubling_where_lists_are_long_and_more_messages_always():
+    occupancy = drawn_occupancy(16, N, density=0.02)
+    assert union_density(occupancy) < 0.5
+    sizes = [sent(name, COLLECTIVES[name].build(16), occupancy).sum() for name in ("sparcml_split", "sparcml_ssar")]
+    assert sizes[0] < sizes[1]
+    assert sparcml_split(16).n_transfers > sparcml_ssar(16).n_transfers

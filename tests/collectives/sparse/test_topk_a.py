@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+from conserved import as_dict, lost, rounding
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_selection import selected, slow_topk_a
+
+from collectives import COLLECTIVES
+from collectives.sparse.topk_a import topk_a
+from commsim.core.errors import InputError
+from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
+from commsim.sparse.reference import run_sparse
+from commsim.sparse.sparse_vector import SparseVector
+
+pytestmark = pytest.mark.nojit
+FORM = COLLECTIVES["topk_a"].facts["sparse"]
+
+
+@given(n_ranks=st.integers(1, 9), n=st.integers(1, 60), whole=st.booleans(), data=st.data())
+@settings(deadline=None)
+def test_it_is_the_sum_of_the_lists_and_what_is_not_selected_stays(n_ranks, n, whole, data):
+    k, seed = data.draw(st.integers(1, n)), data.draw(st.integers(0, 99))
+    gradients = drawn_gradients(drawn_occupancy(n_ranks, n, density=1.0), seed=seed, whole=whole)
+    vectors = [SparseVector.from_dense(gradient).top_k(k) for gradient in gradients]
+    run = run_sparse(topk_a(n_ranks), vectors)
+    slow, _ = slow_topk_a([selected(gradient, k) for gradient in gradients])
+    assert all(as_dict(output) == as_dict(run.outputs[0]) for output in run.outputs)
+    assert as_dict(run.outputs[0]) == slow
+    residuals = [gradient - vector.to_dense() for gradient, vector in zip(gradients, vectors, strict=True)]
+    left = lost(gradients, run.outputs[0].to_dense(), residuals)
+    assert not left.any() if whole else (np.abs(left) <= rounding(gradients)).all()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("n_ranks", [2, 4, 8, 16])
+def test_every_rank_sends_the_other_lists_times_two_numbers(n_ranks, pattern):
+    schedule, k = topk_a(n_ranks), 25
+    transfers = schedule.expand()
+    occupancy = drawn_occupancy(n_ranks, 1000, density=0.025, pattern=pattern)
+    sent = np.where(transfers["src"] == transfers["dst"], 0, FORM.transfer_bytes(schedule, occupancy, {}))
+    for end in ("src", "dst"):  # 2k(p-1) numbers of 4 bytes
+        assert np.bincount(transfers[end], sent).tolist() == [4 * 2 * k * (n_ranks - 1)] * n_ranks
+
+
+def test_more_elements_than_there_are_cannot_be_selected():
+    with pytest.raises(InputError, match=r"top-k of 3 elements needs k of 0\.\.3, got k=4"):
+        SparseVector.from_dense(np.ones(3)).top_k(4)

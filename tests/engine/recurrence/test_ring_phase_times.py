@@ -1,0 +1,132 @@
+"""What is left out when a turn is played: wires that are alike, and rounds in which all advance alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from commsim.engine.recurrence.connection_costs import SLACK, Companies
+from commsim.engine.recurrence.ring_phase_times import Load, _advance, _period, play_turn
+from commsim.engine.recurrence.ring_phases import Turn
+from commsim.engine.recurrence.rings import Claims
+
+Ticks = NDArray[np.int64]
+
+
+def turn_of(length: int, n_cycles: int, rounds: tuple[tuple[int, bool], ...]) -> Turn:
+    """Only the shape and the rounds matter here."""
+    wires = np.zeros((length, n_cycles), np.int64)
+    return Turn(wires, wires, wires, wires, wires, rounds)
+
+
+def alone(n: int) -> Companies:
+    return Companies(np.ones(n), np.full(n, -1, np.int32), 0)
+
+
+def slow(turn: Turn, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) -> tuple[list[int], list[int]]:
+    """Round by round, wire by wire."""
+    n = turn.src.shape[1]
+    begin, done, sent = start.tolist(), last.tolist(), start.tolist()
+    for n_rounds, reduces in turn.rounds:
+        for _ in range(n_rounds):
+            sent = [b + int(c) for b, c in zip(begin, costs[0], strict=True)]
+            done = [max(s + int(a), d) + int(r) * reduces for s, d, a, r in zip(sent, done, *costs[1:], strict=True)]
+            begin = [max(sent[i], done[i - n]) for i in range(len(sent))]
+    return sent, done
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    period=st.integers(1, 4),
+    repeats=st.integers(1, 3),
+    n_cycles=st.integers(1, 3),
+    rounds=st.lists(st.tuples(st.integers(1, 90), st.booleans()), min_size=1, max_size=3),
+    seed=st.integers(0, 999),
+    costly=st.booleans(),
+)
+def test_a_turn_is_played_as_a_loop_would(
+    period: int, repeats: int, n_cycles: int, rounds: list[tuple[int, bool]], seed: int, costly: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    turn = turn_of(period * repeats, n_cycles, tuple(rounds))
+    columns = rng.integers(0, 40, (5, period, n_cycles))[:, :, rng.integers(0, n_cycles, n_cycles)]  # some are alike
+    start, last, *costs = np.tile(columns, (1, repeats, 1)).reshape(5, -1) << 20
+    costs[2] *= costly
+    played = play_turn(turn, alone(len(start)), start, last, costs)
+    assert played is not None
+    assert (played[0].tolist(), played[1].tolist()) == slow(turn, start, last, tuple(costs))
+
+
+@pytest.mark.nojit
+def test_the_least_period_is_found() -> None:
+    table = np.array([[[1], [2], [1], [2], [1], [2]], [[0], [0], [0], [0], [0], [0]]])
+    assert _period(table) == 2
+    assert _period(table[1:]) == 1
+    assert _period(np.arange(6).reshape(1, 6, 1)) == 6
+
+
+@pytest.mark.nojit
+@settings(deadline=None)
+@given(st.integers(1, 500), st.integers(0, 60))
+def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) -> None:
+    state, played = np.array([0, 100]), [0]
+
+    def play(n: int) -> bool:
+        for _ in range(n):
+            state[:] += (7, 8 if played[0] < uneven else 7)
+            played[0] += 1
+        return True
+
+    assert _advance((state,), n_rounds, play)
+    assert state.tolist() == [7 * n_rounds, 100 + 7 * n_rounds + min(uneven, n_rounds)]
+    event("jumps" if played[0] < n_rounds else "plays all")
+    if uneven == 0:
+        assert played[0] <= 17
+
+
+def test_wires_of_a_company_must_be_in_step() -> None:
+    turn = turn_of(4, 1, ((9, False),))
+    start, nothing = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    send, latency = np.full(4, 1 << 20), np.full(4, 1 << 18)
+    company = Companies(np.ones(4), np.array([0, -1, 0, -1], np.int32), 1)
+    assert play_turn(turn, company, start, nothing, (send, latency, nothing)) is not None
+    uneven = latency + np.array([0, 0, 0, 1 << 22])  # what wire 3 sends comes late to wire 0
+    assert play_turn(turn, company, start, nothing, (send, uneven, nothing)) is None
+    longer = send + np.array([0, 0, 2 * SLACK, 0])
+    assert play_turn(turn, company, start, nothing, (longer, latency, nothing)) is None
+
+
+def use(part: float, n_links: int = 1) -> Claims:
+    """One wire that asks for a part of resource 0."""
+    return Claims(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([part]), n_links)
+
+
+def at(begin: int, end: int, done: int = 0) -> tuple[Ticks, Ticks, Ticks]:
+    return np.array([begin << 20]), np.array([end << 20]), np.array([done << 20])
+
+
+@pytest.mark.nojit
+def test_turns_may_use_a_resource_one_after_the_other_or_together_if_it_is_enough() -> None:
+    load = Load(1)
+    assert load.add(use(1.0), *at(0, 5))
+    assert load.add(use(0.5), *at(5, 9))
+    assert load.add(use(0.5), *at(6, 8))
+    assert not load.add(use(0.1), *at(7, 9))
+
+
+@pytest.mark.nojit
+def test_what_reaches_back_before_a_cluster_is_refused() -> None:
+    load = Load(1)
+    assert load.add(use(0.1), *at(0, 5))
+    assert load.add(use(0.1), *at(5, 9))
+    assert not load.add(use(0.1), *at(4, 6))
+
+
+@pytest.mark.nojit
+def test_a_reduction_unit_is_used_until_all_is_complete() -> None:
+    load = Load(1)
+    assert load.add(use(1.0, n_links=0), *at(0, 5, 7))
+    assert not load.add(use(1.0, n_links=0), *at(6, 8, 9))

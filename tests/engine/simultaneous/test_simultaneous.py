@@ -1,0 +1,151 @@
+"""Flows that all start together: they end when the full engine says so."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from flow_cases import random_network
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_sharing import Flow, max_min_rates
+
+from collectives import COLLECTIVES
+from commsim.core.cost import Wire
+from commsim.core.network import Network
+from commsim.core.placement import Placement, place
+from commsim.core.program import Program
+from commsim.core.schedule import OUTPUT, Schedule
+from commsim.engine.flow import simulate_flows
+from commsim.engine.flow_plan import Job, plan_flows
+from commsim.engine.simultaneous.levels_kernel import levels_of_flows
+from commsim.engine.simultaneous.simultaneous import plan_together, simulate_together
+from topologies.fat_tree import fat_tree
+from topologies.rail_optimized import rail_optimized
+from topologies.star import star
+
+SIZE = 3e9
+
+
+def once(rng: np.random.Generator, n_ranks: int, n: int, *, reduces: bool = False) -> Schedule:
+    """Random messages, each over a wire of its own, into chunks that nobody reads."""
+    pairs = rng.permutation(n_ranks * n_ranks)[:n]
+    src, dst = pairs // n_ranks, pairs % n_ranks
+    p = Program(n_ranks, n_chunks=n_ranks)
+    write = p.reduce if reduces else p.copy
+    write(src=src, dst=dst, src_chunk=dst, dst_chunk=0 if reduces else src, dst_buffer=OUTPUT if not reduces else 2)
+    return p.build()
+
+
+def agree(network: Network, job: Job, routing: str, seed: int = 0, starts: float = 0.0) -> bool:
+    """Whether it applies; then every time of every transfer, and the bytes of every link, must be the full engine's."""
+    plan = plan_together(network, job, routing=routing, seed=seed)
+    ours = None if plan is None else simulate_together(plan, SIZE, starts=starts, trace=True)
+    if ours is None:
+        return False
+    (theirs,) = simulate_flows(plan_flows(network, [job], routing=routing, seed=seed), SIZE, starts=starts, trace=True)
+    assert ours.trace is not None
+    assert theirs.trace is not None
+    for name in ("start", "sent", "done"):
+        np.testing.assert_allclose(getattr(ours.trace, name), getattr(theirs.trace, name), rtol=1e-9, atol=0)
+    np.testing.assert_allclose(ours.link_bytes, theirs.link_bytes, rtol=1e-9, atol=1e-3)
+    for name in ("time", "time_from_last_start", "bytes_on_wire"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
+    return True
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "shortest", "spray", "dmodk"])
+@pytest.mark.parametrize("overhead", [0.0, 1e-4])
+def test_an_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing: str, overhead: float) -> None:
+    network = dataclasses.replace(fat_tree(4), overhead=overhead)
+    job = Job(COLLECTIVES["direct_all_to_all"].build(13), place(network, 13, "random", seed=3))
+    assert agree(network, job, routing, seed=5, starts=0.25)
+
+
+@pytest.mark.parametrize("routing", ["spray", "dmodk", "ecmp"])
+def test_machines_whose_inside_matters_are_no_exception(routing: str) -> None:
+    network = rail_optimized(2)
+    assert agree(network, Job(COLLECTIVES["direct_all_to_all"].build(16), place(network, 16)), routing)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), routing=st.sampled_from(["ecmp", "shortest", "spray"]), cap=st.booleans())
+def test_random_messages_on_random_networks_end_as_in_the_full_engine(seed: int, routing: str, cap: bool) -> None:
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, int(rng.integers(2, 7)), int(rng.integers(1, 5)), costs=False)
+    network = dataclasses.replace(network, latency=rng.uniform(0, 1e8, network.n_links))
+    n = int(rng.integers(2, len(network.hosts) + 1))
+    schedule = once(rng, n, int(rng.integers(1, n * n + 1)))
+    placement = Placement(rng.choice(network.hosts, n, replace=False))
+    job = Job(schedule, placement, rate_cap=float(rng.uniform(0.05, 1)) if cap else float("inf"))
+    assert agree(network, job, routing, seed % 7)
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 2**32), routing=st.sampled_from(["ecmp", "shortest"]), few=st.booleans())
+def test_messages_of_different_sizes_end_as_in_the_full_engine(seed: int, routing: str, few: bool) -> None:
+    rng = np.random.default_rng(seed)
+    network = random_network(rng, int(rng.integers(2, 9)), int(rng.integers(1, 6)), costs=False)
+    n = len(network.hosts)
+    schedule = once(rng, n, int(rng.integers(1, n * n + 1)))
+    sizes = rng.integers(1, 5, schedule.n_transfers) if few else rng.uniform(0.1, 5, schedule.n_transfers)
+    assert agree(network, Job(schedule, place(network, n), messages=lambda size: size * sizes), routing, seed % 7)
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "dmodk", "spray"])
+def test_an_unequal_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing: str) -> None:
+    network, counts = fat_tree(4), np.random.default_rng(0).integers(1, 5, 256)
+    schedule = COLLECTIVES["direct_all_to_all_v"].build(16, counts=tuple(counts.tolist()))
+    assert agree(network, Job(schedule, place(network, 16)), routing)
+
+
+@pytest.mark.nojit
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_the_levels_are_those_of_exact_water_filling(data: st.DataObject) -> None:
+    n_links, n_bundles = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 5))
+    n_heads = data.draw(st.integers(0, n_links - 1))
+    capacity = np.array([data.draw(st.sampled_from([1.0, 2.0, 3.7])) for _ in range(n_links)])
+    uses = st.dictionaries(st.integers(n_heads, n_links - 1), st.sampled_from([1.0, 0.5, 0.25]), min_size=1)
+    routes = data.draw(st.lists(uses, min_size=n_bundles, max_size=n_bundles))
+    flows = data.draw(st.lists(st.tuples(st.integers(0, n_bundles - 1), st.integers(-1, n_heads - 1)), min_size=1))
+    slow = [Flow(routes[b] | ({head: 1.0} if head >= 0 else {})) for b, head in flows]
+    first = np.cumsum([0, *map(len, routes)])
+    link = np.array([q for route in routes for q in route], np.int32)
+    share = np.array([share for route in routes for share in route.values()])
+    bundle, head = (np.array(column, np.int32) for column in zip(*flows, strict=True))
+    levels = levels_of_flows(capacity, (first, link, share), bundle, head, np.inf)
+    np.testing.assert_allclose(levels, max_min_rates(slow, dict(enumerate(capacity))), rtol=1e-12)
+
+
+def test_it_refuses_what_does_not_start_together_or_is_not_equal() -> None:
+    network, two = star(4), Placement([0, 1])
+    chain, fenced, same_wire = (Program(2, 2) for _ in range(3))
+    chain.copy(0, src=0, dst=1)
+    chain.copy(0, src=1, dst=0)
+    fenced.copy(0, src=0, dst=1)
+    fenced.fence()
+    fenced.copy(1, src=1, dst=0)
+    same_wire.copy([0, 1], src=0, dst=1)
+    for program in (chain, fenced, same_wire):
+        assert plan_together(network, Job(program.build(), two)) is None
+    for costs in ({"recv_overhead": 1.0}, {"overhead": [1.0, 2.0, 1.0, 1.0, 0.0]}):
+        job = Job(COLLECTIVES["direct_all_to_all"].build(4), place(network, 4))
+        assert plan_together(dataclasses.replace(network, **costs), job) is None
+    rng = np.random.default_rng(0)
+    job = Job(once(rng, 4, 12), place(network, 4), messages=lambda size: size * np.arange(12.0))  # one is empty
+    plan = plan_together(network, job)
+    assert plan is not None
+    assert simulate_together(plan, SIZE) is None
+    plan = plan_together(network, dataclasses.replace(job, messages=None))
+    assert plan is not None
+    assert simulate_together(plan, SIZE, starts=[0.0, 1.0, 2.0, 3.0]) is None
+    assert simulate_together(plan, SIZE, wire=Wire(1000, 40)) is not None
+
+
+def test_the_wire_order_of_a_later_hop_that_reads_what_an_earlier_one_reads_is_no_obstacle() -> None:
+    p = Program(3, 1)
+    p.copy(0, src=0, dst=1)
+    p.copy(0, src=0, dst=2)
+    assert agree(star(3), Job(p.build(), Placement([0, 1, 2])), "ecmp")

@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+from place_service import row, small_cluster
+
+from commsim.placement.score import score_link
+from commsim.placement.service.guard import Refusal
+from commsim.placement.service.pods import read_known_jobs
+from commsim.placement.service.rating import Rater
+from commsim.placement.service.state import ClusterState, KnownJob
+
+
+def known(*rows):
+    return read_known_jobs(list(rows), "test") if rows else []
+
+
+def rated(state, wish, pod_gpus=1):
+    return Rater(state).rate(wish, pod_gpus)
+
+
+def state_with(*rows, **cluster):
+    state = ClusterState(small_cluster(**cluster))
+    for one in known(*rows):
+        state.put(one)
+    return state
+
+
+def test_an_empty_cluster_likes_every_host_best():
+    (wish,) = known(row(gpus=4))
+    ratings = rated(state_with(), wish)
+    assert len(ratings) == 12
+    assert {(r.points, r.n_free, r.score, r.is_local) for r in ratings.values()} == {(10, 2, 1.0, True)}
+
+
+def test_hosts_behind_a_link_that_is_full_get_fewer_points():
+    # The running job goes from rack 0 to rack 1; 8 GPUs of the new one fill rack 2, but no longer racks 0 and 1.
+    running = row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)
+    state = state_with(running)
+    (wish,) = known(row(gpus=8, up=200.0))
+    ratings = rated(state, wish, 2)
+    assert ratings["h8"].points == 10
+    assert ratings["h1"].points < ratings["h8"].points
+    jobs = [wish.job, state.jobs["old"].job]
+    assert ratings["h1"].worst == pytest.approx(score_link(jobs, 6.25e9).score) == pytest.approx(0.4)
+    assert ratings["h1"].worst_link in {"leaf0->spine0", "spine0->leaf0", "leaf1->spine0", "spine0->leaf1"}
+    assert not ratings["h1"].is_local
+    assert (ratings["h0"].n_free, ratings["h0"].points) == (0, 0)
+
+
+def test_jobs_that_take_turns_on_a_link_are_as_good_as_alone():
+    running = row("old", 4, placement=["h0", "h0", "h4", "h4"])
+    (wish,) = known(row(gpus=8))
+    rating = rated(state_with(running), wish, 2)["h1"]
+    assert rating.score == pytest.approx(1.0)
+    assert rating.points == 9
+
+
+def test_the_job_s_pods_so_far_count():
+    state = state_with()
+    (near,) = known(row(gpus=4, placed=["h0", "h0"]))
+    ratings = rated(state, near, 2)
+    assert ratings["h1"].is_local
+    assert not ratings["h8"].is_local
+    assert ratings["h0"].n_free == 0
+
+
+def test_ratings_are_those_of_every_host_by_itself():
+    rows = [row("a", 4, placement=["h0", "h1", "h4", "h5"], up=150), row("b", 3, placement=["h2", "h8", "h8"], up=180)]
+    state = state_with(*rows)
+    (wish,) = known(row(gpus=6, up=120))
+    rater = Rater(state)
+    together = rater.rate(wish, 1)
+    rater._kinds = lambda _, free, n: {host: host for host, seats in free.items() if len(seats) >= n}
+    alone = rater.rate(wish, 1)
+    assert together == alone
+    assert len({r.points for r in alone.values()}) > 1
+
+
+def test_jobs_are_where_the_cluster_has_room():
+    state = state_with(row("old", 2, placement=["h0", "h0"]))
+    for wrong, status, message in [
+        (row("x", 1, placement=["h0"]), 409, "takes 1 GPUs of h0, which has 2, 2 of them taken"),
+        (row("x", 1, placement=["leaf0"]), 400, "'leaf0', which has no GPUs here"),
+        (row("x", 3, placement=["h1"] * 3), 409, "takes 3 GPUs of h1, which has 2, 0 of them"),
+    ]:
+        with pytest.raises(Refusal, match=message) as caught:
+            state.put(known(wrong)[0])
+        assert caught.value.status == status
+    state.put(known(row("old", 2, placement=["h0", "h1"]))[0])  # the same job elsewhere
+    assert state.free("")["h0"] == ["h0"]
+    state.remove("old")
+    with pytest.raises(Refusal, match="not known"):
+        state.remove("old")
+    assert state.free("")["h0"] == ["h0", "h0"]
+
+
+def test_a_job_of_which_a_part_is_placed_uses_the_links_of_that_part():
+    state = ClusterState(small_cluster())
+    (job,) = known(row(gpus=4))
+    state.put(KnownJob(job.job, ("h0", "h4")))
+    used = {state.cluster.network.link_name(int(i)) for i in np.flatnonzero(state.use["new"])}
+    assert used == {"h0->leaf0", "leaf0->spine0", "spine0->leaf1", "leaf1->h4",
+                    "h4->leaf1", "leaf1->spine0", "spine0->leaf0", "leaf0->h0"}  # fmt: skip

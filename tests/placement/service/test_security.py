@@ -1,0 +1,266 @@
+"""What clients must not be able to do."""
+
+import http.client
+import json
+import os
+import random
+import threading
+import time
+
+import pytest
+from place_service import LIMIT_S, pod, read_all, row, running
+
+from commsim.core.errors import InputError
+from commsim.placement.service.guard import Limits
+from commsim.placement.service.server import Listening, read_token
+
+TOKEN = "a-token-of-some-length"
+POST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+BODY = 64 * 1024
+
+
+@pytest.fixture(scope="module")
+def service():
+    with running(body_bytes=BODY, seconds=0.4, head_time=0.4) as service:
+        yield service
+
+
+def status_of(answer):
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
+
+
+def refused(answer, status, message):
+    assert status_of(answer) == status, answer
+    assert message in json.loads(answer.rpartition(b"\r\n\r\n")[2])["error"]
+    assert b"Traceback" not in answer
+
+
+def test_a_body_that_announces_too_much_is_refused(service):
+    with service.connect() as door:
+        door.sendall(POST + b"Content-Length: %d\r\n\r\n" % (BODY + 1))
+        refused(read_all(door), 413, f"a body has at most {BODY} bytes, this one {BODY + 1}")
+    with service.connect() as door:
+        door.sendall(POST + b"Content-Length: %d\r\n\r\n" % (BODY + 1) + b"x" * (BODY + 1))
+        refused(read_all(door), 413, "at most")
+
+
+def test_a_body_in_chunks_that_grows_too_large_is_refused(service):
+    with service.connect() as door:
+        door.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _ in range(BODY // 4096 + 1):
+            door.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+        refused(read_all(door), 413, f"at most {BODY} bytes, this one more")
+
+
+def test_a_body_that_never_ends_is_cut_off(service):
+    with service.connect() as door:
+        door.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
+        sent = 0
+        with pytest.raises(ConnectionError):
+            while sent < 1000 * BODY:
+                sent += door.send(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+
+
+def test_a_slow_head_is_cut_off(service):
+    with service.connect() as door:
+        door.sendall(b"POST /prior")
+        refused(read_all(door), 408, "the head of a request must arrive within 0.4 s")
+
+
+def test_a_slow_head_is_cut_off_on_a_connection_that_was_good_before(service):
+    with service.connect() as door:
+        door.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b'{"ok":true}'):
+            answer += door.recv(65536)
+        assert status_of(answer) == 200
+        door.sendall(b"GET /healthz HTTP/1.1\r\nHo")
+        refused(read_all(door), 408, "the head of a request")
+
+
+def test_a_head_that_comes_in_drops_is_cut_off(service):
+    with service.connect() as door:
+        start = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while time.monotonic() - start < LIMIT_S:
+                door.sendall(b"G")
+                time.sleep(0.05)
+        assert time.monotonic() - start < LIMIT_S
+
+
+def test_a_slow_body_is_cut_off(service):
+    with service.connect() as door:
+        door.sendall(POST + b"Content-Length: 100\r\n\r\n{")
+        refused(read_all(door), 408, "a body must arrive within 0.4 s")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused(service, garbage):
+    with service.connect() as door:
+        door.sendall(garbage)
+        refused(read_all(door), 400, "this is not a request")
+
+
+def test_a_head_without_end_is_refused(service):
+    with service.connect() as door:
+        door.sendall(b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 200_000)
+        assert status_of(read_all(door)) in (400, None)  # None: the reset overtook the answer
+
+
+DEEP = b"[" * 30_000 + b"]" * 30_000
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the body is not JSON"),
+        (b"{", "the body is not JSON"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b'{"a": -Infinity}', "-Infinity is not a JSON number"),
+        (b"1" * 5000, "the body is not JSON"),
+        (b'"\xff"', "not UTF-8"),
+        (DEEP, "nested too deeply"),
+        (b"[]", "expected"),
+        (b"3", "expected"),
+        (b"null", "expected"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/prioritize", "/filter", "/place", "/jobs"])
+def test_bodies_that_are_no_request_are_refused(service, path, body, message):
+    status, answer = service.ask("POST", path, body=body)
+    assert status == 400
+    assert message in answer["error"]
+
+
+ARGS = {"Pod": pod(row()), "NodeNames": ["h0"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "tree", "message"),
+    [
+        ("/prioritize", {"NodeNames": ["h0"]}, "Pod is missing"),
+        ("/prioritize", {"Pod": 3, "NodeNames": ["h0"]}, "Pod must be a table, got 3"),
+        ("/prioritize", {"Pod": {}}, "needs one of NodeNames (nodeCacheCapable: true) and Nodes, got neither"),
+        ("/prioritize", ARGS | {"Nodes": {"items": []}}, "got both"),
+        ("/prioritize", ARGS | {"NodeNames": "h0"}, "NodeNames must be a list"),
+        ("/prioritize", ARGS | {"NodeNames": ["h0", 3]}, "NodeNames[1] must be the name of a node, got 3"),
+        ("/prioritize", {"Pod": {}, "Nodes": {"items": [{}]}}, "Nodes.items[0].metadata.name is missing"),
+        ("/prioritize", {"Pod": {}, "Nodes": []}, "Nodes must be a table"),
+        ("/prioritize", ARGS | {"nodenames": ["h1"]}, "NodeNames is there twice"),
+        ("/prioritize", ARGS | {"Other": 1}, "'Other' is not a field here"),
+        ("/prioritize", ARGS | {"Pod": {"metadata": 1}}, "Pod.metadata must be a table"),
+        ("/prioritize", ARGS | {"Pod": pod("{")}, "the annotation commsim/job is not JSON"),
+        ("/prioritize", ARGS | {"Pod": pod("{" * 20_000)}, "the annotation commsim/job is not JSON"),
+        ("/prioritize", ARGS | {"Pod": pod(row(), gpus="1.5")}, "nvidia.com/gpu must be a whole number, got '1.5'"),
+        ("/prioritize", ARGS | {"Pod": pod(row(period=1e300))}, "iter_time_ms must be at most"),
+        ("/prioritize", ARGS | {"Pod": pod(row(placed=["h0"] * 9))}, "placed names 9 GPUs"),
+        ("/prioritize", ARGS | {"Pod": pod(row(placed=["nowhere"]))}, "'nowhere', which has no GPUs here"),
+        ("/place", {}, "jobs must be a list of jobs"),
+        ("/place", {"jobs": [3]}, "jobs[0] must be a table"),
+        ("/place", {"jobs": [row(gpus=10**9)]}, "of 100000 GPUs"),
+        ("/place", {"jobs": [row(gpus=1000)]}, ""),
+        ("/place", {"jobs": [row()], "candidates": 10**6}, "candidates must be a whole number 1..100"),
+        ("/place", {"jobs": [row()], "generators": ["magic"]}, "magic"),
+        ("/place", {"jobs": [row()], "colour": 1}, "colour is not a field here"),
+        ("/place", {"jobs": [row(up=-1.0)]}, "jobs[0].phases[0].dur_ms must be more than 0"),
+        ("/place", {"jobs": [row() | {"phases": row()["phases"] * 65}]}, "jobs[0].phases are at most 64, got 65"),
+        ("/place", {"jobs": [row(placed=["h0"])]}, "jobs[0].placed is not known here"),
+        ("/jobs", {"jobs": [row(), row()]}, "must be another name"),
+        ("/jobs", {"jobs": [row("a\nb")]}, "printable"),
+        ("/jobs", {"jobs": [row() | {"gpus": 1.5}]}, "jobs[0].gpus must be a whole number"),
+        ("/jobs", {"jobs": [row(rate=10.0) | {"iter_time_ms": 10**400}]}, "iter_time_ms must be a finite number"),
+    ],
+)
+def test_wrong_fields_are_named(service, path, tree, message):
+    status, answer = service.ask("POST", path, tree)
+    assert status == 400, answer
+    assert message in answer["error"]
+    assert "\n" not in answer["error"]
+
+
+def test_addresses_and_methods_that_do_not_exist_are_refused_in_json(service):
+    assert service.ask("GET", "/nothing") == (404, {"error": "GET /nothing: Not Found"})
+    assert service.ask("GET", "/prioritize")[0] == 405
+
+
+def test_with_a_token_nothing_but_health_is_answered_without_it():
+    with running(token=TOKEN) as service:
+        assert service.ask("GET", "/healthz")[0] == 200
+        for path in ("/jobs", "/openapi.json", "/docs"):
+            assert service.ask("GET", path) == (401, {"error": "the header Authorization: Bearer TOKEN is missing"})
+        for wrong in ("Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \xff", TOKEN):
+            status, answer = service.ask("GET", "/jobs", headers={"Authorization": wrong})
+            assert (status, answer) == (401, {"error": "the header Authorization: Bearer TOKEN is wrong"})
+        assert service.ask("GET", "/jobs", headers={"Authorization": f"Bearer {TOKEN}"})[0] == 200
+        assert service.ask("POST", "/jobs", body=b"x" * 10_000)[0] == 401
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_it_does_not_listen_for_other_machines_without_a_token(host):
+    with pytest.raises(InputError, match="can be reached from other machines: give --token-file"):
+        Listening(host)
+    assert Listening(host, limits=Limits(TOKEN)).host == host
+
+
+@pytest.mark.parametrize("host", ["", "localhost.example", "127.0.0.1:80", "1"])
+def test_what_is_no_address_is_refused(host):
+    with pytest.raises(InputError, match="--host is an address to listen on"):
+        Listening(host)
+
+
+@pytest.mark.parametrize("text", ["", "short", "two words that are long", "Pässwort-das-lang-ist", "a" * 20 + "\x00"])
+def test_tokens_that_are_none_are_refused(tmp_path, text):
+    (tmp_path / "token").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match="a token is one word of at least 16"):
+        read_token(tmp_path / "token")
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    assert read_token(tmp_path / "token") == TOKEN
+    with pytest.raises(InputError, match="No such file"):
+        read_token(tmp_path / "missing")
+
+
+def spoil(service, seed, stop):
+    """Send one kind of garbage after the other until told to stop."""
+    draw = random.Random(seed)
+    while not stop.is_set():
+        kinds = [
+            os.urandom(200), b"GET /", POST + b"Content-Length: 10\r\n\r\n{",
+            POST + b"Content-Length: 60000\r\n\r\n" + DEEP, POST + b"Content-Length: 9\r\n\r\n[[[[[[[[[",
+            POST + b"Content-Length: 99999999\r\n\r\n" + b"x" * 5000,
+        ]  # fmt: skip
+        try:
+            with service.connect() as door:
+                door.sendall(draw.choice(kinds))
+                if draw.random() < 0.5:
+                    read_all(door)
+        except OSError:
+            pass
+        time.sleep(0.02)  # the service is a thread of the same process and must get its turns from the interpreter
+
+
+def test_good_requests_are_answered_while_32_clients_send_garbage(service):
+    stop = threading.Event()
+    clients = [threading.Thread(target=spoil, args=(service, seed, stop)) for seed in range(32)]
+    for client in clients:
+        client.start()
+    try:
+        for i in range(10):
+            connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=LIMIT_S)
+            connection.request("POST", "/prioritize", json.dumps(ARGS | {"Pod": pod(row(f"job{i}"))}))
+            answer = connection.getresponse()
+            assert (answer.status, json.loads(answer.read())) == (200, [{"Host": "h0", "Score": 10}])
+            connection.close()
+    finally:
+        stop.set()
+        for client in clients:
+            client.join(LIMIT_S)
+    assert not any(client.is_alive() for client in clients)
+    assert service.ask("GET", "/healthz") == (200, {"ok": True})

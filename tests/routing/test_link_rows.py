@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from commsim.core.network import Network, both_ways
+from commsim.routing.link_rows import forwarding_rows, links_in_rows, shared_searches
+from topologies.dual_tor import dual_tor
+from topologies.fat_tree import fat_tree
+from topologies.torus import torus
+
+pytestmark = pytest.mark.nojit
+
+
+def searches(network, dst):
+    return shared_searches(network, links_in_rows(network.dst, network.src, network.n_nodes), np.asarray(dst))
+
+
+def test_links_are_grouped_in_their_order():
+    first, link, end = links_in_rows(np.array([2, 0, 2], np.int32), np.array([5, 6, 7], np.int32), 3)
+    assert (first.tolist(), link.tolist(), end.tolist()) == ([0, 1, 1, 3], [1, 0, 2], [6, 5, 7])
+
+
+def test_links_into_hosts_are_left_out_of_the_middle_of_paths():
+    network = fat_tree(4)
+    first, link, end = forwarding_rows(network, network.src, network.dst)
+    assert network.forwards[end].all()
+    assert len(link) == network.n_links - 16
+    assert np.array_equal(network.src[link], np.repeat(np.arange(network.n_nodes), np.diff(first)))
+
+
+def test_hosts_of_one_edge_switch_share_a_search():
+    network = fat_tree(4)
+    number = searches(network, np.arange(16))
+    assert np.array_equal(number[0::2], number[1::2])
+    assert len(set(number.tolist())) == 8
+
+
+def test_hosts_on_the_same_two_switches_share_a_search():
+    assert len(set(searches(dual_tor(3, 2, 4), np.arange(12)).tolist())) == 3
+
+
+def test_what_forwards_or_stands_elsewhere_has_a_search_of_its_own():
+    assert len(set(searches(torus((3, 3)), np.arange(9)).tolist())) == 9
+    src, dst = both_ways([0, 1], [2, 2])
+    fields = {"nodes": tuple("abs"), "kind": [0, 0, 1], "src": src, "dst": dst, "bandwidth": 1.0, "latency": 0.0}
+    assert len(set(searches(Network("x", **fields), [0, 1]))) == 1
+    assert len(set(searches(Network("x", **fields, metric=[1, 1, 1, 2]), [0, 1]))) == 2
+    assert len(set(searches(Network("x", **fields, coordinates=[[0], [1], [0]]), [0, 1]))) == 2
+
+
+def test_numbers_come_in_the_order_of_the_destinations():
+    assert searches(torus((3, 3)), [4, 0, 4, 8]).tolist() == [1, 0, 1, 2]

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from flow_cases import random_network
+from flow_networks import cabled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_routing import distance
+
+from commsim.core.errors import InputError, RoutingError
+from commsim.core.network import Network, both_ways, kinds, node_names
+from commsim.routing.routing import Routes, find_routes
+from topologies.fat_tree import fat_tree
+from topologies.leaf_spine import leaf_spine
+
+pytestmark = pytest.mark.nojit
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Network:
+    """Random graphs, some of whose switches do not forward and some of whose hosts do."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    network = random_network(rng, draw(st.integers(2, 6)), draw(st.integers(1, 5)), costs=True)
+    odd = rng.random(network.n_nodes) < draw(st.sampled_from([0.0, 0.2]))
+    return dataclasses.replace(network, forwards=network.forwards ^ odd)
+
+
+def all_pairs(network: Network) -> list[tuple[int, int]]:
+    """Pairs of nodes that a path joins."""
+    nodes = range(network.n_nodes)
+    return [(a, b) for a in nodes for b in nodes if distance(network, a, b) is not None]
+
+
+def route(routes: Routes, r: int) -> list[tuple[int, float]]:
+    rows = slice(routes.first[r], routes.first[r + 1])
+    return list(zip(routes.link[rows].tolist(), routes.share[rows].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "shortest"])
+@settings(deadline=None, max_examples=60)
+@given(network=networks(), seed=st.integers(-5, 2**70))
+def test_a_single_path_is_joined_shortest_and_passes_forwarding_nodes_only(
+    routing: str, network: Network, seed: int
+) -> None:
+    pairs = all_pairs(network)
+    routes = find_routes(network, *zip(*pairs, strict=True), routing=routing, seed=seed)
+    for r, (source, target) in enumerate(pairs):
+        links = [link for link, _ in route(routes, r)]
+        nodes = [source, *network.dst[links].tolist()]
+        assert len(links) == distance(network, source, target)
+        assert nodes[:-1] == network.src[links].tolist()
+        assert nodes[-1] == target
+        assert network.forwards[nodes[1:-1]].all()
+        assert all(share == 1.0 for _, share in route(routes, r))
+        assert routes.latency[r] == pytest.approx(network.latency[links].sum())
+
+
+@settings(deadline=None, max_examples=60)
+@given(network=networks())
+def test_shortest_takes_the_lowest_link_at_every_node(network: Network) -> None:
+    pairs = all_pairs(network)
+    routes = find_routes(network, *zip(*pairs, strict=True), routing="shortest")
+    for r, (_, target) in enumerate(pairs):
+        for link, _ in route(routes, r):
+            node = network.src[link]
+            left = distance(network, int(node), target)
+            assert left is not None
+            nearer = [
+                k for k in np.flatnonzero(network.src == node)
+                if distance(network, int(network.dst[k]), target) == left - 1
+                and (network.dst[k] == target or network.forwards[network.dst[k]])
+            ]  # fmt: skip
+            assert link == min(nearer)
+
+
+@settings(deadline=None, max_examples=60)
+@given(network=networks())
+def test_spraying_conserves_bytes_at_every_node_and_cut_and_splits_equally(network: Network) -> None:
+    pairs = all_pairs(network)
+    routes = find_routes(network, *zip(*pairs, strict=True), routing="spray")
+    for r, (source, target) in enumerate(pairs):
+        into, out_of, level, slowest = (defaultdict(float), defaultdict(list), defaultdict(float), {source: 0.0})
+        for link, share in route(routes, r):  # nearest to the source first
+            a, b = int(network.src[link]), int(network.dst[link])
+            assert a in slowest
+            assert b == target or network.forwards[b]
+            left = distance(network, b, target)
+            assert left == distance(network, a, target) - 1  # type: ignore[operator]
+            into[b] += share
+            out_of[a].append(share)
+            level[left] += share
+            slowest[b] = max(slowest.get(b, 0.0), slowest[a] + network.latency[link])
+        assert len(level) == distance(network, source, target)
+        assert list(level.values()) == pytest.approx([1.0] * len(level))
+        for node, shares in out_of.items():
+            assert sum(shares) == pytest.approx(1.0 if node == source else into[node])
+            assert shares == pytest.approx([shares[0]] * len(shares))
+        assert routes.latency[r] == pytest.approx(slowest[target])
+
+
+def test_spraying_uses_all_shortest_paths() -> None:
+    # From one pod to another of a fat tree with k = 4: 2 aggregation switches, 4 cores, and back.
+    routes = find_routes(fat_tree(4), [0], [15], routing="spray")
+    shares = [share for _, share in route(routes, 0)]
+    assert shares == [1.0, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 1.0]
+
+
+def test_a_message_inside_one_node_uses_no_link() -> None:
+    routes = find_routes(fat_tree(4), [3, 3], [3, 2])  # h2 and h3 hang on one edge switch
+    assert routes.first.tolist() == [0, 0, 2]
+    assert routes.latency.tolist() == [0.0, 2 * 500e-9]
+
+
+def test_each_flow_keeps_its_path_for_one_seed_whatever_is_asked_with_it() -> None:
+    network = fat_tree(4)
+    src, dst, channel = np.arange(15).repeat(3), np.full(45, 15), np.tile(np.arange(3), 15)
+    together = find_routes(network, src, dst, channel, seed=7)
+    order = np.random.default_rng(0).permutation(45)
+    moved = find_routes(network, src[order], dst[order], channel[order], seed=7)
+    alone = [find_routes(network, src[i], dst[i], channel[i], seed=7) for i in range(45)]
+    assert [route(moved, r) for r in range(45)] == [route(together, int(i)) for i in order]
+    assert [route(r, 0) for r in alone] == [route(together, i) for i in range(45)]
+
+
+def test_another_seed_or_channel_may_take_another_path() -> None:
+    network, flows = fat_tree(4), (np.zeros(64, int), np.full(64, 15))
+    by_channel = find_routes(network, *flows, np.arange(64))
+    assert len({tuple(route(by_channel, r)) for r in range(64)}) == 4
+    by_seed = {tuple(route(find_routes(network, 0, 15, seed=seed), 0)) for seed in range(64)}
+    assert len(by_seed) == 4
+    assert (find_routes(network, *flows, np.arange(64), seed=1).link != by_channel.link).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ecmp_spreads_flows_evenly_over_spines_and_parallel_links(seed: int) -> None:
+    # 32 x 32 flows from one leaf to another over 4 spines with 2 cables to each: 128 expected on each of 8 uplinks.
+    # The sum of squared deviations over 128 is chi-square with 7 degrees: above 35 once in 100 000 draws.
+    network = leaf_spine(n_leaves=2, n_spines=4, hosts_per_leaf=32, uplinks_per_spine=2)
+    src, dst = (x.ravel() for x in np.meshgrid(np.arange(32), np.arange(32, 64)))
+    routes = find_routes(network, src, dst, routing="ecmp", seed=seed)
+    for position in (1, 2):  # up to the spine, and down from it
+        _, count = np.unique(routes.link.reshape(-1, 4)[:, position], return_counts=True)
+        assert len(count) == 8
+        assert ((count - 128) ** 2 / 128).sum() < 35
+
+
+def test_choices_at_two_tiers_are_independent() -> None:
+    # 8 x 8 x 64 flows between two pods of fat_tree(8) take 16 links between 4 aggregation and 16 core switches: 256
+    # on each. Chi-square with 15 degrees is above 48 once in 50 000 draws.
+    network = fat_tree(8)
+    src, dst, channel = (x.ravel() for x in np.meshgrid(np.arange(8), np.arange(16, 24), np.arange(64)))
+    routes = find_routes(network, src, dst, channel)
+    _, count = np.unique(routes.link.reshape(-1, 6)[:, 2], return_counts=True)
+    assert len(count) == 16
+    assert ((count - 256) ** 2 / 256).sum() < 48
+
+
+def test_parallel_links_are_sprayed_over_equally() -> None:
+    src, dst = both_ways([0, 0, 0, 1], [2, 2, 2, 2])
+    network = Network("parallel", node_names(h=2, switch=1), kinds(2, 1), src, dst, 1.0, 0.0)
+    assert route(find_routes(network, 0, 1, routing="spray"), 0) == [(0, 1 / 3), (1, 1 / 3), (2, 1 / 3), (7, 1.0)]
+    taken = {route(find_routes(network, 0, 1, channel=c), 0)[0][0] for c in range(40)}
+    assert taken == {0, 1, 2}
+
+
+def test_hosts_do_not_forward_unless_they_are_said_to() -> None:
+    network = cabled({"h0-h1": 1.0, "h1-h2": 1.0})
+    with pytest.raises(RoutingError, match="no path from h0 to h2"):
+        find_routes(network, 0, 2)
+    assert len(find_routes(dataclasses.replace(network, forwards=[False, True, False]), 0, 2).link) == 2
+
+
+@pytest.mark.parametrize("routing", ["ecmp", "shortest", "spray"])
+def test_the_error_names_the_pair_that_has_no_path(routing: str) -> None:
+    network = cabled({"h0-s0": 1.0, "h1-s0": 1.0, "h2-s1": 1.0, "h3-s1": 1.0})
+    with pytest.raises(RoutingError, match="cabled: no path from h1 to h3"):
+        find_routes(network, [0, 2, 1], [1, 3, 3], routing=routing)
+
+
+def test_an_unknown_routing_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown routing 'best'; known: ecmp, shortest, spray"):
+        find_routes(fat_tree(2), 0, 1, routing="best")
+
+
+PROGRAM = """
+import numpy as np
+from commsim.routing.routing import find_routes
+from topologies.fat_tree import fat_tree
+src, dst = (x.ravel() for x in np.meshgrid(np.arange(16), np.arange(16)))
+for routing in ("ecmp", "shortest", "spray"):
+    r = find_routes(fat_tree(4), src, dst, routing=routing, seed=3)
+    print(*(x.tobytes().hex() for x in (r.first, r.link, r.share, r.latency)))
+"""
+
+
+def test_the_kernels_give_the_same_bits_without_jit() -> None:
+    def output(**environment: str) -> str:
+        path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=os.environ | path | environment, capture_output=True, text=True,
+            check=True,
+        ).stdout  # fmt: skip
+
+    compiled = output(NUMBA_DISABLE_JIT="0")
+    assert len(compiled) > 1000
+    assert compiled == output(NUMBA_DISABLE_JIT="1")

@@ -1,0 +1,60 @@
+import math
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.sparse.omnireduce_model import (
+    BOTH_WAYS,
+    DOWNLINK_ONLY,
+    MEASURED_SIZE,
+    OmniReduceTime,
+    message_time,
+    messages_time,
+    staged_time,
+)
+
+pytestmark = pytest.mark.nojit
+
+
+def test_time_is_linear_in_size_and_in_the_two_densities():
+    model = OmniReduceTime(1e-3, 2e-10, 1e-10)
+    assert model.time(1e6, 0.5, 1) == pytest.approx(1e-3 + 1e-4 + 5e-5)
+    assert model.time(1e6, 0.1, 8, union=0.1) == pytest.approx(1e-3 + 2e-5 + 1e-5)
+    assert model.time(1e6, 0.1, 2) == pytest.approx(1e-3 + 2e-4 * 0.19 + 1e-5)  # 1 - 0.9^2 = 0.19
+
+
+def test_dense_data_takes_the_same_time_with_any_number_of_ranks():
+    assert len({BOTH_WAYS.time(MEASURED_SIZE, 1.0, n) for n in (2, 4, 8, 64)}) == 1
+
+
+def test_the_two_constant_fit_predicts_four_machines_it_was_not_made_with():
+    assert DOWNLINK_ONLY.time(MEASURED_SIZE, 0.1, 4) == pytest.approx(5.7e-3, rel=0.01)
+
+
+def test_through_the_host_the_slower_of_copies_and_network_decides():
+    assert staged_time(1e-3, 6.5e6, 6.5e9) == 1e-3
+    assert staged_time(1e-4, 6.5e6, 6.5e9) == pytest.approx(1e-3)
+
+
+def test_messages_cost_each_and_by_element_and_are_shared_by_threads():
+    assert message_time(0) == 0.88e-6
+    assert messages_time(80, 10, 4) == pytest.approx(2 * message_time(10))
+    assert messages_time(81, 10, 4) == pytest.approx(3 * message_time(10))  # 9 messages, one thread has 3
+    assert messages_time(80, 10, 4, density=0.5) == pytest.approx(message_time(10))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: BOTH_WAYS.time(0, 0.5, 8), "needs a size above 0"),
+        (lambda: BOTH_WAYS.time(math.inf, 0.5, 8), "needs a size above 0"),
+        (lambda: BOTH_WAYS.time(1e6, 1.5, 8), "density of 0..1"),
+        (lambda: BOTH_WAYS.time(1e6, 0.5, 8, union=0.4), "density <= union <= 1"),
+        (lambda: staged_time(1e-3, 1e6, 0.0), "staging rate must be above 0, got 0"),
+        (lambda: messages_time(100, 0), "of at least 1 and a density"),
+        (lambda: messages_time(100, 10, density=2.0), "a density of 0..1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
