@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.switch_world import SwitchWorld
-from commsim.cli.table import print_table, write_results
 from commsim.core.errors import CommsimError
+from commsim.report.table import print_table, write_results
 from switch_model.bpf.program import PACKET_HEADERS
 
 ETHERNET = 14

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from collectives.servers.closed_forms import byteps_split, dedicated_time, ring_time
-from commsim.cli.table import print_table, write_results
+from commsim.report.table import print_table, write_results
 from commsim.run import prepare
 
 N_GPUS, MOST_CPUS = 8, 8

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.backends.validate import Row, measure_rows, median_error
-from commsim.cli.flags.costs import add_size_arguments, read_sizes
-from commsim.cli.table import print_table, write_results
-from commsim.cli.validate import build_schedules, network_for, predictor
+from commsim.comparison.under_mpirun import build_schedules, network_for, predictor
 from commsim.core.errors import BackendError, InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
+from commsim.core.units import parse_nccl_sizes
+from commsim.report.table import print_table, write_results
 
 COLUMNS = [
     "size(B)", "count", "type", "redop", "root",
@@ -42,17 +42,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--collective", action="append", metavar="NAME[:key=value,...]", help="ring_all_reduce")
     parser.add_argument("--backend", choices=BACKENDS, default="mpi", help="mpi")
     parser.add_argument("--network", metavar="FILE", help="network of commsim calibrate (calibrates now)")
-    add_size_arguments(parser, "1K", "16M")
+    parser.add_argument("-b", "--minbytes", default="1K", metavar="SIZE", help="first size (1K)")
+    parser.add_argument("-e", "--maxbytes", default="16M", metavar="SIZE", help="last size (16M)")
+    parser.add_argument("-f", "--stepfactor", default="2", metavar="N", help="factor between sizes (2)")
+    parser.add_argument("-n", "--iters", type=int, default=20, metavar="N", help="measured iterations (20)")
+    parser.add_argument("-w", "--warmup-iters", type=int, default=5, metavar="N", help="iterations before them (5)")
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     return parser
 
 
 def _run(args: argparse.Namespace) -> int:
-    sizes = read_sizes(args)
+    sizes = parse_nccl_sizes(args.minbytes, args.maxbytes, args.stepfactor)
     with session(args.backend) as transport:
         schedules = build_schedules(args.collective or ["ring_all_reduce"], transport.size)
         network = network_for(transport, args.network)
-        warmup, iterations = 5 if args.warmup_iters is None else args.warmup_iters, args.iters or 20
+        warmup, iterations = args.warmup_iters, args.iters
         every: list[Row] = []
         for schedule in schedules:
             rows = measure_rows(transport, [schedule], sizes, predictor(network), warmup=warmup, iterations=iterations)

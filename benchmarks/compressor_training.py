@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.cli.table import print_table
 from commsim.core.errors import InputError
+from commsim.report.table import print_table
 from commsim.sparse.compressors import compressor_of
 from commsim.sparse.compressors.message import Forgetful
 from commsim.sparse.compressors.worker import Worker, total_of

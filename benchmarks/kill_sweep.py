@@ -25,9 +25,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from commsim.cli.table import print_table, write_results
 from commsim.core.errors import BackendError, CommsimError
 from commsim.files.whole_files import write_tree
+from commsim.report.table import print_table, write_results
 from commsim.sweep.table import read_table
 
 WHOM = ("driver", "worker")

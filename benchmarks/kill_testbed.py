@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.cli.table import print_table, write_results
 from commsim.core.errors import BackendError, CommsimError
+from commsim.report.table import print_table, write_results
 from commsim.testbed.places import Place
 from commsim.testbed.requirements import require
 from commsim.testbed.runs import OWN

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from commsim.cli.table import print_table, write_results
 from commsim.core.errors import CommsimError
+from commsim.report.table import print_table, write_results
 from commsim.workload.backward_trace import read_backward_trace, read_vector_add
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train

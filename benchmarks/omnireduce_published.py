@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commsim.cli.table import print_table, write_results
+from commsim.report.table import print_table, write_results
 from commsim.run import prepare
 from commsim.sparse.measures import expected_union_density
 from commsim.sparse.omnireduce_model import (

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from collectives import COLLECTIVES
-from commsim.cli.table import print_table, progress, write_results
 from commsim.core.errors import CommsimError
 from commsim.core.network import Network
 from commsim.core.placement import place
@@ -23,6 +22,7 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet.messages import simulate_packets
 from commsim.engine.packet.transport import ROCE, TRANSPORTS, Transport
+from commsim.report.table import print_table, progress, write_results
 from commsim.run.auto.known_error import PACKET_FILE
 from commsim.run.inputs import load_network
 

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commsim.cli.table import print_table, write_results
 from commsim.core.errors import CommsimError
 from commsim.core.result import Result
 from commsim.core.units import format_size, parse_size
+from commsim.report.table import print_table, write_results
 from commsim.run import prepare
 
 

@@ -39,7 +39,6 @@ import numpy as np
 from benchmarks import queue_kernels
 from benchmarks.peers.works import WORKS
 from collectives import COLLECTIVES
-from commsim.cli.table import print_table
 from commsim.core.errors import CommsimError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
@@ -49,6 +48,7 @@ from commsim.engine.flow import payload
 from commsim.engine.flow_memory import tables
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.flow_state import Tables
+from commsim.report.table import print_table
 from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
 

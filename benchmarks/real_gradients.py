@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from commsim.backends.mpi import find_mpiexec
-from commsim.cli.table import print_table
 from commsim.core.errors import CommsimError
 from commsim.core.units import format_size
 from commsim.files.npz import write_archive
+from commsim.report.table import print_table
 
 NETWORK = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=16,bandwidth=100Gbps,oversubscription=2"
 ALGORITHMS = (

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from commsim.cli.table import print_table
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.files.whole_files import write_json
+from commsim.report.table import print_table
 
 from .processes import machine_kind, run
 from .scale_page import COLUMNS, cells, growth_line, write_page

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.cli.table import print_table
+from commsim.report.table import print_table
 from commsim.sparse.measures import (
     densification,
     densifications,

@@ -31,13 +31,13 @@ from commsim.backends.sparse_execute import SparseExecution, add_lists
 from commsim.backends.sparse_plan import Layout
 from commsim.backends.sparse_wire import codec
 from commsim.backends.validate import oversubscribed
-from commsim.cli.table import print_table, write_results
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
+from commsim.report.table import print_table, write_results
 from commsim.sparse.encodings import Encoding
 from commsim.sparse.form import SparseForm
 from commsim.sparse.occupancy import occupancy_of

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from commsim.cli.table import print_table, progress, write_results
 from commsim.core.errors import CommsimError
+from commsim.report.table import print_table, progress, write_results
 from switch_model.bounds import line_rate, ring_rate, server_rate, throughput
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

@@ -10,9 +10,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from commsim.cli.table import print_table
 from commsim.core.errors import CommsimError, InputError
 from commsim.files.whole_files import replacing, write_json
+from commsim.report.table import print_table
 from commsim.run.auto.known_error import REAL_FILE
 
 from ..packet_grid import data_path, write_comparisons

@@ -12,10 +12,10 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import STRATEGIES
 from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time
+from commsim.report.table import print_table, write_results
 from commsim.sparse.generate import PATTERNS
 
 from .advise_sweep import add_sweep_arguments, advise_sweep
-from .table import print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.advice import Advice, Question

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
-
-from .table import print_table, write_results
+from commsim.report.table import print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.sweep.cheapest import Goal, Offer

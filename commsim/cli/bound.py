@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
+from commsim.report.table import print_table, progress, write_results
 
 from .flags.costs import add_size_arguments, read_sizes
-from .table import print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
-
-from .table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.backends.calibrate import Costs

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_time
+from commsim.report.table import print_remarks, print_table, write_results
 
 from .flags.outputs import check_written
-from .table import print_remarks, print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.formats.calls import Call, Iteration

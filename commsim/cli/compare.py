@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
+from commsim.report.table import print_remarks, print_table, progress, write_results
 
 from .flags.outputs import check_written
 from .run.options import add_prediction_arguments, load_costed_network, prepare_as_asked
-from .table import print_remarks, print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.comparison.above_line_rate import Line

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from .table import print_table, write_results
+from commsim.report.table import print_table, write_results
 
 PACKAGES = {
     "numpy": "everything",

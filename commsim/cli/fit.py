@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, write_time
+from commsim.report.table import print_remarks, print_table, write_results
 
 from .flags.outputs import check_written
-from .table import print_remarks, print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.comparison.hockney import Fit

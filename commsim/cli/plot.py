@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.report.table import print_remarks
 
 from .report_data import add_data_arguments, read_data
-from .table import print_remarks
 
 if TYPE_CHECKING:
     from commsim.report.figures.figure import Figure

@@ -11,8 +11,7 @@ from typing import Any
 
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import format_size, format_time
-
-from .table import print_facts, write_results
+from commsim.report.table import print_facts, write_results
 
 _INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
 

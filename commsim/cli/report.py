@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.report.table import print_remarks
 
 from .report_data import add_data_arguments, read_data, with_runs
-from .table import print_remarks
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

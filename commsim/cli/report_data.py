@@ -11,8 +11,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-
-from .table import print_remarks
+from commsim.report.table import print_remarks
 
 if TYPE_CHECKING:
     from commsim.report.columns import Table

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from commsim.core.units import format_size, parse_nccl_size
+from commsim.report.table import print_facts, print_table, write_results
 
 from .convert import add_format_arguments, run
 from .flags.outputs import check_drawable, draw_transfers
-from .table import print_facts, print_table, write_results
 
 MOST_ROWS = 16
 SUFFIX = ".npz"

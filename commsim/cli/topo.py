@@ -6,11 +6,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from commsim.core.units import format_bandwidth, format_time
+from commsim.report.table import print_facts, print_table, write_results
 
 from .convert import add_format_arguments, run
 from .flags.faults import add_damage_arguments, damaged
 from .flags.outputs import check_draw_arguments, draw_loads
-from .table import print_facts, print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

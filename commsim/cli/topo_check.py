@@ -7,8 +7,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth
-
-from .table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table, write_results
 
 LARGE = 2.0**60
 """Bytes of which no latency counts."""

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from commsim.backends.connect import reported_once, session
-from commsim.core.errors import InputError
+from commsim.report.table import print_table, write_results
 
 from .flags.costs import add_size_arguments, read_sizes
-from .table import print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.backends.transport import Transport
     from commsim.backends.validate import Row
     from commsim.core.network import Network
-    from commsim.core.schedule import Schedule
 
 BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
-USUAL = (
-    "ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce", "hierarchical_all_reduce",
-    "ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast", "chain_broadcast",
-    "direct_all_to_all", "pairwise_all_to_all",
-)  # fmt: skip
 COLUMNS = [
     "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "error", "native(us)", "#wrong", "note",
 ]  # fmt: skip
@@ -53,6 +45,7 @@ def _validate(args: argparse.Namespace) -> int:
     with session(BACKEND_OF[args.backend]) as transport:
         from commsim.backends.measure import ITERATIONS, WARMUP
         from commsim.backends.validate import measure_rows
+        from commsim.comparison.under_mpirun import build_schedules, network_for, predictor
 
         schedules = build_schedules(args.collective, transport.size)
         network = network_for(transport, args.network)
@@ -70,68 +63,6 @@ def _validate(args: argparse.Namespace) -> int:
                 config = {k: v for k, v in vars(args).items() if k != "json"} | {"n_ranks": transport.size}
                 write_results(args.json, config, [row.json() for row in rows])
     return 1 if any(row.n_wrong for row in rows) else 0
-
-
-def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Schedule]:
-    """Build ``name:key=value,...`` for `n_processes`, the last of which are helpers where it needs some.
-
-    ``all`` is every registered collective that this leaves a rank.
-
-    Raises
-    ------
-    InputError
-        If a name or a parameter is wrong, or helpers leave no process to a rank.
-    """
-    from collectives import COLLECTIVES
-    from commsim.backends.execute import for_processes
-    from commsim.core.spec import read_arguments
-    from commsim.run.inputs import collective_entry
-
-    schedules = []
-    for spec in COLLECTIVES if specs == ["all"] else specs or USUAL:
-        entry, raw = collective_entry(spec)
-        parameters = read_arguments(entry.build, raw, given=("n_ranks", "groups", "tree"))
-        schedule = for_processes(functools.partial(entry.build, **parameters), n_processes)
-        if schedule is not None:
-            schedules.append(schedule)
-        elif specs != ["all"]:
-            raise InputError(f"{entry.name} on {n_processes} processes: its helpers leave none to a rank")
-    return schedules
-
-
-def network_for(transport: Transport, path: str | None) -> Network | None:
-    """Read the calibrated network, or calibrate now; None where a single rank has nobody to talk to.
-
-    Raises
-    ------
-    InputError
-        If the file holds no network, or one with too few hosts.
-    """
-    from commsim.backends.calibrate import calibrate
-    from commsim.files.store import read_network
-
-    if path is None:
-        return calibrate(transport)[0] if transport.size > 1 else None
-    network = read_network(path)
-    if len(network.hosts) < transport.size:
-        raise InputError(f"{path} has {len(network.hosts)} hosts, and {transport.size} ranks are running")
-    return network
-
-
-def predictor(network: Network | None) -> Callable[[Schedule, float], float]:
-    """Return a function that predicts with the flow engine, and lays each schedule out only once."""
-    from commsim.run import Prepared, prepare
-
-    ready: dict[int, Prepared] = {}
-
-    def predict(schedule: Schedule, n_bytes: float) -> float:
-        if network is None or not schedule.n_transfers:
-            return 0.0
-        if id(schedule) not in ready:
-            ready[id(schedule)] = prepare(schedule, network)
-        return ready[id(schedule)].predict(n_bytes).time
-
-    return predict
 
 
 def _print(rows: Sequence[Row], network: Network | None, transport: Transport) -> None:

@@ -120,6 +120,32 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     return int(value)
 
 
+def parse_nccl_sizes(first: str, last: str, factor: str) -> list[int]:
+    """Read the sizes that ``-b``, ``-e`` and ``-f`` of nccl-tests ask for, in bytes.
+
+    Parameters
+    ----------
+    first, last : str
+        The first size, and the one that is not exceeded.
+    factor : str
+        Between two sizes.
+
+    Raises
+    ------
+    InputError
+        If a size is no size, the last is smaller than the first, or the factor is below 2.
+    """
+    low, high = parse_nccl_size(first, "-b"), parse_nccl_size(last, "-e")
+    if high < low:
+        raise InputError(f"-e must not be smaller than -b, got -b {first} -e {last}")
+    if not factor.isdecimal() or int(factor) < 2:
+        raise InputError(f"-f must be a whole number of at least 2, got {factor}")
+    sizes = [low]
+    while sizes[-1] * int(factor) <= high:
+        sizes.append(sizes[-1] * int(factor))
+    return sizes
+
+
 PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size}
 
 

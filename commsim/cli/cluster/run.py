@@ -6,8 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
-
-from ..table import print_table, progress, write_results
+from commsim.report.table import print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.cluster.machines import Machines

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.units import parse_time
 from commsim.files.whole_files import write_json
-
-from ..table import print_table
+from commsim.report.table import print_table
 
 if TYPE_CHECKING:
     from commsim.placement.candidate import Candidate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from commsim.core.units import format_bandwidth, parse_bandwidth
+from commsim.report.table import print_table
 
-from ..table import print_table
 from .candidates import add_score_arguments, settings_of, write
 
 

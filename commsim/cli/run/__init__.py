@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.report.table import write_results
 
 from ..bound import print_distance
 from ..flags.costs import read_costs, read_sizes
@@ -13,7 +14,6 @@ from ..flags.faults import damaged
 from ..flags.outputs import check_drawable, draw_loads
 from ..flags.packets import packet_options
 from ..report import check_page, report_run
-from ..table import write_results
 from .auto import AUTO, predict_with_auto, read_tolerance
 from .group import run_groups
 from .operation import run_operation

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.report.table import print_table, progress
 
-from ..table import print_table, progress
 from .predicted import COLUMNS, table_row
 
 if TYPE_CHECKING:

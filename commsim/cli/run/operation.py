@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_size
+from commsim.report.table import print_table
 
-from ..table import print_table
 from .predicted import predict_and_print
 
 if TYPE_CHECKING:

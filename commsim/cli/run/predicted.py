@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.operations import OPERATIONS
-
-from ..table import print_table, progress
+from commsim.report.table import print_table, progress
 
 COLUMNS = [
     "size(B)", "count", "type", "redop", "root", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",

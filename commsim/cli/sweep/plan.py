@@ -6,8 +6,7 @@ import argparse
 import os
 
 from commsim.core.units import format_size, format_time
-
-from ..table import print_facts, write_results
+from commsim.report.table import print_facts, write_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..table import print_table
+from commsim.report.table import print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table, write_results
 
 MOST_ERRORS = 10
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, parse_time
 from commsim.files.whole_files import check_regular, check_writable, replacing
+from commsim.report.table import print_table, write_results
 
-from ..table import print_table, write_results
 from .serve import PORT, port_number
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_size, parse_bandwidth
-
-from ..table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table, write_results
 
 if TYPE_CHECKING:
     from switch_model.budget.hardware import Hardware

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table, write_results
 
 if TYPE_CHECKING:
     from switch_model.packets.pcap_reader import Capture

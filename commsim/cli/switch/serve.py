@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_time, share
+from commsim.report.table import print_facts, write_results
 
-from ..table import print_facts, write_results
 from . import bpf
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
-
-from ..table import print_table, progress, write_results
+from commsim.report.table import print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.core.network import Network

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from commsim.core.units import format_time
+from commsim.report.table import print_facts, print_table
 
-from ..table import print_facts, print_table
 from .serve import PORT, port_number
 
 COLUMNS = ["job", "workers", "slots", "busy", "tensors", "waits for"]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
+from commsim.report.table import print_table, write_results
 
 from ..flags.costs import add_size_arguments, read_sizes
-from ..table import print_table, write_results
 from .up import routed
 
 if TYPE_CHECKING:

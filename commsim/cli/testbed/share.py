@@ -9,8 +9,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, parse_time
+from commsim.report.table import print_table, write_results
 
-from ..table import print_table, write_results
 from .run import add_testbed_arguments, testbed_of
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..table import print_table, write_results
+from commsim.report.table import print_table, write_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_time
+from commsim.report.table import write_results
 
-from ..table import write_results
 from .costs import add_costs, config, costs
 from .output import graph_row, print_graph, print_policies, print_training, training_row, write_files
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_time
 from commsim.files.whole_files import write_json
-
-from ..table import print_facts, print_table
+from commsim.report.table import print_facts, print_table
 
 if TYPE_CHECKING:
     from commsim.workload.data_parallel import Training

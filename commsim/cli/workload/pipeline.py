@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time
+from commsim.report.table import print_table, write_results
 
-from ..table import print_table, write_results
 from .costs import add_costs, config, costs, n_bytes, seconds
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_bandwidth, parse_size
-
-from ..table import print_table, write_results
+from commsim.report.table import print_table, write_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

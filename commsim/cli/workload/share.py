@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
-
-from ..table import print_table, write_results
+from commsim.report.table import print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster

@@ -1,0 +1,80 @@
+"""What is run for real under mpirun: schedules for its processes, their network, and the prediction beside them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from collectives import COLLECTIVES
+
+from ..backends.calibrate import calibrate
+from ..backends.execute import for_processes
+from ..core.errors import InputError
+from ..core.spec import read_arguments
+from ..files.store import read_network
+from ..run import Prepared, prepare
+from ..run.inputs import collective_entry
+
+if TYPE_CHECKING:
+    from ..backends.transport import Transport
+    from ..core.network import Network
+    from ..core.schedule import Schedule
+
+USUAL = (
+    "ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduce", "hierarchical_all_reduce",
+    "ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast", "chain_broadcast",
+    "direct_all_to_all", "pairwise_all_to_all",
+)  # fmt: skip
+
+
+def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Schedule]:
+    """Build ``name:key=value,...`` for `n_processes`, the last of which are helpers where it needs some.
+
+    ``all`` is every registered collective that this leaves a rank.
+
+    Raises
+    ------
+    InputError
+        If a name or a parameter is wrong, or helpers leave no process to a rank.
+    """
+    schedules = []
+    for spec in COLLECTIVES if specs == ["all"] else specs or USUAL:
+        entry, raw = collective_entry(spec)
+        parameters = read_arguments(entry.build, raw, given=("n_ranks", "groups", "tree"))
+        schedule = for_processes(functools.partial(entry.build, **parameters), n_processes)
+        if schedule is not None:
+            schedules.append(schedule)
+        elif specs != ["all"]:
+            raise InputError(f"{entry.name} on {n_processes} processes: the helpers leave no process for a rank")
+    return schedules
+
+
+def network_for(transport: Transport, path: str | None) -> Network | None:
+    """Read the calibrated network, or calibrate now; None for a single rank, which sends no message.
+
+    Raises
+    ------
+    InputError
+        If the file holds no network, or one with too few hosts.
+    """
+    if path is None:
+        return calibrate(transport)[0] if transport.size > 1 else None
+    network = read_network(path)
+    if len(network.hosts) < transport.size:
+        raise InputError(f"{path} has {len(network.hosts)} hosts, and {transport.size} ranks are running")
+    return network
+
+
+def predictor(network: Network | None) -> Callable[[Schedule, float], float]:
+    """Return a function that predicts with the flow engine, and lays each schedule out only once."""
+    ready: dict[int, Prepared] = {}
+
+    def predict(schedule: Schedule, n_bytes: float) -> float:
+        if network is None or not schedule.n_transfers:
+            return 0.0
+        if id(schedule) not in ready:
+            ready[id(schedule)] = prepare(schedule, network)
+        return ready[id(schedule)].predict(n_bytes).time
+
+    return predict
