@@ -17,7 +17,7 @@ from collectives.servers.closed_forms import byteps_split, dedicated_time, ring_
 from commsim.report.table import print_table, write_results
 from commsim.run import prepare
 
-N_GPUS, MOST_CPUS = 8, 8
+N_GPUS, MAX_CPUS = 8, 8
 GBPS, SIZE, LATENCY = 90.0, 1e9, "1us"
 SOURCE = "Jiang et al., OSDI 2020, figure 12; digitised, to 0.7 Gb/s"
 MEASURED = {
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     table = rows()
     print_table(
-        ["system", "how", *(f"k={k}" for k in range(MOST_CPUS + 1))],
+        ["system", "how", *(f"k={k}" for k in range(MAX_CPUS + 1))],
         [[name, how, *("-" if value is None else f"{value:.1f}" for value in values)] for name, how, values in table],
         f"goodput in Gb/s, {N_GPUS} GPU machines and k CPU machines on {GBPS:.0f} Gb/s; measured: {SOURCE}",
     )
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def rows() -> list[Row]:
     """Rows of the table: system, how its figures were found, and goodput in Gb/s for each number of CPU machines."""
-    n, ks = N_GPUS, range(MOST_CPUS + 1)
+    n, ks = N_GPUS, range(MAX_CPUS + 1)
     ring = _goodput("ring_all_reduce", n)
     found: list[Row] = [
         ("BytePS", "theory", [GBPS / float(byteps_split(n, k).time) for k in ks]),

@@ -42,7 +42,7 @@ SWEEP = {
 }  # fmt: skip
 """3024 points that take some seconds."""
 
-MOST_DELAY = 0.6
+MAX_DELAY = 0.6
 """Seconds after the rows that were waited for: a chunk takes about half a second."""
 TRIES = 10
 
@@ -126,7 +126,7 @@ def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, dr
     process = _started(sweep, directory)
     while _n_rows(directory) < after and process.poll() is None:
         time.sleep(0.01)
-    time.sleep(draw.uniform(0.0, MOST_DELAY))
+    time.sleep(draw.uniform(0.0, MAX_DELAY))
     family = _descendants(process.pid)
     children = [pid for pid, parent in family.items() if parent == process.pid]
     workers = [pid for pid, parent in family.items() if parent in children]

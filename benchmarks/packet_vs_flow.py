@@ -103,7 +103,7 @@ def gaps(
             smallest = schedule.expand()["count"].min() / schedule.n_chunks
             for product in products:
                 size = product * bandwidth_delay(network, plan) / smallest
-                flow = simulate_flows(plan, size, wire=ROCE)[0].time
+                flow = simulate_flows(plan, size, framing=ROCE)[0].time
                 for name, build in TRANSPORTS.items():
                     yield measure((label, collective, name, product), plan, size, flow, build())
 

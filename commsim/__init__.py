@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from topologies import TOPOLOGIES as TOPOLOGIES
 
     from .core.checking.check import check as check
+    from .core.cost import Framing as Framing
     from .core.cost import LogGP as LogGP
-    from .core.cost import Wire as Wire
     from .core.errors import BackendError as BackendError
     from .core.errors import CommsimError as CommsimError
     from .core.errors import InputError as InputError
@@ -54,7 +54,7 @@ _MODULES = {
     "collectives": ("COLLECTIVES",),
     "topologies": ("TOPOLOGIES",),
     "commsim.core.checking.check": ("check",),
-    "commsim.core.cost": ("LogGP", "Wire"),
+    "commsim.core.cost": ("LogGP", "Framing"),
     "commsim.core.errors": (
         "BackendError", "CommsimError", "InputError", "PhysicsError", "RoutingError", "ScheduleError",
     ),

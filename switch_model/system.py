@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 
 ARITHMETICS = ("wrap", "saturate", "float")
 QUANTIZERS = ("block_exponent", "fixed", "none")
 DEDICATED, COLOCATED = "dedicated", "colocated"
 HOSTS = ("", DEDICATED, COLOCATED)
-MOST = 1 << 20  # of anything that is counted: far beyond any switch, and tables of it fit into memory
+MAX_VALUE = 1 << 20  # of anything that is counted: far beyond any switch, and tables of it fit into memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class System:
         for field in ("elements", "element_bytes", "packets_per_message", "pool_size", "window", "n_trees", "cores"):
             if getattr(self, field) < 1:
                 raise InputError(f"{self.name}: {field} must be at least 1, got {getattr(self, field)}")
-            if getattr(self, field) > MOST:
-                raise InputError(f"{self.name}: {field} must be at most {MOST}, got {getattr(self, field)}")
+            if getattr(self, field) > MAX_VALUE:
+                raise InputError(f"{self.name}: {field} must be at most {MAX_VALUE}, got {getattr(self, field)}")
         if self.packets_per_message & (self.packets_per_message - 1):
             got = self.packets_per_message
             raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")
@@ -161,9 +161,9 @@ class System:
         return self.packets_per_message * (self.payload + self.header) + self.first_header + self.last_header
 
     @property
-    def wire(self) -> Wire:
+    def framing(self) -> Framing:
         """Packets as the flow engine counts them: a message's headers are shared out among its packets."""
-        return Wire(self.payload, self.message_bytes / self.packets_per_message - self.payload)
+        return Framing(self.payload, self.message_bytes / self.packets_per_message - self.payload)
 
     def line_rate(self, bandwidth: float) -> float:
         """Elements per second that a link of `bandwidth` bytes/s carries at most: B k / L_w."""

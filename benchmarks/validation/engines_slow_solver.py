@@ -25,7 +25,7 @@ ORACLES = Path(__file__).resolve().parents[2] / "tests" / "oracles"
 CASES, QUICK_CASES = 60, 6
 NETWORKS = ("star:n_hosts=6", "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=2", "ring:n_hosts=6",
             "torus:dims=2x3")  # fmt: skip
-MOST_TRANSFERS = 120
+MAX_TRANSFERS = 120
 PLAIN = [name for name in COLLECTIVES if COLLECTIVES[name].facts["helpers"] is None]
 
 
@@ -90,7 +90,7 @@ def _job(network: Network, draw: np.random.Generator) -> Job:
     """Draw a collective small enough for the slow solver, and hosts for its participants."""
     while True:
         schedule = COLLECTIVES[str(draw.choice(PLAIN))].build(int(draw.integers(2, 6)))
-        fits = 0 < schedule.n_transfers <= MOST_TRANSFERS and schedule.n_participants <= len(network.hosts)
+        fits = 0 < schedule.n_transfers <= MAX_TRANSFERS and schedule.n_participants <= len(network.hosts)
         if fits and schedule.operation != "barrier":
             return Job(schedule, Placement(draw.permutation(network.hosts)[: schedule.n_participants]))
 

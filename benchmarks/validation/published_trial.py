@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator
 
 from collectives import COLLECTIVES
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
@@ -23,7 +23,7 @@ from switch_model.systems import SYSTEMS
 from .row import Row
 
 MIB = 2**20
-TCP = Wire(payload=9000 - 52, header=66)  # IP, TCP with time stamps; Ethernet as the shaper counts it
+TCP = Framing(payload=9000 - 52, header=66)  # IP, TCP with time stamps; Ethernet as the shaper counts it
 SOURCE = "trial in shaped namespaces, one machine of 2 cores"
 Measured = functools.partial(Row, kind="published", against="measured", operation="all_reduce")
 SPREAD_4, SPREAD_8 = (0, 2, 1, 3), (0, 4, 1, 5, 2, 6, 3, 7)
@@ -84,7 +84,7 @@ def _network(n: int, mbps: float, where: str) -> str:
 
 def _alone(collective: str, network: str, ranks: tuple[int, ...], size: float) -> float:
     job = Job(COLLECTIVES[collective].build(len(ranks)), Placement(ranks))
-    return simulate_flows(plan_flows(load_network(network), [job]), size, wire=TCP)[0].time
+    return simulate_flows(plan_flows(load_network(network), [job]), size, framing=TCP)[0].time
 
 
 def mpich() -> Iterator[Row]:
@@ -109,7 +109,7 @@ def two_jobs(size: float = 4.0 * MIB) -> Iterator[Row]:
     ):  # fmt: skip
         starts = [0.0, 0.0, shift, shift][: 2 * len(running)]
         ours = max(r.time_from_last_start for r in simulate_flows(
-            plan_flows(network, running), size, starts=starts, wire=TCP))  # fmt: skip
+            plan_flows(network, running), size, starts=starts, framing=TCP))  # fmt: skip
         yield Measured(id=f"published/trial/jobs/{name}", model=f"two jobs, {name}", engine="flow", ranks=2,
                        network="leaf_spine", size=size, unit="s", reference=measured, ours=ours,
                        source=f"{SOURCE}: Gloo, two jobs on 100 Mbit/s")  # fmt: skip

@@ -18,7 +18,7 @@ from .ring import half_ring_cost, reducing_ring_cost, ring_cost
 
 Groups = tuple[tuple[int, ...], ...]
 Ranks = NDArray[np.int64]
-MOST_ADDRESSES = 2**26
+MAX_ADDRESSES = 2**26
 """Chunks on all ranks together, beyond which unequal groups are refused: an engine keeps some words for each."""
 
 
@@ -79,7 +79,7 @@ def hierarchical_all_reduce(n_ranks: int, groups: Groups | None = None) -> Sched
         )
     sizes = sorted({len(group) for group in groups})
     n_shards, g = math.lcm(*sizes), len(groups)
-    if n_shards * g > n_ranks and n_ranks * n_shards * g > MOST_ADDRESSES:
+    if n_shards * g > n_ranks and n_ranks * n_shards * g > MAX_ADDRESSES:
         raise InputError(
             f"hierarchical_all_reduce: {g} groups of sizes {', '.join(map(str, sizes))} need {n_shards * g} chunks on "
             f"{n_ranks} ranks, which no memory holds; use sizes with a smaller common multiple"

@@ -16,7 +16,7 @@ from .. import collective
 from .hierarchical import Groups
 from .ring import ring_cost
 
-MOST_CHANNELS = 64
+MAX_CHANNELS = 64
 
 
 def multi_ring_cost(
@@ -60,8 +60,8 @@ def multi_ring_all_reduce(n_ranks: int, n_channels: int = 2, groups: Groups | No
     Jeaugey, "Massively scale your deep learning training with NCCL 2.4", 2019, and NCCL's ring search
     (src/graph/search.cc): one ring per rail, each entering and leaving a node through one network interface.
     """
-    if not 1 <= n_channels <= MOST_CHANNELS:
-        raise InputError(f"multi_ring_all_reduce needs 1 to {MOST_CHANNELS} channels, got n_channels={n_channels}")
+    if not 1 <= n_channels <= MAX_CHANNELS:
+        raise InputError(f"multi_ring_all_reduce needs 1 to {MAX_CHANNELS} channels, got n_channels={n_channels}")
     groups = (tuple(range(n_ranks)),) if groups is None else tuple(tuple(group) for group in groups)
     if sorted(itertools.chain.from_iterable(groups)) != list(range(n_ranks)):
         raise InputError(f"multi_ring_all_reduce: groups must hold each rank 0..{n_ranks - 1} exactly once")

@@ -22,7 +22,7 @@ from .variants import coarser, count_machines, fitting, most_servers, spec_of
 
 TOLERANCE = 0.03
 """Relative width of the interval of densities in which sparse stops paying."""
-MOST_BLOCKS = 2**28
+MAX_BLOCKS = 2**28
 """Blocks of all ranks that are drawn for each density that is tried."""
 
 
@@ -89,7 +89,7 @@ def can_search(prepared: Prepared, question: Question) -> bool:
     data = prepared.data
     if data is None or data.form.lossy or data.size is not None:
         return False
-    return question.n_workers * question.size / FLOAT / min(data.block, question.run) <= MOST_BLOCKS
+    return question.n_workers * question.size / FLOAT / min(data.block, question.run) <= MAX_BLOCKS
 
 
 def at_density(prepared: Prepared, density: float) -> Prepared:

@@ -19,9 +19,9 @@ from commsim.run.helper_placement import machines_of
 
 from .question import Question
 
-MOST_TRANSFERS, MOST_WIRES, MOST_ADDRESSES = 2**19, 2**18, 2**19
+MAX_TRANSFERS, MAX_WIRES, MAX_ADDRESSES = 2**19, 2**18, 2**19
 """Of a schedule: so many are planned and played in a few seconds, of transfers and wires half as many if of both."""
-MOST_MEETINGS = 2**29
+MAX_MEETINGS = 2**29
 """Transfers times wires, where messages are uneven: each ends alone, and what shares its links goes on otherwise."""
 
 
@@ -46,16 +46,16 @@ class Effort:
         """Whether the schedule of so many partitions can be simulated in seconds."""
         transfers = n_partitions * self.transfers
         return (
-            transfers / MOST_TRANSFERS + self.wires / MOST_WIRES <= 1
-            and n_partitions * self.addresses <= MOST_ADDRESSES
-            and (not self.uneven or transfers * self.wires <= MOST_MEETINGS)
+            transfers / MAX_TRANSFERS + self.wires / MAX_WIRES <= 1
+            and n_partitions * self.addresses <= MAX_ADDRESSES
+            and (not self.uneven or transfers * self.wires <= MAX_MEETINGS)
         )
 
 
 def effort_of(schedule: Schedule, uneven: bool) -> Effort:
     """Count what there is to do; wires only where there are not too many transfers anyway."""
     transfers = schedule.n_transfers
-    n_wires = len(wires(schedule, schedule.expand())[1]) if transfers <= MOST_TRANSFERS else transfers
+    n_wires = len(wires(schedule, schedule.expand())[1]) if transfers <= MAX_TRANSFERS else transfers
     return Effort(transfers, n_wires, schedule.n_chunks * schedule.n_participants, uneven)
 
 

@@ -42,7 +42,7 @@ VERBS = {
     "doctor": "say what this machine can do",
 }
 
-MOST_SHOWN = 4000
+MAX_SHOWN = 4000
 """Characters of an error: it may quote what a file holds."""
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
@@ -136,7 +136,7 @@ def _report(message: str) -> None:
     from commsim.core.errors import printable
 
     if all(os.environ.get(name, "0") == "0" for name in RANK_VARIABLES):
-        shown = message if len(message) <= MOST_SHOWN else f"{message[: MOST_SHOWN - 400]} ... {message[-400:]}"
+        shown = message if len(message) <= MAX_SHOWN else f"{message[: MAX_SHOWN - 400]} ... {message[-400:]}"
         print(printable(shown), file=sys.stderr)
 
 

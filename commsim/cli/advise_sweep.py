@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "overhead",
                  "reduce_rate")  # fmt: skip
-MOST_ROWS = 40
+MAX_ROWS = 40
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,13 +64,13 @@ def _print(offers: Sequence[Offer], prices: Prices, goal: Goal) -> None:
             "*" if offer.is_on_front else "", *(str(_count(offer, *items)) for items in _COUNTED),
             offer.chosen or offer.problem,
         ]
-        for i, offer in enumerate(offers[:MOST_ROWS], 1)
+        for i, offer in enumerate(offers[:MAX_ROWS], 1)
     ]  # fmt: skip
     side = "at least" if goal.more_is_better else "within"
     print_table(columns, rows, f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
                 "with what is best for it; * no other is cheaper and as good")  # fmt: skip
-    if len(offers) > MOST_ROWS:
-        print(f"# {len(offers) - MOST_ROWS} more are in the JSON")
+    if len(offers) > MAX_ROWS:
+        print(f"# {len(offers) - MAX_ROWS} more are in the JSON")
     best = offers[0]
     if best.keeps:
         print(f"# cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip())

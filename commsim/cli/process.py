@@ -8,13 +8,13 @@ import sys
 
 from . import main
 
-MOST_UNSEEN = 50_000
+MAX_UNSEEN = 50_000
 """Objects made between two looks for rubbish: importing Numba makes more, all of which stay."""
 
 
 def run() -> None:
     """Run the command of this process, and exit with its status."""
-    gc.set_threshold(MOST_UNSEEN)
+    gc.set_threshold(MAX_UNSEEN)
     atexit.register(_leave_rubbish)
     sys.exit(main())
 

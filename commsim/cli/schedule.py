@@ -13,7 +13,7 @@ from commsim.report.table import print_facts, print_table, write_results
 from .convert import add_format_arguments, run
 from .flags.outputs import check_drawable, draw_transfers
 
-MOST_ROWS = 16
+MAX_ROWS = 16
 SUFFIX = ".npz"
 
 
@@ -99,7 +99,7 @@ def _show(args: argparse.Namespace) -> int:
         {"participant": i, "messages": int(messages[i]), "sent_B": sent[i] * chunk, "received_B": received[i] * chunk}
         for i in range(schedule.n_participants)
     ]
-    shown = rows if len(rows) <= MOST_ROWS else rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
+    shown = rows if len(rows) <= MAX_ROWS else rows[: MAX_ROWS // 2] + rows[-MAX_ROWS // 2 :]
     left_out = f" ({len(rows) - len(shown)} in the middle left out)" if len(shown) < len(rows) else ""
     print_table(
         ["participant", "messages", "sent(B)", "received(B)", "sent/size"],

@@ -36,7 +36,7 @@ from .sampling import Estimate, bootstrap
 
 VISIBLE = 0.05
 """A cost that is nowhere this share of a measured time cannot be told from the error of the others."""
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 """Of more, as many are drawn at random: the others would only make the interval narrower than a model deserves."""
 SURE = 0.5
 """And one whose interval is wider than this, relative to its value, on either side, is not known."""
@@ -111,8 +111,8 @@ def fit_table(rows: Sequence[Measured], seed: int = 0) -> Fit:
     first = rows[0]
     if seed < 0:
         raise InputError(f"the seed of a fit must be 0 or more, got {seed}")
-    if len(rows) > MOST_ROWS:
-        drawn = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
+    if len(rows) > MAX_ROWS:
+        drawn = np.random.default_rng(seed).choice(len(rows), MAX_ROWS, replace=False)
         rows = [rows[i] for i in np.sort(drawn).tolist()]
     sizes, seconds = np.array([r.size for r in rows]), np.array([r.time for r in rows])
     if len(np.unique(sizes)) < 2:

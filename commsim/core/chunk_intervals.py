@@ -12,7 +12,7 @@ from .schedule import Schedule, Transfers
 CELLS = np.dtype([("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32)])
 """Cells that a transfer reads and writes, numbered through all participants."""
 
-MOST_TOUCHES = 1024
+MAX_TOUCHES = 1024
 """Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting."""
 
 
@@ -45,7 +45,7 @@ def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> 
     from .chunk_intervals_kernel import cut_by_insertion, touched
 
     ends = np.cumsum(touched(transfers["src"], transfers["dst"], schedule.n_participants))
-    if np.diff(ends, prepend=0).max() <= MOST_TOUCHES and n_addresses < 2**31:
+    if np.diff(ends, prepend=0).max() <= MAX_TOUCHES and n_addresses < 2**31:
         addresses = schedule.src_address(transfers), schedule.dst_address(transfers)
         return int(cut_by_insertion(transfers, *addresses, ends, cells))
     bounds = np.sort(np.concatenate((read, read + count, write, write + count)))

@@ -47,7 +47,7 @@ class LogGP:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Framing:
     """How messages are cut into packets: every `payload` bytes carry `header` bytes more.
 
     Parameters

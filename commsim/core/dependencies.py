@@ -11,7 +11,7 @@ from .chunk_intervals import CELLS, cut_cells
 from .errors import InputError, ScheduleError
 from .schedule import Schedule, Transfers
 
-MOST_DEPENDENCIES = 2**27
+MAX_DEPENDENCIES = 2**27
 """Where n ranks send to all what came from all, there are n^3: 1,024 ranks would need 20 GB for them."""
 
 
@@ -42,16 +42,16 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     ScheduleError
         If two transfers of one hop write the same chunk and not both reduce into it.
     InputError
-        If there are more than ``MOST_DEPENDENCIES``.
+        If there are more than ``MAX_DEPENDENCIES``.
     """
     from .dependencies_kernel import FENCE, find_dependencies, find_fences
 
     cells = np.empty(len(transfers), CELLS)
     n_cells = cut_cells(schedule, transfers, cells)
-    first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MOST_DEPENDENCIES)
-    if len(pred) > MOST_DEPENDENCIES:
+    first, pred, kind, conflict = find_dependencies(transfers, cells, n_cells, MAX_DEPENDENCIES)
+    if len(pred) > MAX_DEPENDENCIES:
         raise InputError(
-            f"{schedule.name}: its {len(transfers)} transfers wait for each other in more than {MOST_DEPENDENCIES} "
+            f"{schedule.name}: its {len(transfers)} transfers wait for each other in more than {MAX_DEPENDENCIES} "
             "ways, which is too many to lay out; take fewer ranks"
         )
     if conflict >= 0:

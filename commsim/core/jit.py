@@ -19,7 +19,7 @@ KERNEL: dict[str, Any] = {"error_model": "numpy"}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
-MOST_INTERPRETED = 500_000
+MAX_INTERPRETED = 500_000
 """Steps that a process interprets in all before it compiles: about as long as loading Numba takes."""
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ class Kernel:
         Of the compiler.
     """
 
-    steps_left = MOST_INTERPRETED
+    steps_left = MAX_INTERPRETED
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)

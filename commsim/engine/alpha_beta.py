@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from commsim.routing.routing import Routes
@@ -33,7 +33,7 @@ STEPS = 100
 
 
 def simulate_alpha_beta(
-    plan: FlowPlan, sizes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None, trace: bool = False
+    plan: FlowPlan, sizes: ArrayLike, *, starts: ArrayLike = 0.0, framing: Framing | None = None, trace: bool = False
 ) -> tuple[Result, ...]:
     """Find the critical path: every message takes what it would take alone, and only ports are shared.
 
@@ -60,7 +60,7 @@ def simulate_alpha_beta(
 
     transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
     transfer["wire"], transfer["op"] = plan.wire_of, plan.op
-    transfer["bytes"] = (wire or Wire()).on_wire(payload(plan, sizes))
+    transfer["bytes"] = (framing or Framing()).on_wire(payload(plan, sizes))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     wires = plan.wire.copy()
     wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)

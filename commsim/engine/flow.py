@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
@@ -22,7 +22,7 @@ from .physics import check_physics
 from .trace_files import TraceFile, keep_trace
 
 
-def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: Wire | None = None) -> FlowTimes:
+def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, framing: Framing | None = None) -> FlowTimes:
     """Play the plan once.
 
     Parameters
@@ -33,7 +33,7 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
         Payload of each transfer.
     starts : float64[n_participants] or float, s
         When each participant, numbered through all jobs, enters its collective.
-    wire : Wire, optional
+    framing : Framing, optional
         How messages are cut into packets.
 
     Raises
@@ -45,7 +45,7 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, wire: W
     """
     from .flow_kernel import simulate
 
-    on_wire = (wire or Wire()).on_wire(not_negative("payload", n_bytes))
+    on_wire = (framing or Framing()).on_wire(not_negative("payload", n_bytes))
     transfers = plan.wire_of, plan.op, np.array(np.broadcast_to(on_wire, len(plan.wire_of))), plan.waiting
     wires = plan.wire.copy()
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
@@ -67,7 +67,7 @@ def simulate_flows(
     sizes: ArrayLike,
     *,
     starts: ArrayLike = 0.0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
     trace: bool | TraceFile = False,
 ) -> tuple[Result, ...]:
     """Simulate all jobs of a plan together.
@@ -94,7 +94,7 @@ def simulate_flows(
         If a size is not positive and finite.
     """
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    times = play(plan, payload(plan, sizes), starts=starts, wire=wire)
+    times = play(plan, payload(plan, sizes), starts=starts, framing=framing)
     if isinstance(trace, TraceFile):
         keep_trace(trace, len(times.done), lambda which: (times.start[which], times.sent[which], times.done[which]))
     return job_results(plan, times, sizes, starts, trace is True, engine="flow")

@@ -45,7 +45,7 @@ def tables(
     Parameters
     ----------
     transfers : (int32[n], uint8[n], float64[n], int32[n])
-        Wire, operation, bytes, and how many it waits for, of each; the last is copied.
+        Framing, operation, bytes, and how many it waits for, of each; the last is copied.
     shared : (wire, slot, entry, resource)
         Tables at the beginning, copied.
     queue, successors, variants

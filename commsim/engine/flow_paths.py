@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
@@ -43,7 +43,7 @@ WAYS = {
 }
 """Where the ways beside the full engine are; each has kernels and is imported when it is first tried."""
 
-MOST_TRANSFERS = 2**26
+MAX_TRANSFERS = 2**26
 """The full engine keeps some hundred bytes for each."""
 
 STEPS = {"rounds": 300, "together": 300, "symmetric": 5000, "streamed": 300, "full": 300}
@@ -92,7 +92,7 @@ class FlowPaths:
         size: float,
         *,
         starts: ArrayLike = 0.0,
-        wire: Wire | None = None,
+        framing: Framing | None = None,
         trace: bool | TraceFile = False,
         method: str = "auto",
     ) -> Result:
@@ -120,7 +120,7 @@ class FlowPaths:
             if name == "full":
                 break
             with self._sized(name):
-                found = self._try(name, size, starts, wire, trace)
+                found = self._try(name, size, starts, framing, trace)
             if found is not None:
                 return dataclasses.replace(found, method=name)
             if method != "auto":
@@ -128,14 +128,14 @@ class FlowPaths:
                     f"method {name!r} does not apply to {self.job.schedule.name} on {self.network.name}: "
                     f"it needs {NEEDS[name]}; use auto"
                 )
-        if self.job.schedule.n_transfers > MOST_TRANSFERS:
+        if self.job.schedule.n_transfers > MAX_TRANSFERS:
             why = "are to be traced" if trace else "share links here in no regular way"
             raise InputError(
                 f"{self.job.schedule.name}: {self.job.schedule.n_transfers} transfers {why}; "
-                f"the full engine is for at most {MOST_TRANSFERS}"
+                f"the full engine is for at most {MAX_TRANSFERS}"
             )
         with self._sized("full"):
-            (found,) = simulate_flows(self.plan, size, starts=starts, wire=wire, trace=trace)
+            (found,) = simulate_flows(self.plan, size, starts=starts, framing=framing, trace=trace)
         return dataclasses.replace(found, method="full")
 
     def _sized(self, name: str) -> AbstractContextManager[None]:
@@ -151,15 +151,15 @@ class FlowPaths:
         return ("together", "rounds", "symmetric")
 
     def _try(
-        self, name: str, size: float, starts: ArrayLike, wire: Wire | None, trace: bool | TraceFile
+        self, name: str, size: float, starts: ArrayLike, framing: Framing | None, trace: bool | TraceFile
     ) -> Result | None:
         plan = self._plan(name)
         if plan is None:
             return None
         simulate = _way(name)[1]
         if not isinstance(trace, TraceFile) or name != "rounds":
-            return simulate(plan, size, starts=starts, wire=wire, trace=trace)
-        found = simulate(plan, size, starts=starts, wire=wire, trace=True)
+            return simulate(plan, size, starts=starts, framing=framing, trace=trace)
+        found = simulate(plan, size, starts=starts, framing=framing, trace=True)
         if found is None or found.trace is None:
             return found
         kept = found.trace

@@ -15,7 +15,7 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 ANGLES = 72
 """Into which a circle is cut at least: one is 5 degrees."""
-MOST_ANGLES = 1440
+MAX_ANGLES = 1440
 QUANTUM = 1e-3
 """Seconds to which periods are rounded, so that they have a common multiple."""
 LONGEST = 10.0
@@ -120,7 +120,7 @@ def unify(
     jobs : sequence of PeriodicJob
         At least one. Their phases are stretched with their periods where these are rounded.
     angles : int
-        Into how many the circle is cut; into more, up to ``MOST_ANGLES``, where the shortest period would cover fewer
+        Into how many the circle is cut; into more, up to ``MAX_ANGLES``, where the shortest period would cover fewer
         than 24 of them, since otherwise long common multiples blur what they show.
     step : float, s, optional
         Time of one angle instead; the perimeter is divided into whole ones that are not longer.
@@ -196,7 +196,7 @@ def _angles(perimeter: float, shortest: float, angles: int, step: float | None) 
             )
         return n
     needed = math.ceil(_LEAST_POSITIONS * perimeter / shortest / angles - 1e-9) * angles
-    return max(angles, min(needed, MOST_ANGLES))
+    return max(angles, min(needed, MAX_ANGLES))
 
 
 def _check(jobs: Sequence[PeriodicJob], angles: int, step: float | None, quantum: float, longest: float) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 
 
 @kernel
@@ -117,7 +117,7 @@ def search_in_turn(
             for p in range(first[j], first[j + 1]):
                 total[on[p]] += demand[p, reach - at[j] : reach - at[j] + n]
         moved, rounds = True, 0
-        while moved and rounds < MOST_ROUNDS:
+        while moved and rounds < MAX_ROUNDS:
             moved, rounds = False, rounds + 1
             for j in range(1, n_jobs):
                 for p in range(first[j], first[j + 1]):

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from commsim.core.network import KINDS, PLURALS, Network
 
 from .grid import grid_dims
-from .merging import MOST_IN_ROW, MOST_IN_ROW_IF_ASKED, elided_rows, fewer, machines
+from .merging import MAX_IN_ROW, MAX_IN_ROW_IF_ASKED, elided_rows, fewer, machines
 from .palette import MACHINE
 
-MOST_ENDPOINTS = 48
+MAX_ENDPOINTS = 48
 """Drawn one by one unless asked otherwise."""
 Numbers = NDArray[np.int64]
 
@@ -56,19 +56,19 @@ def make_boxes(network: Network, collapse: bool | None = None) -> Boxes:
         To be drawn; a node is in the row of its tier.
     collapse : bool, optional
         Whether a machine is one box, and endpoints or machines with the same neighbours are one box together. By
-        default when there are more than ``MOST_ENDPOINTS``. The middle of rows that are still long is one box.
+        default when there are more than ``MAX_ENDPOINTS``. The middle of rows that are still long is one box.
     """
     n_endpoints = len(network.endpoints)
-    merge = n_endpoints > MOST_ENDPOINTS if collapse is None else collapse
+    merge = n_endpoints > MAX_ENDPOINTS if collapse is None else collapse
     of_node, row = machines(network, merge)
     unit = fewer(network, of_node, row) if merge else np.arange(len(row))
-    long = MOST_IN_ROW_IF_ASKED if not merge or grid_dims(network) else MOST_IN_ROW
+    long = MAX_IN_ROW_IF_ASKED if not merge or grid_dims(network) else MAX_IN_ROW
     unit, elided = elided_rows(unit, row, long)
     first, of_unit = np.unique(unit, return_index=True, return_inverse=True)[1:]
     size = np.bincount(of_unit)
     notes = []
     if collapse is None and len(first) < network.n_nodes and merge:
-        notes.append(f"collapsed, since there are more than {MOST_ENDPOINTS} {PLURALS[network.seat_kind]}")
+        notes.append(f"collapsed, since there are more than {MAX_ENDPOINTS} {PLURALS[network.seat_kind]}")
     if elided.any():
         notes.append(f"of rows with more than {long} boxes the middle is one box")
     label, title, kind = _describe(network, of_unit[of_node], size, elided[first])

@@ -86,7 +86,7 @@ def _chord(boxes: Boxes, at: Layout, low: int, high: int) -> list[Point]:
     ]
 
 
-MOST_PARALLEL, MOST_COUNTS, MOST_CLASSES, MOST_THICK = 3, 64, 4, 100
+MAX_PARALLEL, MAX_COUNTS, MAX_CLASSES, MAX_THICK = 3, 64, 4, 100
 _APART = 4.0
 
 
@@ -97,7 +97,7 @@ def rate_classes(bundles: Bundles) -> list[float]:
 
 def line_width(rate: float, rates: list[float]) -> float:
     """Width of a line in pixels."""
-    steps = max(1, min(len(rates), MOST_CLASSES) - 1)
+    steps = max(1, min(len(rates), MAX_CLASSES) - 1)
     return 1.3 + 1.9 * rates.index(rate) / max(1, len(rates) - 1) * min(1.0, steps / 2) if len(rates) > 1 else 1.5
 
 
@@ -115,7 +115,7 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
     """
     rates = rate_classes(bundles)
     ends = anchors(boxes, bundles, at)
-    thin = min(1.0, max(0.4, MOST_THICK / max(1, len(bundles))))
+    thin = min(1.0, max(0.4, MAX_THICK / max(1, len(bundles))))
     lines: list[Shape] = []
     counts: list[Label] = []
     busy = np.maximum(bundles.load_up, bundles.load_down)
@@ -124,10 +124,10 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
         cables = int(max(bundles.up[i], bundles.down[i]))
         width, title = thin * line_width(float(bundles.rate[i]), rates), _title(boxes, bundles, i, full)
         per_member = cables == max(boxes.size[bundles.low[i]], boxes.size[bundles.high[i]])
-        drawn = cables if cables <= MOST_PARALLEL and not (per_member and cables > 1) else 1
+        drawn = cables if cables <= MAX_PARALLEL and not (per_member and cables > 1) else 1
         for offset in _APART * (np.arange(drawn) - (drawn - 1) / 2):
             lines += _line(beside(path, float(offset)), width, bundles, i, full, title)
-        if drawn < cables and not per_member and len(bundles) <= MOST_COUNTS:
+        if drawn < cables and not per_member and len(bundles) <= MAX_COUNTS:
             counts += _count(f"{cables}x", path, counts)
     return [*lines, *counts]
 

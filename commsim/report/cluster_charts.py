@@ -13,7 +13,7 @@ from .chart import HEIGHT, WIDTH, Axis, Series, draw_chart
 from .picture import Disc, Label, Line, Picture, Polygon, Rectangle, Shape
 
 HOUR, DAY = 3600.0, 86400.0
-MOST_POINTS = 400
+MAX_POINTS = 400
 
 
 def draw_outcomes(outcomes: Sequence[Outcome]) -> Picture:
@@ -35,7 +35,7 @@ def draw_outcomes(outcomes: Sequence[Outcome]) -> Picture:
 def _spread(outcome: Outcome) -> tuple[tuple[float, float], ...]:
     hours = np.sort([job.jct_s for job in outcome.jobs]) / HOUR
     share = np.arange(1, len(hours) + 1) / len(hours)
-    keep = np.unique(np.linspace(0, len(hours) - 1, MOST_POINTS).round().astype(int))
+    keep = np.unique(np.linspace(0, len(hours) - 1, MAX_POINTS).round().astype(int))
     return tuple((float(hours[i]), float(share[i])) for i in keep)
 
 
@@ -44,7 +44,7 @@ def _use(outcome: Outcome) -> tuple[tuple[float, float], ...]:
     times = np.array([time for time, _ in outcome.use])
     gpus = np.array([n for _, n in outcome.use], np.float64)
     area = np.concatenate(([0.0], np.cumsum(gpus[:-1] * np.diff(times))))
-    edges = np.linspace(times[0], times[-1], MOST_POINTS + 1)
+    edges = np.linspace(times[0], times[-1], MAX_POINTS + 1)
     parts = np.diff(np.interp(edges, times, area)) / np.diff(edges)
     return tuple((float(t / DAY), float(n)) for t, n in zip((edges[1:] + edges[:-1]) / 2, parts, strict=True))
 

@@ -11,7 +11,7 @@ from commsim.core.network import Network
 
 from .picture import Point
 
-MOST_DIMS = 3
+MAX_DIMS = 3
 GAP_X, GAP_Y = 46.0, 62.0
 
 
@@ -21,7 +21,7 @@ def grid_dims(network: Network) -> list[int]:
     if not at.size or (at < 0).any() or (network.kind != network.seat_kind).any():
         return []
     dims = [d for d in range(at.shape[1]) if np.ptp(at[:, d]) > 0]
-    return dims if 2 <= len(dims) <= MOST_DIMS and len(np.unique(at, axis=0)) == len(at) else []
+    return dims if 2 <= len(dims) <= MAX_DIMS and len(np.unique(at, axis=0)) == len(at) else []
 
 
 def on_grid(
@@ -33,11 +33,11 @@ def on_grid(
     """
     first = np.unique(of_node, return_index=True)[1]
     at = [network.coordinates[first, d].astype(np.float64) for d in dims]
-    deep = float(np.ptp(at[0])) if len(dims) == MOST_DIMS else 0.0
+    deep = float(np.ptp(at[0])) if len(dims) == MAX_DIMS else 0.0
     wide = float(width.max())
     across, down = wide + GAP_X + deep * (wide * 0.5 + 8), height + GAP_Y + deep * (height + 8)
     x, y = at[-1] * across, at[-2] * down
-    if len(dims) == MOST_DIMS:
+    if len(dims) == MAX_DIMS:
         x, y = x + at[0] * (wide * 0.5 + 8), y - at[0] * (height + 8)
     return x - (x - width / 2).min(), y - y.min() + height / 2
 

@@ -19,7 +19,7 @@ from commsim.core.network import Network
 from .boxes import Boxes
 from .bundles import Bundles
 from .grid import grid_dims, on_grid
-from .palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MOST_LOOSE, NARROW, WIDE
+from .palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MAX_LOOSE, NARROW, WIDE
 from .picture import text_width
 
 Reals = NDArray[np.float64]
@@ -122,7 +122,7 @@ def on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[R
         mine = outer[attached[outer] == box]
         angle[mine] = first + np.arange(len(mine))
     angle *= 2 * math.pi / slots.sum()
-    apart = GAP if len(ring) > MOST_LOOSE else LOOSE
+    apart = GAP if len(ring) > MAX_LOOSE else LOOSE
     radius = max(110.0, len(ring) * (width[ring[0]] + apart) / (2 * math.pi))
     radii = np.full(len(row), radius)
     if outer.size:

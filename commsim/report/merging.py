@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.network_queries import tiers
 
-MOST_IN_ROW, SHOWN_AT_ENDS = 48, 12
-MOST_IN_ROW_IF_ASKED = 256
+MAX_IN_ROW, SHOWN_AT_ENDS = 48, 12
+MAX_IN_ROW_IF_ASKED = 256
 """Where nothing is to be collapsed, and for a grid."""
-MOST_BUNDLES = 160
+MAX_BUNDLES = 160
 """Pairs of boxes with links between them, beyond which switches with the same neighbours are one box as well."""
 Numbers = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ def fewer(network: Network, of_node: Numbers, row: Numbers) -> Numbers:
     ends = _ends(network, of_node)
     unit = np.arange(len(row))
     for level in (0, *(1 + np.argsort(-np.bincount(row)[1:], kind="stable"))):
-        if level and len(np.unique(elided_rows(unit, row, MOST_IN_ROW)[0][ends], axis=0)) <= 2 * MOST_BUNDLES:
+        if level and len(np.unique(elided_rows(unit, row, MAX_IN_ROW)[0][ends], axis=0)) <= 2 * MAX_BUNDLES:
             break
         unit = np.where(row == level, _merged(network, of_node, row == level, ends), unit)
     return unit

@@ -17,7 +17,7 @@ from commsim.core.units import format_bandwidth, format_size, format_time
 
 from .boxes import Boxes, make_boxes
 from .bundles import link_loads, make_bundles
-from .cables import MOST_CLASSES, draw_cables, line_width, rate_classes
+from .cables import MAX_CLASSES, draw_cables, line_width, rate_classes
 from .layout import Layout, make_layout
 from .palette import BOX_HEIGHT, FAINT, FILL, INK, LINK, MACHINE, STROKE, load_colour
 from .picture import Label, Line, Picture, Rectangle, Shape, shortened, text_width, wrapped
@@ -43,7 +43,7 @@ def draw_legend(
         And the height that it takes.
     """
     entries: list[tuple[str, int | float]] = [(KIND_NAMES[k], int(k)) for k in np.unique(kind)]
-    shown = rates if len(rates) <= MOST_CLASSES else [rates[0], rates[-1]]
+    shown = rates if len(rates) <= MAX_CLASSES else [rates[0], rates[-1]]
     entries += [(format_bandwidth(rate).split(" (")[0], rate) for rate in shown]
     shapes: list[Shape] = []
     left, top = x, y

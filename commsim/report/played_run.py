@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.result import Result, Trace
 from commsim.engine.critical_path import CriticalPath, critical_path
 from commsim.engine.flow import payload
 from commsim.run import Prepared
 
-MOST_TRANSFERS = 4_000_000
+MAX_TRANSFERS = 4_000_000
 AT_ONCE = 65_536
 """Transfers whose paths are expanded at one time."""
 Reals = NDArray[np.float64]
@@ -108,13 +108,13 @@ def play_run(name: str, prepared: Prepared, size: float, options: Mapping[str, A
         If there are too many transfers, or the engine keeps no times of transfers.
     """
     n = prepared.schedule.n_transfers
-    if n > MOST_TRANSFERS:
-        raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MOST_TRANSFERS}")
+    if n > MAX_TRANSFERS:
+        raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
     if options.get("engine") == "closed-form":
         raise InputError(f"{name}: a closed form knows no single transfers; use --engine flow")
     result = prepared.predict(size, **{**options, "trace": True})
-    wire: Wire = options.get("wire") or Wire()
-    n_bytes = wire.on_wire(payload(prepared.plan, size))
+    framing: Framing = options.get("framing") or Framing()
+    n_bytes = framing.on_wire(payload(prepared.plan, size))
     late = bool(options.get("start_jitter"))
     run = PlayedRun(name, prepared, result, n_bytes, None)
     return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))

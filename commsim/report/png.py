@@ -10,7 +10,7 @@ from .picture import Disc, Label, Line, Picture, Polygon, Shape
 
 SCALE = 2.0
 """Pixels of the image to a pixel of the picture, unless the image would be too large."""
-MOST_PIXELS = 2**15
+MAX_PIXELS = 2**15
 _ALIGNMENT = {"start": "left", "middle": "center", "end": "right"}
 _POINTS = 72.0 / 96.0  # matplotlib counts fonts and widths in points
 
@@ -37,10 +37,10 @@ def write_png(picture: Picture, out: BinaryIO) -> None:
     InputError
         If the picture is too large for an image.
     """
-    scale = min(SCALE, MOST_PIXELS / max(picture.width, picture.height))
+    scale = min(SCALE, MAX_PIXELS / max(picture.width, picture.height))
     if scale < 1:
         size = f"{picture.width:.0f} x {picture.height:.0f}"
-        raise InputError(f"a picture of {size} pixels is too large for PNG (at most {MOST_PIXELS}); draw to .svg")
+        raise InputError(f"a picture of {size} pixels is too large for PNG (at most {MAX_PIXELS}); draw to .svg")
     matplotlib_figure(picture, 96 * scale).savefig(out, format="png", facecolor="#ffffff")
 
 

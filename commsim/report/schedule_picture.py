@@ -19,7 +19,7 @@ from .palette import REDUCE as REDUCE_COLOUR
 from .picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape, shortened, text_width, wrapped
 
 PLUS, TIP, SIZE = 5.5, 8.0, 9.5
-MOST_LETTERS = 9
+MAX_LETTERS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def draw_arrow(arrow: Arrow, x0: float, x1: float, y: Sequence[float]) -> list[S
 
 def draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: Sequence[Label]) -> list[Label]:
     """Write the chunks on the arrow, near an end, where no label of the same hop is; nowhere when there is no place."""
-    text = shortened(arrow.text, text_width("0" * MOST_LETTERS, SIZE), SIZE)
+    text = shortened(arrow.text, text_width("0" * MAX_LETTERS, SIZE), SIZE)
     reach = text_width(text, SIZE) / 2
     for share in (0.27, 0.68, 0.14, 0.4, 0.55):
         share = min(max(share, (reach - 6) / (x1 - x0)), 0.8)  # so that it stays in its column
@@ -115,8 +115,8 @@ def _plus(at: Point, title: str) -> list[Shape]:
     ]
 
 
-MOST_TRANSFERS = 2000
-MOST_PARTICIPANTS = 128
+MAX_TRANSFERS = 2000
+MAX_PARTICIPANTS = 128
 MARGIN, LANE, COLUMN, HEAD = 24.0, 30.0, 76.0, 22.0
 COLUMNS_IN_A_SYSTEM = 16
 _BETWEEN = 26.0
@@ -140,12 +140,12 @@ def draw_schedule(schedule: Schedule) -> Picture:
     Raises
     ------
     InputError
-        If there are more than ``MOST_TRANSFERS`` transfers or ``MOST_PARTICIPANTS`` participants.
+        If there are more than ``MAX_TRANSFERS`` transfers or ``MAX_PARTICIPANTS`` participants.
     """
-    if schedule.n_transfers > MOST_TRANSFERS or schedule.n_participants > MOST_PARTICIPANTS:
+    if schedule.n_transfers > MAX_TRANSFERS or schedule.n_participants > MAX_PARTICIPANTS:
         raise InputError(
             f"{schedule.name} has {schedule.n_transfers} transfers between {schedule.n_participants} participants; at "
-            f"most {MOST_TRANSFERS} between {MOST_PARTICIPANTS} are drawn: ask for fewer ranks or chunks"
+            f"most {MAX_TRANSFERS} between {MAX_PARTICIPANTS} are drawn: ask for fewer ranks or chunks"
         )
     transfers = schedule.expand()
     names = _names(schedule)

@@ -199,7 +199,7 @@ def _arrow_column(field: Any, chunks: Any) -> Column | None:
     return Column(name, np.where(codes >= 0, order.values[codes] if words else -1, -1), "", order.labels)
 
 
-MOST_ROWS = 1_000_000
+MAX_ROWS = 1_000_000
 _NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED}
 
 
@@ -258,8 +258,8 @@ def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline:
     from commsim import __version__
 
     rows, failed = _without_failed(rows)
-    if rows.n_rows > MOST_ROWS:
-        raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MOST_ROWS}")
+    if rows.n_rows > MAX_ROWS:
+        raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MAX_ROWS}")
     parameters = parameters_of(rows)
     if by and by not in parameters:
         raise InputError(f"--by must be a column that varies ({', '.join(parameters) or 'none does'}), got {by!r}")

@@ -22,7 +22,7 @@ from ..files.store import SUFFIXES, read_placement
 from ..routing.aggregator_placement import SwitchTree, able_switches, seat_on_switches
 from .inputs import load_placement
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ def _free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
 
 def _listed(names: Sequence[str]) -> str:
     """Write ``a, b and c``; of many the first few and the last."""
-    if len(names) > MOST_NAMED:
-        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED} more", names[-1]]
+    if len(names) > MAX_NAMED:
+        names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED} more", names[-1]]
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import COLLECTIVES
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -72,7 +72,7 @@ class Prepared:
         start_jitter: float = 0.0,
         iterations: int = 1,
         seed: int = 0,
-        wire: Wire | None = None,
+        framing: Framing | None = None,
         trace: bool = False,
         transport: Transport | None = None,
         fabric: Fabric | None = None,
@@ -92,7 +92,7 @@ class Prepared:
             With jitter, how many draws; the result has the median time.
         seed : int
             Of the jitter, and of losses and marks.
-        wire : Wire, optional
+        framing : Framing, optional
             How messages are cut into packets.
         trace : bool
             Whether the result keeps the times of every transfer.
@@ -112,12 +112,12 @@ class Prepared:
         if engine != "flow" and method != "auto":
             raise InputError(f"methods are the flow engine's, got method {method!r} and engine {engine!r}")
         if engine == "closed-form":
-            return self._closed_form(size, start_jitter, wire)
+            return self._closed_form(size, start_jitter, framing)
         if self.data is not None:
             self.data.messages(size)  # a size that the data cannot have is refused before anything runs
         simulate = self._simulator(engine, seed, transport, fabric, method)
         runs = [
-            simulate(size, starts=starts, wire=wire, trace=trace)
+            simulate(size, starts=starts, framing=framing, trace=trace)
             for starts in self._starts(start_jitter, iterations, seed)
         ]
         middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
@@ -141,10 +141,10 @@ class Prepared:
 
         return lambda size, **given: simulate_alpha_beta(self.plan, size, **given)[0]
 
-    def _closed_form(self, size: float, start_jitter: float, wire: Wire | None) -> Result:
+    def _closed_form(self, size: float, start_jitter: float, framing: Framing | None) -> Result:
         from commsim.engine.closed_form import closed_form
 
-        if start_jitter or wire is not None:
+        if start_jitter or framing is not None:
             raise InputError("the closed form knows neither late starters nor packet headers; use --engine flow")
         if self.data is not None:
             raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use --engine flow")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.cost import Wire
+from ..core.cost import Framing
 from ..core.errors import InputError
 from ..core.network import Network
 from ..core.placement import Placement
@@ -39,7 +39,7 @@ class PreparedGroups:
     plan: FlowPlan
 
     def predict(
-        self, size: float, *, engine: str = "flow", wire: Wire | None = None, trace: bool = False
+        self, size: float, *, engine: str = "flow", framing: Framing | None = None, trace: bool = False
     ) -> tuple[Result, ...]:
         """Predict one size, the same in every group.
 
@@ -55,7 +55,7 @@ class PreparedGroups:
         """
         if engine not in SIMULATORS:
             raise InputError(f"groups are simulated together by {' or '.join(SIMULATORS)}, got engine {engine!r}")
-        return SIMULATORS[engine](self.plan, size, wire=wire, trace=trace)
+        return SIMULATORS[engine](self.plan, size, framing=framing, trace=trace)
 
 
 def prepare_groups(

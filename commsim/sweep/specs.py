@@ -64,9 +64,9 @@ def prediction_options(parameters: Mapping[str, Any], network: Network) -> dict[
     if (engine == "auto") != ("tolerance" in given):
         raise InputError('engine.tolerance goes with engine.name = "auto", and that needs one, such as 0.1')
     if "header" in given:
-        from commsim.core.cost import Wire
+        from commsim.core.cost import Framing
 
-        options["wire"] = Wire(given.get("payload", float("inf")), given["header"])
+        options["framing"] = Framing(given.get("payload", float("inf")), given["header"])
     elif "payload" in given:
         raise InputError("engine.payload changes nothing without engine.header")
     packet = [key for key in given if key in TRANSPORT or key in FABRIC]

@@ -17,8 +17,8 @@ from commsim.run import Prepared
 from .cut import Cut, partition_cuts, volume_bounds
 from .demand import Demand, Graph, demand_of, usable
 from .latency import latency_bounds, nearest_ranks
-from .linear_program import MOST_VARIABLES, n_variables, program_bound
-from .min_cut import MOST_LINKS, min_cuts
+from .linear_program import MAX_VARIABLES, n_variables, program_bound
+from .min_cut import MAX_LINKS, min_cuts
 
 TIE = 1e-6
 """Bounds that differ by less are one; of these the first says why."""
@@ -153,13 +153,13 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
         found += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
         program = program_bound(graph, demand)
         found += [program] if program is not None else []
-        if demand.kind != "signals" and len(graph.link) > MOST_LINKS:
+        if demand.kind != "signals" and len(graph.link) > MAX_LINKS:
             notes.append(
-                f"cuts by locality only: minimum cuts are for at most {MOST_LINKS} links, got {len(graph.link)}"
+                f"cuts by locality only: minimum cuts are for at most {MAX_LINKS} links, got {len(graph.link)}"
             )
-        elif n_variables(graph, demand) > MOST_VARIABLES:
+        elif n_variables(graph, demand) > MAX_VARIABLES:
             size = n_variables(graph, demand)
-            limit = f"it would have {size} variables, the limit is {MOST_VARIABLES}"
+            limit = f"it would have {size} variables, the limit is {MAX_VARIABLES}"
             notes.append(f"no linear program, only cuts and distances: {limit}")
     late = [Cut(part.per_byte, part.why, part.fixed + after) for part in found if part.per_byte]
     return [*always, *_tightest(late)], notes

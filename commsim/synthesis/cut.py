@@ -183,7 +183,7 @@ def _named(graph: Graph, of_node: NDArray[np.int64], group: int) -> str:
     return f"of {nodes[int(ranks[0])]} and {len(ranks) - 1} others"
 
 
-MOST_STEPS = 40_000_000
+MAX_STEPS = 40_000_000
 """Sources times links: some seconds."""
 ROUNDING = 1e-9
 """By which long sums may be off."""
@@ -207,7 +207,7 @@ def volume_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
     """
     m = len(graph.link)
     sources = np.unique(demand.src) if demand.kind == "pairs" else np.arange(demand.n_ranks)
-    if demand.kind not in ("pairs", "all_pairs") or not m or len(sources) * m > MOST_STEPS:
+    if demand.kind not in ("pairs", "all_pairs") or not m or len(sources) * m > MAX_STEPS:
         return
     for length, what in ((np.ones(m), "bytes times links"), (1 / graph.bandwidth, "bytes times time on links")):
         taken = sum(_taken(graph, demand, sources[i : i + EACH], length) for i in range(0, len(sources), EACH))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .cut import Cut
 from .demand import Demand, Graph
 
-MOST_SEARCHES = 64
-MOST_STEPS = 4_000_000
+MAX_SEARCHES = 64
+MAX_STEPS = 4_000_000
 """Searches times links: some seconds. With fewer searches than ranks the bound holds, and may be lower."""
 _FROM_ONE = ("signals", "all_pairs", "spread", "all_reduce")
 _TO_ONE = ("signals", "all_pairs", "collect", "all_reduce")
@@ -106,7 +106,7 @@ def _distance(graph: Graph, demand: Demand, overheads: float) -> tuple[str, floa
     """Longest of the shortest ways between ranks of which one needs something of the other."""
     rows = _rows(graph.n_nodes, graph.src, graph.dst, graph.latency)
     back = _rows(graph.n_nodes, graph.dst, graph.src, graph.latency)
-    budget = max(1, min(MOST_SEARCHES, MOST_STEPS // max(1, len(graph.link))))
+    budget = max(1, min(MAX_SEARCHES, MAX_STEPS // max(1, len(graph.link))))
     why, longest = "nothing to send", 0.0
     for rank, others, way in _needs(demand, budget):
         far = shortest(rows if way == "to" else back, [int(graph.ranks[rank])])[graph.ranks[others]]

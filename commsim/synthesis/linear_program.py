@@ -132,7 +132,7 @@ def unit(graph: Graph) -> float:
     return float(graph.bandwidth.max())
 
 
-MOST_VARIABLES = 8_000
+MAX_VARIABLES = 8_000
 """Some seconds on one core."""
 
 
@@ -163,7 +163,7 @@ def program_bound(graph: Graph, demand: Demand) -> Cut | None:
     Nash-Williams, "Edge-disjoint spanning trees of finite graphs", J. London Math. Soc. 1961.
     """
     size = n_variables(graph, demand)
-    if not size or size > MOST_VARIABLES:
+    if not size or size > MAX_VARIABLES:
         return None
     if demand.kind in ("pairs", "all_pairs"):
         return Cut(_messages(graph, demand), "all links together (linear program, maximum concurrent flow)")

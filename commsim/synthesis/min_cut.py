@@ -12,9 +12,9 @@ from commsim.core.errors import InputError
 from .cut import Cut, cuts_around
 from .demand import Demand, Graph
 
-MOST_LINKS = 30_000
+MAX_LINKS = 30_000
 """Of a graph that is searched: one maximum flow then takes some tens of milliseconds."""
-MOST_FLOWS = 48
+MAX_FLOWS = 48
 """Sinks that are tried, evenly spaced over the ranks."""
 _UNITS = 2**29  # that all data is; the solver counts in 32 bits
 
@@ -37,7 +37,7 @@ def min_cuts(graph: Graph, demand: Demand) -> Iterator[Cut]:
     Edmonds, "Edge-disjoint branchings", 1973. Ford and Fulkerson, "Maximal flow through a network", 1956. Dinkelbach,
     "On nonlinear fractional programming", Management Science 1967, for the iteration.
     """
-    if demand.kind == "signals" or len(graph.link) > MOST_LINKS or not len(graph.link):
+    if demand.kind == "signals" or len(graph.link) > MAX_LINKS or not len(graph.link):
         return
     p = demand.n_ranks
     if demand.kind in ("pairs", "all_pairs"):
@@ -59,7 +59,7 @@ def _worst(graph: Graph, own: Floats, backwards: bool) -> Iterator[Cut]:
     p = len(own)
     per_byte = float(own.max()) / float(graph.bandwidth.sum())
     best: NDArray[np.bool_] | None = None
-    for sink in range(0, p, -(-p // MOST_FLOWS)):
+    for sink in range(0, p, -(-p // MAX_FLOWS)):
         while True:
             wanted = float(own.sum() - own[sink])
             side = _source_side(graph, src, dst, graph.bandwidth * per_byte, own, sink)

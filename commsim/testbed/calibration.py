@@ -118,5 +118,5 @@ def _beside(real: NDArray[np.float64], ideal: NDArray[np.float64]) -> float:
 def _times(ranks: Ranks, schedule: Schedule, size: int) -> tuple[float, float]:
     """Return a run's median time, and that of its bytes alone on the shared links."""
     seats = Placement(np.array(ranks.seats, np.int32))
-    ideal = prepare(schedule, ranks.layout.network, placement=seats).predict(size, wire=FRAME.wire).time
+    ideal = prepare(schedule, ranks.layout.network, placement=seats).predict(size, framing=FRAME.framing).time
     return float(np.median(ranks.run(schedule, size, iterations=ITERATIONS)["samples"])), ideal

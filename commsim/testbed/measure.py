@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.run import Prepared
@@ -134,7 +134,7 @@ def as_cell(
     load: Load,
     n_runs: int,
     native: str = "",
-    wire: Wire = FRAME.wire,
+    framing: Framing = FRAME.framing,
 ) -> Cell:
     """Put what was measured beside the prediction; the counters are of `n_runs` runs."""
     samples = np.array(found["samples"])
@@ -153,4 +153,4 @@ def as_cell(
         samples=samples,
         counters={"wrong": found["wrong"]},
     )
-    return Cell(result, ready.predict(found["size"], wire=wire), counts, load, ready.network)
+    return Cell(result, ready.predict(found["size"], framing=framing), counts, load, ready.network)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from switch_model.bpf.commands import output_of
@@ -30,9 +30,9 @@ class Frame:
     """Header that the kernel's queues count beside the MTU."""
 
     @property
-    def wire(self) -> Wire:
+    def framing(self) -> Framing:
         """How messages over TCP are cut."""
-        return Wire(payload=self.mtu - self.ip_and_tcp, header=self.ip_and_tcp + self.ethernet)
+        return Framing(payload=self.mtu - self.ip_and_tcp, header=self.ip_and_tcp + self.ethernet)
 
 
 FRAME = Frame()

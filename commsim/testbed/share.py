@@ -138,7 +138,7 @@ def _run(
         ScheduledJob(f"job{j}", schedule, Placement(np.array(ranks.seats, np.int32)), size, j * shift)
         for j, (ranks, schedule) in enumerate(zip(parties, schedules, strict=True))
     ]
-    predicted = run_jobs(network, jobs, wire=FRAME.wire)
+    predicted = run_jobs(network, jobs, framing=FRAME.framing)
     alone, together = (np.array([r.time for r in results]) for results in (predicted.alone, predicted.together))
     period = compute + SLACK * float(together.max())
     begin = time.monotonic() + LEAD

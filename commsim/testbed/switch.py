@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import BackendError
 from commsim.core.placement import Placement
 from commsim.run import prepare
@@ -34,9 +34,9 @@ RTO = "200ms"
 N_SLOTS = 32
 
 
-def switch_wire() -> Wire:
+def switch_wire() -> Framing:
     """Return how the live switch's packets are made."""
-    return Wire(payload=4 * ELEMENTS, header=ETHERNET + IP_AND_UDP + HEADER_BYTES)
+    return Framing(payload=4 * ELEMENTS, header=ETHERNET + IP_AND_UDP + HEADER_BYTES)
 
 
 def measure_switch(
@@ -77,7 +77,7 @@ def measure_switch(
     samples = np.max([[row["time_s"] for row in rows] for rows in found], axis=0)[warmup:]
     wrong = sum(row["right"] is False for rows in found for row in rows)
     told = {"samples": samples.tolist(), "size": float(size), "wrong": float(wrong)}
-    return as_cell(ready, told, counts, load, warmup + iterations, wire=switch_wire())
+    return as_cell(ready, told, counts, load, warmup + iterations, framing=switch_wire())
 
 
 def _serve(place: Place, layout: Layout, switch: int) -> subprocess.Popen[str]:

@@ -9,8 +9,8 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.files.whole_files import parse_json
 
-MOST_FROM_WORKER = 4096  # bytes of a line
-MOST_FROM_SWITCH = 1 << 22
+MAX_FROM_WORKER = 4096  # bytes of a line
+MAX_FROM_SWITCH = 1 << 22
 
 
 class LineReader:

@@ -12,10 +12,10 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .control_messages import MOST_FROM_WORKER, LineReader, write_line
+from .control_messages import MAX_FROM_WORKER, LineReader, write_line
 from .jobs import Jobs, Plane
 
-MOST_CONNECTIONS = 900  # a process may usually open 1,024 files
+MAX_CONNECTIONS = 900  # a process may usually open 1,024 files
 _MOST_UNSENT = 1 << 23  # bytes that a peer may leave unread
 
 
@@ -24,7 +24,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, host: str, now: float) -> None:
         self.socket, self.host, self.heard = sock, host, now
-        self.reader, self.unsent, self.closing = LineReader(MOST_FROM_WORKER), b"", False
+        self.reader, self.unsent, self.closing = LineReader(MAX_FROM_WORKER), b"", False
 
 
 class Door:
@@ -80,7 +80,7 @@ class Door:
             sock, (host, _) = self._listener.accept()
         except OSError:
             return  # it has gone again, or there are no descriptors left
-        if len(self._connections) >= MOST_CONNECTIONS:
+        if len(self._connections) >= MAX_CONNECTIONS:
             sock.close()
             return
         sock.setblocking(False)

@@ -35,7 +35,7 @@ MESSAGE_TYPE = 1
 SIZE_CODES = {64: 1, 256: 3}
 MAX_SLOTS = 1 << 14  # bits of the pool index
 LARGEST_DATAGRAM = 65507
-MOST_SEGMENTS = 64  # frames that Linux takes in one system call as one message, and hands over as one
+MAX_SEGMENTS = 64  # frames that Linux takes in one system call as one message, and hands over as one
 
 
 def frame_bytes(elements: int) -> int:
@@ -58,7 +58,7 @@ def type_and_size(elements: int) -> int:
 
 def most_segments(elements: int) -> int:
     """Frames that fit in one message to the kernel."""
-    return min(MOST_SEGMENTS, LARGEST_DATAGRAM // frame_bytes(elements))
+    return min(MAX_SEGMENTS, LARGEST_DATAGRAM // frame_bytes(elements))
 
 
 def new_rows(n_rows: int, elements: int) -> NDArray[np.uint32]:

@@ -87,7 +87,7 @@ def clash(job: Job, n_workers: int, rank: int, wanted: int | None) -> str:
     return f"job {job.name!r} has {job.n_slots} slots, not {wanted}"
 
 
-MOST_JOBS = 256  # numbers that fit in a frame
+MAX_JOBS = 256  # numbers that fit in a frame
 
 
 class Jobs:
@@ -169,11 +169,11 @@ class Jobs:
 
     def _new_job(self, name: str, n_workers: int, wanted: int | None) -> Job:
         numbers = {job.number for job in self._jobs.values()}
-        if len(numbers) == MOST_JOBS:
-            raise InputError(f"the switch has {MOST_JOBS} jobs, and takes no more")
+        if len(numbers) == MAX_JOBS:
+            raise InputError(f"the switch has {MAX_JOBS} jobs, and takes no more")
         while self._next_number in numbers:
-            self._next_number = (self._next_number + 1) % MOST_JOBS
-        number, self._next_number = self._next_number, (self._next_number + 1) % MOST_JOBS
+            self._next_number = (self._next_number + 1) % MAX_JOBS
+        number, self._next_number = self._next_number, (self._next_number + 1) % MAX_JOBS
         taken = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
         try:
             return Job(name, number, n_workers, *first_fit(taken, self._plane.pool_size, wanted))

@@ -12,7 +12,7 @@ from typing import Any
 
 from commsim.core.errors import BackendError, InputError
 
-from .control_messages import MOST_FROM_SWITCH, LineReader, whole, write_line
+from .control_messages import MAX_FROM_SWITCH, LineReader, whole, write_line
 
 
 class Session:
@@ -42,7 +42,7 @@ class Session:
 
     def __init__(self, host: str, port: int, timeout: float = 5.0) -> None:
         self._where, self._messages = f"{host}, port {port}", list[dict[str, Any]]()
-        self._reader, self._saying = LineReader(MOST_FROM_SWITCH), threading.Lock()
+        self._reader, self._saying = LineReader(MAX_FROM_SWITCH), threading.Lock()
         self._waited_for: list[int] = []
         try:
             self.socket = socket.create_connection((socket.gethostbyname(host), port), timeout)  # IPv4

@@ -16,7 +16,7 @@ from commsim.files.whole_files import check_regular
 
 from . import wire_format as w
 
-MOST_CAPTURED = 262_144  # bytes of a packet; libpcap refuses more, too
+MAX_CAPTURED = 262_144  # bytes of a packet; libpcap refuses more, too
 BLOCK_BYTES = 4 << 20
 MARGIN = 256  # zeros after a block, so that headers may be looked at before their length is known
 LINK_HEADERS = {w.LINK_ETHERNET: (12, 14), w.LINK_COOKED: (14, 16), w.LINK_COOKED_2: (0, 20)}
@@ -124,9 +124,9 @@ class CaptureFile:
         at, last, lone, total = 0, -1, 0, len(held)
         while at + 16 <= total:
             (captured,) = look(held, at + 8)
-            if captured > MOST_CAPTURED:
+            if captured > MAX_CAPTURED:
                 raise InputError(f"{self.path}: the packet at byte {place + at} claims {captured} bytes, the most is "
-                                 f"{MOST_CAPTURED}; the file is damaged")  # fmt: skip
+                                 f"{MAX_CAPTURED}; the file is damaged")  # fmt: skip
             after = at + 16 + captured
             if after > total:
                 break

@@ -95,8 +95,8 @@ class RoundFacts:
         self.last, self.gap = rows[at[gap > 0]], gap[gap > 0]
 
 
-MOST_JOBS = 64
-MOST_EXAMPLES = 16
+MAX_JOBS = 64
+MAX_EXAMPLES = 16
 PS = 10**12
 
 
@@ -179,7 +179,7 @@ def reconstruct(events: NDArray[Any]) -> Reconstruction:
     rounds = find_rounds(events)
     facts = RoundFacts(rounds)
     size = np.bincount(rounds.job_of_event)
-    largest = np.sort(np.argsort(-size, kind="stable")[:MOST_JOBS])
+    largest = np.sort(np.argsort(-size, kind="stable")[:MAX_JOBS])
     return Reconstruction(tuple(_report(facts, int(job)) for job in largest), len(size) - len(largest))
 
 
@@ -216,7 +216,7 @@ def _report(f: RoundFacts, job: int) -> JobReport:
         elements_per_s=elements / time_s if time_s else 0.0,
         workers=_workers(f, job, repeats),
         slots=_slots(e["slot"][repeats]),
-        wrong=tuple(_wrong(f, int(row)) for row in early[:MOST_EXAMPLES]),
+        wrong=tuple(_wrong(f, int(row)) for row in early[:MAX_EXAMPLES]),
     )
 
 

@@ -6,8 +6,8 @@ from collectives.servers.parameter_server import parameter_server
 from commsim.advice import Question
 from commsim.advice.candidates import candidates
 from commsim.advice.variants import (
-    MOST_MEETINGS,
-    MOST_TRANSFERS,
+    MAX_MEETINGS,
+    MAX_TRANSFERS,
     Effort,
     coarser,
     effort_of,
@@ -84,7 +84,7 @@ def test_what_is_counted_is_that_of_the_schedule():
 @pytest.mark.nojit
 def test_partitions_multiply_transfers_and_addresses_but_not_wires():
     one = Effort(transfers=1000, wires=100, addresses=10, uneven=False)
-    most = int(MOST_TRANSFERS / 1000)
+    most = int(MAX_TRANSFERS / 1000)
     assert one.fits(most - 1)
     assert not one.fits(most + 1)
     assert not Effort(1, 2**20, 1, False).fits()
@@ -93,6 +93,6 @@ def test_partitions_multiply_transfers_and_addresses_but_not_wires():
 
 @pytest.mark.nojit
 def test_uneven_messages_are_counted_by_those_that_they_meet():
-    n = 2 * int(MOST_MEETINGS**0.5)
+    n = 2 * int(MAX_MEETINGS**0.5)
     assert Effort(n, n, 1, uneven=False).fits()
     assert not Effort(n, n, 1, uneven=True).fits()

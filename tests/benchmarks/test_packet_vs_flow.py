@@ -17,7 +17,7 @@ def planned(collective: str, spec: str, n: int) -> tuple[FlowPlan, float, float]
     schedule = COLLECTIVES[collective].build(n)
     plan = plan_flows(network, [Job(schedule, place(network, n))])
     size = 100 * bandwidth_delay(network, plan) * n
-    return plan, size, simulate_flows(plan, size, wire=ROCE)[0].time
+    return plan, size, simulate_flows(plan, size, framing=ROCE)[0].time
 
 
 def test_an_ideal_window_loses_what_acknowledgements_take_and_little_else() -> None:

@@ -17,7 +17,7 @@ def test_every_algorithm_stands_beside_the_bound(commsim):
 
 
 def test_an_algorithm_that_is_too_much_is_left_out_unless_it_is_asked_for(commsim, monkeypatch):
-    monkeypatch.setattr("commsim.core.dependencies.MOST_DEPENDENCIES", 80)
+    monkeypatch.setattr("commsim.core.dependencies.MAX_DEPENDENCIES", 80)
     racks = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=1Gbps,latency=1us"
     argv = ("bound", "--topology", racks, "--operation", "all_reduce")
     said = commsim(*argv)

@@ -89,7 +89,7 @@ def test_a_cost_that_is_not_known_is_said_with_its_unit():
 
 
 def test_of_very_many_rows_some_are_drawn(monkeypatch):
-    monkeypatch.setattr(hockney, "MOST_ROWS", 22)
+    monkeypatch.setattr(hockney, "MAX_ROWS", 22)
     many = fit_table(rows(line(20e-6, 1e-11)) * 10)
     assert many.n_rows == len(many.residuals) == 22
     assert many.per_byte.value == pytest.approx(1e-11, rel=1e-6)

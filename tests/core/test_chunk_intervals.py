@@ -42,5 +42,5 @@ def test_chunks_are_their_own_cells_where_they_are_few(seed: int, n_ranks: int, 
 @pytest.mark.parametrize("schedule", [halving_doubling_all_reduce(32), recursive_doubling_all_gather(24)],
                          ids=lambda schedule: str(schedule.name))  # fmt: skip
 def test_long_messages_are_cut_where_others_end(schedule: Schedule, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_intervals, "MOST_TOUCHES", most)
+    monkeypatch.setattr(chunk_intervals, "MAX_TOUCHES", most)
     assert_cells_overlap_where_chunks_do(schedule)

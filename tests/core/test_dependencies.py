@@ -197,7 +197,7 @@ def test_dependencies_that_are_the_cube_of_the_ranks_are_refused_before_they_fil
     for _ in range(2):  # to all, and then what came from all to all
         p.reduce(0, src=[a for a, _ in pairs], dst=[b for _, b in pairs])
     schedule = p.build()
-    monkeypatch.setattr(module, "MOST_DEPENDENCIES", 400)
+    monkeypatch.setattr(module, "MAX_DEPENDENCIES", 400)
     with pytest.raises(InputError, match="its 112 transfers wait for each other in more than 400 ways"):
         dependencies(schedule, schedule.expand())
     monkeypatch.undo()

@@ -14,7 +14,7 @@ from slow_flow import simulate
 
 from collectives import COLLECTIVES
 from collectives.dense.ring import ring_all_reduce
-from commsim.core.cost import LogGP, Wire
+from commsim.core.cost import Framing, LogGP
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
@@ -62,7 +62,7 @@ def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> 
 
 def test_the_links_carry_each_message_once_with_its_headers() -> None:
     # Ring of 4: 6 rounds of a quarter leave each host; 1e6 / 4 bytes are 250 packets of 1000 with 50 bytes beside each.
-    result = on_star(ring_all_reduce(4), 1e6, LINK, wire=Wire(1000, 50))
+    result = on_star(ring_all_reduce(4), 1e6, LINK, framing=Framing(1000, 50))
     assert result.link_bytes == pytest.approx(6 * 250 * 1050)
     assert result.bytes_on_wire == pytest.approx(4 * 6 * 250 * 1050)
 

@@ -55,7 +55,7 @@ def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
 
 
 def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_paths, "MOST_TRANSFERS", 100)
+    monkeypatch.setattr(flow_paths, "MAX_TRANSFERS", 100)
     costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which rounds do not know, and trees are no rings
     paths = FlowPaths(costly, Job(double_tree_all_reduce(8, 16), place(costly, 8)))
     with pytest.raises(InputError, match=r"double_tree_all_reduce: \d+ transfers share links here in no regular way"):
@@ -67,7 +67,7 @@ def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest
     costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which no other way knows
     paths = FlowPaths(costly, RING.job)
     full = paths.simulate(1e6, method="full")
-    monkeypatch.setattr(flow_paths, "MOST_TRANSFERS", 100)
+    monkeypatch.setattr(flow_paths, "MAX_TRANSFERS", 100)
     assert paths.simulate(1e6).method == "streamed"
     assert paths.simulate(1e6).time == full.time
     with pytest.raises(InputError, match="112 transfers are to be traced; the full engine is for at most 100"):

@@ -124,7 +124,7 @@ def test_the_rate_tends_to_the_systems_line_rate_whatever_the_number_of_ranks(sy
     it = SYSTEMS[system].build()
     size = 65536.0 * it.payload
     ready = prepare("switchml:n_chunks=4096", star(n_ranks, 12.5e9, 1e-6))
-    rate = size / 4 / ready.predict(size, wire=it.wire).time
+    rate = size / 4 / ready.predict(size, framing=it.framing).time
     assert rate == pytest.approx(it.line_rate(12.5e9), rel=0.02)
     assert rate < it.line_rate(12.5e9)
 
@@ -215,5 +215,5 @@ def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(
     size = 2000 * it.payload
     job = aggregation_job(it, network, range(8), size // it.element_bytes)
     packets = simulate_aggregation(network, [job], values=False).results[0]
-    ours = prepare(f"{name}:n_chunks=2000,pool={window}", network, n_ranks=8).predict(size, wire=it.wire)
+    ours = prepare(f"{name}:n_chunks=2000,pool={window}", network, n_ranks=8).predict(size, framing=it.framing)
     assert ours.time == pytest.approx(packets.time, rel=1e-6)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.circles import MOST_ANGLES, mean_rates, unify
+from commsim.placement.circles import MAX_ANGLES, mean_rates, unify
 from commsim.workload.sharing.periodic import PeriodicJob, Phase, demand
 
 
@@ -48,7 +48,7 @@ def test_a_long_common_multiple_is_cut_off_and_that_is_said() -> None:
     circle = unify((job(255, (0, 100, 1.0)), job(214, (0, 100, 1.0))))
     assert not circle.is_common
     assert circle.perimeter == 10.0
-    assert 72 < circle.n_angles <= MOST_ANGLES
+    assert 72 < circle.n_angles <= MAX_ANGLES
     assert unify((job(255, (0, 100, 1.0)), job(214, (0, 100, 1.0))), longest=60.0).perimeter == pytest.approx(54.57)
 
 

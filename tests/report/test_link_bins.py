@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.report.link_bins import link_bins
 from commsim.report.played_run import play_run
 from commsim.run import prepare
@@ -21,7 +21,7 @@ def test_bins_add_up_to_what_the_engine_says_that_links_carried(engine, routing)
 
 
 def test_headers_are_counted():
-    run = play_run("ring", prepare("ring_all_reduce", NETWORK), 2**20, {"wire": Wire(1024.0, 100.0)})
+    run = play_run("ring", prepare("ring_all_reduce", NETWORK), 2**20, {"wire": Framing(1024.0, 100.0)})
     bins = link_bins(run, 10, 5)
     np.testing.assert_allclose(bins.n_bytes.sum(axis=1), run.result.link_bytes[bins.link], rtol=1e-9)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.result import Result
-from commsim.report.boxes import MOST_ENDPOINTS, make_boxes
+from commsim.report.boxes import MAX_ENDPOINTS, make_boxes
 from commsim.report.bundles import make_bundles
 from commsim.report.layout import make_layout, spread
 from commsim.report.network_picture import draw_network, full_load
@@ -91,12 +91,12 @@ def test_every_node_is_in_a_box_and_every_link_in_one_bundle_or_inside_a_box(tex
 
 def test_few_hosts_are_drawn_one_by_one_and_many_as_one_box_per_switch():
     few = make_boxes(load_network("leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=16"))
-    assert len(few.row) == MOST_ENDPOINTS + 5
+    assert len(few.row) == MAX_ENDPOINTS + 5
     assert few.notes == ()
     many = make_boxes(load_network("leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=17"))
     assert many.label == ("17 hosts",) * 3 + ("leaf0", "leaf1", "leaf2", "spine0", "spine1")
     assert many.title[1] == "17 hosts: h17 … h33"
-    assert many.notes == (f"collapsed, since there are more than {MOST_ENDPOINTS} hosts",)
+    assert many.notes == (f"collapsed, since there are more than {MAX_ENDPOINTS} hosts",)
 
 
 def test_what_the_reader_asks_for_is_done():

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.report.palette import COPY, FAINT, HELPER_LANE, REDUCE
 from commsim.report.picture import Disc, Label, Line, Polygon, Rectangle, text_width
-from commsim.report.schedule_picture import COLUMNS_IN_A_SYSTEM, MOST_TRANSFERS, draw_schedule
+from commsim.report.schedule_picture import COLUMNS_IN_A_SYSTEM, MAX_TRANSFERS, draw_schedule
 from commsim.report.svg import svg_text
 
 pytestmark = pytest.mark.nojit
@@ -116,11 +116,11 @@ def test_labels_of_a_hop_do_not_overlap_and_stay_on_the_sheet(name, n_ranks):
 
 
 def test_large_schedules_are_refused_with_what_would_help():
-    p = Program(2, MOST_TRANSFERS + 1)
-    p.copy(np.arange(MOST_TRANSFERS), src=0, dst=1)
+    p = Program(2, MAX_TRANSFERS + 1)
+    p.copy(np.arange(MAX_TRANSFERS), src=0, dst=1)
     draw_schedule(p.build())
     p.copy(0, src=0, dst=1)
-    with pytest.raises(InputError, match=rf"{MOST_TRANSFERS + 1} transfers between 2 participants; at most .* fewer"):
+    with pytest.raises(InputError, match=rf"{MAX_TRANSFERS + 1} transfers between 2 participants; at most .* fewer"):
         draw_schedule(p.build("large"))
     with pytest.raises(InputError, match="between 200 participants"):
         draw_schedule(COLLECTIVES["binomial_broadcast"].build(200))

@@ -6,7 +6,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.picture import Disc, Label, Line, Picture, Polygon, Rectangle, shortened, text_width, wrapped
-from commsim.report.png import MOST_PIXELS, SCALE
+from commsim.report.png import MAX_PIXELS, SCALE
 from commsim.report.svg import check_drawable, svg_text, write_picture
 
 pytestmark = pytest.mark.nojit
@@ -113,7 +113,7 @@ def test_without_matplotlib_one_line_says_what_to_install(tmp_path, monkeypatch)
 def test_a_picture_too_large_for_an_image_is_refused(tmp_path):
     pytest.importorskip("matplotlib")
     with pytest.raises(InputError, match=r"too large for PNG .*draw to .svg"):
-        write_picture(Picture(10, MOST_PIXELS + 1, "", ()), tmp_path / "a.png")
+        write_picture(Picture(10, MAX_PIXELS + 1, "", ()), tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -28,7 +28,7 @@ class Formula:
 
     def run(self, schedule, size, *, iterations):
         ready = prepare(schedule, self._network, placement=Placement(np.array(self.seats, np.int32)))
-        return {"samples": [ready.predict(size, wire=FRAME.wire).time] * iterations}
+        return {"samples": [ready.predict(size, framing=FRAME.framing).time] * iterations}
 
 
 @pytest.mark.parametrize("costs", COSTS)

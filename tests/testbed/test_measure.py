@@ -25,7 +25,7 @@ def ready():
 
 
 def cell(ready, *, load=QUIET, waiting=1.0, wrong=0.0, scale=1.0, samples=(0.1, 0.2, 0.3)):
-    link_bytes = ready.predict(float(SIZE), wire=FRAME.wire).link_bytes
+    link_bytes = ready.predict(float(SIZE), framing=FRAME.framing).link_bytes
     packets = np.full(len(link_bytes), 1000.0)
     counts = Counts(2 * scale * link_bytes, packets, waiting * packets, 0 * packets)
     found = {"samples": list(samples), "size": float(SIZE), "wrong": wrong}

@@ -97,5 +97,5 @@ def test_with_neither_there_is_no_loss_and_that_is_said(kernel):
 
 
 def test_a_message_is_cut_into_frames_with_headers():
-    assert FRAME.wire.payload == 9000 - 52
-    assert FRAME.wire.header == 66
+    assert FRAME.framing.payload == 9000 - 52
+    assert FRAME.framing.header == 66

@@ -57,7 +57,7 @@ def run_groups(
         ready = prepare_groups(spec, network, groups, n_ranks=args.ranks, **placing)
         rows = []
         for size in progress(sizes, spec):
-            found = ready.predict(size, engine=args.engine, wire=options["wire"])
+            found = ready.predict(size, engine=args.engine, framing=options["framing"])
             results += found
             for text, group, result in zip(args.group, ready.groups, found, strict=True):
                 rows.append([text, *table_row(network, group.schedule, result)])

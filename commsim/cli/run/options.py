@@ -69,12 +69,12 @@ def read_options(args: argparse.Namespace) -> dict[str, Any]:
     InputError
         If a flag is wrong, or changes nothing.
     """
-    from commsim.core.cost import Wire
+    from commsim.core.cost import Framing
 
-    wire = None
+    framing = None
     if args.header is not None:
         payload = float("inf") if args.payload is None else parse_size(args.payload, "--payload")
-        wire = Wire(payload, parse_size(args.header, "--header"))
+        framing = Framing(payload, parse_size(args.header, "--header"))
     elif args.payload is not None:
         raise InputError("--payload changes nothing without --header")
     return {
@@ -82,7 +82,7 @@ def read_options(args: argparse.Namespace) -> dict[str, Any]:
         "start_jitter": parse_time(args.start_jitter, "--start-jitter") if args.start_jitter else 0.0,
         "iterations": args.iters or 1,
         "seed": args.seed or 0,
-        "wire": wire,
+        "framing": framing,
     } | ({"method": args.method} if args.method else {})
 
 

@@ -42,7 +42,7 @@ def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in found} & METHODS.keys()):
         print(f"# flow engine: {method} ({METHODS[method]})")
-    for line in (*_remarks(found), *_sparse_remarks(found), *_in_network_remarks(ready, found, options["wire"])):
+    for line in (*_remarks(found), *_sparse_remarks(found), *_in_network_remarks(ready, found, options["framing"])):
         print(f"# {line}")
     return found
 
@@ -123,5 +123,5 @@ def _packets(spec: str) -> str:
 
     name, raw = split_spec(spec)
     build = SYSTEMS[name].build
-    wire = build(**read_arguments(build, raw)).wire
-    return f"--payload {wire.payload:.0f}B --header {wire.header:.0f}B ({spec})"
+    framing = build(**read_arguments(build, raw)).framing
+    return f"--payload {framing.payload:.0f}B --header {framing.header:.0f}B ({spec})"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from commsim.report.played_run import PlayedRun
     from commsim.run import Prepared
 
-MOST_RUNS = 4
+MAX_RUNS = 4
 TOLERANCE = 1e-9
 
 
@@ -88,14 +88,14 @@ def play_again(
     Returns
     -------
     list of PlayedRun, dict of str to str
-        At most ``MOST_RUNS``, and why others are not there.
+        At most ``MAX_RUNS``, and why others are not there.
     """
     runs: list[PlayedRun] = []
     left_out: dict[str, str] = {}
     for spec, row in _wanted(args, rows).items():
         try:
-            if len(runs) == MOST_RUNS:
-                raise InputError(f"only the first {MOST_RUNS} runs are shown in detail")
+            if len(runs) == MAX_RUNS:
+                raise InputError(f"only the first {MAX_RUNS} runs are shown in detail")
             runs.append(_play(args, spec, row, trusted))
         except CommsimError as error:
             left_out[spec] = str(error)

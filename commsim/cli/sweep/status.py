@@ -6,7 +6,7 @@ import argparse
 
 from commsim.report.table import print_facts, print_table, write_results
 
-MOST_ERRORS = 10
+MAX_ERRORS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
         "sweep": f"{about['config_hash']}, seed {where.get('seed')}",
     })  # fmt: skip
     if errors:
-        rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MOST_ERRORS)]
+        rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MAX_ERRORS)]
         print_table(["points", "error"], rows)
         print("# `commsim sweep run FILE --retry-failed` computes them again")
     if args.json:

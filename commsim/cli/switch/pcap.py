@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from switch_model.packets.pcap_reader import Capture
     from switch_model.packets.reconstruct import JobReport, Reconstruction
 
-MOST_SLOTS = 10  # rows of the printed table; the JSON has all
+MAX_SLOTS = 10  # rows of the printed table; the JSON has all
 COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "delivered", "resent", "dup. results",
            "wrong", "time(ms)", "M elem/s")  # fmt: skip
 
@@ -83,8 +83,8 @@ def _print_details(report: JobReport) -> None:
     columns = ["worker", "resent", "results", "times last", "by mean(us)", "by max(us)"]
     print_table(columns, rows, f"who was late: {of}; `last` is the last to contribute to a chunk, alone")
     if report.slots:
-        more = f" ({len(report.slots) - MOST_SLOTS} more in the JSON)" if len(report.slots) > MOST_SLOTS else ""
-        shown = [[str(s["slot"]), str(s["retransmissions"])] for s in report.slots[:MOST_SLOTS]]
+        more = f" ({len(report.slots) - MAX_SLOTS} more in the JSON)" if len(report.slots) > MAX_SLOTS else ""
+        shown = [[str(s["slot"]), str(s["retransmissions"])] for s in report.slots[:MAX_SLOTS]]
         print_table(["slot", "resent"], shown, f"slots that were repeated most: {of}{more}")
     if report.wrong:
         shown = [

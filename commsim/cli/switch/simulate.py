@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from switch_model.system import System
 
 LISTS: dict[str, Callable[[str], Any]] = {"workers": int, "pool_size": int, "loss": share, "seed": int}
-MOST_TENSORS = 1_000_000
+MAX_TENSORS = 1_000_000
 COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "line rate", "resent", "drops", "exact")
 
 
@@ -194,8 +194,8 @@ def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tu
     n_elements = parse_size(args.size, "--size") / system.element_bytes
     if n_elements < 1 or args.tensors < 1:
         raise InputError(f"a tensor has at least 1 element, got --size {args.size} and --tensors {args.tensors}")
-    if args.tensors > MOST_TENSORS:
-        raise InputError(f"--tensors is at most {MOST_TENSORS}, got {args.tensors}")
+    if args.tensors > MAX_TENSORS:
+        raise InputError(f"--tensors is at most {MAX_TENSORS}, got {args.tensors}")
     jitter = parse_time(args.start_jitter, "--start-jitter") if args.start_jitter else 0.0
     draw = np.random.default_rng(point["seed"])
     blocks = drawn_blocks(args.system, system, point["workers"], math.ceil(n_elements))

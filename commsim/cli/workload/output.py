@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from commsim.workload.setting import Setting
     from commsim.workload.timeline import Timeline
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 
 
 def training_row(training: Training, setting: Setting) -> dict[str, Any]:
@@ -145,6 +145,6 @@ def _span(row: dict[str, Any]) -> list[str]:
 
 def _shortened(rows: list[list[str]]) -> tuple[list[list[str]], str]:
     """Leave out the middle of a long table, and say so."""
-    if len(rows) <= MOST_ROWS:
+    if len(rows) <= MAX_ROWS:
         return rows, ""
-    return rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :], f" ({len(rows) - MOST_ROWS} in the middle left out)"
+    return rows[: MAX_ROWS // 2] + rows[-MAX_ROWS // 2 :], f" ({len(rows) - MAX_ROWS} in the middle left out)"

@@ -16,8 +16,8 @@ from ..errors import ScheduleError
 from ..schedule import Block, Schedule, Transfers
 from .check import CheckReport, check
 
-MOST_TRANSFERS = 50_000_000
-MOST_ADDRESSES = 2**28
+MAX_TRANSFERS = 50_000_000
+MAX_ADDRESSES = 2**28
 OF_ONE_CHUNK = {
     "all_reduce": ("all_reduce", False),
     "reduce": ("reduce", False),
@@ -91,8 +91,8 @@ def check_builder(
         If the schedule, or one of the small ones, is wrong; or if it is not made of the rounds of the small ones.
     """
     schedule = build(n_ranks, **parameters)
-    if schedule.n_transfers <= MOST_TRANSFERS:
-        if schedule.n_participants * schedule.n_addresses <= MOST_ADDRESSES:
+    if schedule.n_transfers <= MAX_TRANSFERS:
+        if schedule.n_participants * schedule.n_addresses <= MAX_ADDRESSES:
             return check(schedule)
         if schedule.operation in OF_ONE_CHUNK:
             return check_sample(schedule)

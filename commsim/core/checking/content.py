@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PRIME = np.uint64(2**61 - 1)
-MOST_COUNTED = 2**20
+MAX_COUNTED = 2**20
 
 
 class Content(Protocol):
@@ -48,7 +48,7 @@ class Counts:
     def add(self, into: NDArray[Any], where: NDArray[np.int64], what: NDArray[Any]) -> None:
         """See Content."""
         np.add.at(into, where, what)
-        into[where] = np.minimum(into[where], MOST_COUNTED)  # so that no number of doublings can wrap around to 1
+        into[where] = np.minimum(into[where], MAX_COUNTED)  # so that no number of doublings can wrap around to 1
 
 
 class Fingerprints:

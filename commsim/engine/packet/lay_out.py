@@ -17,8 +17,8 @@ from .fabric import LONGEST, PS
 
 LINE = 64  # bytes
 LOG_MARGIN = 8  # records that one event may write at most
-MOST_PACKETS = 1 << 25  # at once, 2 GiB of them
-MOST_BYTES = 1 << 34  # of what is recorded, each kind
+MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
+MAX_BYTES = 1 << 34  # of what is recorded, each kind
 ROWS: dict[str, Any] = {
     "packet": s.PACKET_ROW, "stream": s.STREAM_ROW, "route": s.ROUTE_ROW, "job": s.JOB_ROW, "tensor": s.TENSOR_ROW,
     "worker": s.WORKER_ROW, "entry": s.ENTRY_ROW, "aggregator": s.AGGREGATOR_ROW, "server": s.SERVER_ROW,
@@ -105,7 +105,7 @@ def grown(tables: s.Tables, margin: int) -> s.Tables:
     ):
         table = getattr(tables, name)
         if used + room > len(table):
-            if table.nbytes > MOST_BYTES // 2:
+            if table.nbytes > MAX_BYTES // 2:
                 raise InputError(f"a run of {clock[s.NOW] / PS:g} s so far has {used} records ({name}); ask for less")
             changes[name] = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
             changes[name][:used] = table[:used]
@@ -114,7 +114,7 @@ def grown(tables: s.Tables, margin: int) -> s.Tables:
 
 def _more_packets(tables: s.Tables, margin: int) -> Any:
     clock, old = tables.clock, len(tables.packet)
-    if old > MOST_PACKETS // 2:
+    if old > MAX_PACKETS // 2:
         raise InputError(
             f"{old} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
             "windows are too large"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.engine.flow_plan import FlowPlan
 from commsim.routing.routing import Routes, find_routes
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def message_tables(
-    plan: FlowPlan, n_bytes: Floats, starts: Floats, wire: Wire, transport: Transport, fabric: Fabric, seed: int
+    plan: FlowPlan, n_bytes: Floats, starts: Floats, framing: Framing, transport: Transport, fabric: Fabric, seed: int
 ) -> s.Tables:
     """Lay out all tables.
 
@@ -32,7 +32,7 @@ def message_tables(
         Payload of each transfer; rounded up to whole bytes.
     starts : float64[n_participants], s
         When each participant enters.
-    wire : Wire
+    framing : Framing
         Packets: whole numbers of bytes.
     transport, fabric : Transport, Fabric
         How packets are sent, and what they meet.
@@ -44,7 +44,7 @@ def message_tables(
     InputError
         If the plan needs what this engine does not have, or packets do not fit.
     """
-    payload, header = _packet(wire)
+    payload, header = _packet(framing)
     link, buffer = link_tables(plan.network, fabric)
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
     _check(plan, nodes, transport, fabric, link, payload + header)
@@ -76,13 +76,15 @@ def message_tables(
     )
 
 
-def _packet(wire: Wire) -> tuple[int, int]:
-    if not (1 <= wire.payload <= 2**20 and wire.header <= 2**20 and wire.payload % 1 == wire.header % 1 == 0):
+def _packet(framing: Framing) -> tuple[int, int]:
+    if not (
+        1 <= framing.payload <= 2**20 and framing.header <= 2**20 and framing.payload % 1 == framing.header % 1 == 0
+    ):
         raise InputError(
             "the packet engine needs packets of whole bytes, at most 1 MiB of payload and of header, "
-            f"got {wire.payload} and {wire.header}"
+            f"got {framing.payload} and {framing.header}"
         )
-    return int(wire.payload), int(wire.header)
+    return int(framing.payload), int(framing.header)
 
 
 def _check(

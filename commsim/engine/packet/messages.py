@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
 from commsim.engine.flow import job_results, not_negative, payload
@@ -67,7 +67,7 @@ def simulate_packets(
     fabric: Fabric | None = None,
     seed: int = 0,
     starts: ArrayLike = 0.0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
     trace: bool = False,
 ) -> tuple[Result, ...]:
     """Simulate all jobs of a plan together; the parameters are those of :func:`run_messages`.
@@ -78,7 +78,7 @@ def simulate_packets(
         One per job.
     """
     return run_messages(
-        plan, sizes, transport=transport, fabric=fabric, seed=seed, starts=starts, wire=wire, trace=trace
+        plan, sizes, transport=transport, fabric=fabric, seed=seed, starts=starts, framing=framing, trace=trace
     ).results
 
 
@@ -90,7 +90,7 @@ def run_messages(
     fabric: Fabric | None = None,
     seed: int = 0,
     starts: ArrayLike = 0.0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
     trace: bool = False,
     tapped: Sequence[int] = (),
     sample_every: float = 0.0,
@@ -112,7 +112,7 @@ def run_messages(
         Of losses and marks.
     starts : float64[n_participants] or float, s
         When each participant, numbered through all jobs, enters its collective.
-    wire : Wire, optional
+    framing : Framing, optional
         How messages are cut into packets; RoCE's 4,096 and 82 bytes unless given.
     trace : bool
         Whether results keep the times of every transfer.
@@ -130,11 +130,11 @@ def run_messages(
         If the result contradicts capacity or causality, or the run cannot end though nothing was dropped.
     """
     transport = transport or Window()
-    wire = wire or ROCE
+    framing = framing or ROCE
     fabric = fabric or transport.fabric(float(plan.network.bandwidth.max(initial=1.0)))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     n_bytes = payload(plan, sizes)
-    tables = message_tables(plan, n_bytes, starts, wire, transport, fabric, seed)
+    tables = message_tables(plan, n_bytes, starts, framing, transport, fabric, seed)
     watch(tables, tapped, sample_every)
     tables, cpu = _play(tables)
     times = _times(tables)

@@ -18,7 +18,7 @@ from .block_rounds import BlockRounds
 from .fabric import PS
 
 RULES = ("seen_check", "continued_slots")
-MOST_ELEMENTS = 1 << 48
+MAX_ELEMENTS = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class AggregationJob:
             raise InputError(f"{system.name} takes 1..{system.max_workers} workers, got {n}")
         if not self.n_elements or min(self.n_elements) < 1:
             raise InputError(f"every tensor needs at least 1 element, got {self.n_elements}")
-        if max(self.n_elements) > MOST_ELEMENTS:
+        if max(self.n_elements) > MAX_ELEMENTS:
             raise InputError(f"a tensor has at most 2^48 elements, got {max(self.n_elements)}")
         if len(self.trees) != system.n_trees:
             raise InputError(f"{system.name} has {system.n_trees} trees, got {len(self.trees)}")

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 
 from .fabric import PS, Fabric
 from .message_state import DCQCN, DCTCP, TRANSPORT_ROW, UNLIMITED, WINDOW
 from .packet_state import ECN_CAPABLE
 
-ROCE = Wire(4096, 82)
+ROCE = Framing(4096, 82)
 """RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload."""
 
 ACK_BYTES = 86

@@ -50,7 +50,7 @@ CLUSTER = np.dtype([("since", np.int64), ("busy", np.int64), ("part", np.float64
 """Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all."""
 
 
-MOST_TRANSFERS = 2**23
+MAX_TRANSFERS = 2**23
 """More are left to other ways; they would take gigabytes."""
 
 
@@ -103,7 +103,7 @@ def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) ->
         None if they are too many, receiving costs something, or transfers of one hop share links at different rates.
     """
     schedule = job.schedule
-    if schedule.n_transfers > MOST_TRANSFERS:
+    if schedule.n_transfers > MAX_TRANSFERS:
         return None
     transfers = _expanded(schedule)
     wire, lead = _in_order(*wires(schedule, transfers))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 
@@ -73,7 +73,7 @@ def plan_rounds(network: Network, job: Job, *, routing: str | None = None, seed:
 
 
 def simulate_rounds(
-    plan: Rounds, size: float, *, starts: ArrayLike = 0.0, wire: Wire | None = None, trace: bool = False
+    plan: Rounds, size: float, *, starts: ArrayLike = 0.0, framing: Framing | None = None, trace: bool = False
 ) -> Result | None:
     """Simulate one size.
 
@@ -100,7 +100,7 @@ def simulate_rounds(
     """
     schedule = plan.job.schedule
     entered = np.broadcast_to(not_negative("start", starts), schedule.n_participants)
-    chunk, cut = chunk_bytes(plan.job, size), wire or Wire()
+    chunk, cut = chunk_bytes(plan.job, size), framing or Framing()
     found = None
     if plan.rings is not None and not trace:
         found = _by_rings(plan.rings, chunk, cut, entered)
@@ -118,9 +118,9 @@ def simulate_rounds(
 Found = tuple[float, Lanes, NDArray[np.float64], Trace | None]
 
 
-def _by_rings(rings: Rings, chunk: float, wire: Wire, starts: NDArray[np.float64]) -> Found | None:
+def _by_rings(rings: Rings, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> Found | None:
     """Last finish, and bytes of each wire."""
-    n_bytes = tuple(wire.on_wire(turn.count.ravel() * chunk) for turn in rings.turns)
+    n_bytes = tuple(framing.on_wire(turn.count.ravel() * chunk) for turn in rings.turns)
     last = play_rings(rings, n_bytes, starts)
     if last is None:
         return None
@@ -131,12 +131,12 @@ def _by_rings(rings: Rings, chunk: float, wire: Wire, starts: NDArray[np.float64
 
 
 def _by_moves(
-    moves: Moves, size: float, chunk: float, wire: Wire, starts: NDArray[np.float64], trace: bool
+    moves: Moves, size: float, chunk: float, framing: Framing, starts: NDArray[np.float64], trace: bool
 ) -> Found | None:
     """Last finish, bytes of each wire, and all times if wanted."""
     job = moves.job
     payload = moves.count * chunk if job.messages is None else not_negative("payload", job.messages(float(size)))
-    n_bytes = wire.on_wire(payload)
+    n_bytes = framing.on_wire(payload)
     times = play_moves(moves, n_bytes, starts, keep=trace)
     if times is None:
         return None

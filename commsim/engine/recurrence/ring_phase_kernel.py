@@ -71,7 +71,7 @@ def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], 
     Parameters
     ----------
     start : int64[n], ticks
-        When each wire starts; modified in place. Wire i is fed by wire ``i - n_cycles``, modulo n.
+        When each wire starts; modified in place. Framing i is fed by wire ``i - n_cycles``, modulo n.
     send, onward : int64[n], ticks
         What sending takes, and sending and arriving.
     pairs : int64[m, 2]

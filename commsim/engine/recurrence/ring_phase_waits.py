@@ -12,7 +12,7 @@ from .ring_phases import Turn
 
 Whole = NDArray[np.int64]
 
-MOST_MEETINGS = 2**24
+MAX_MEETINGS = 2**24
 """Pairs of wires that are looked at: what sends from all to all twice has a pair for every three ranks."""
 
 
@@ -40,7 +40,7 @@ class Waits:
 def find_all_waits(turns: Sequence[Turn], n_addresses: int) -> tuple[tuple[Waits, ...], ...] | None:
     """Find what each turn waits for in each earlier one; None where too many wires meet to look at."""
     pairs = [(later, earlier) for i, later in enumerate(turns) for earlier in turns[:i]]
-    if sum(_n_meetings(later, earlier) for later, earlier in pairs) > MOST_MEETINGS:
+    if sum(_n_meetings(later, earlier) for later, earlier in pairs) > MAX_MEETINGS:
         return None
     return tuple(
         tuple(find_waits(later, earlier, n_addresses) for earlier in turns[:i]) for i, later in enumerate(turns)

@@ -17,7 +17,7 @@ from commsim.routing.merge_switches import Fold, fold
 from commsim.routing.routing import Routes, find_routes
 
 BY_DESTINATION = ("dmodk", "shortest", "spray")
-MOST_KEYS = 2**26
+MAX_KEYS = 2**26
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +165,7 @@ def _only_links(network: Network) -> tuple[NDArray[np.int32], NDArray[np.int64]]
 
 def _numbered(key: NDArray[np.int64], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the different keys, rising, and the place of each key among them."""
-    if n_keys > MOST_KEYS:
+    if n_keys > MAX_KEYS:
         keys, number = np.unique(key, return_inverse=True)
         return keys, number.astype(np.int32)
     seen = np.zeros(n_keys, np.bool_)

@@ -10,7 +10,7 @@ from ..queue_kernel import heap_fix
 from .bottleneck_kernel import hand_over, set_level
 from .departure_state import TIE
 
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 """Links looked at for each link and departure, beyond which something goes round in circles."""
 
 
@@ -25,7 +25,7 @@ def settle(t: Any, n_links: int) -> bool:
         while again:
             again = look_at(t, r)
             steps += 1
-            if steps > MOST_STEPS * n_links:
+            if steps > MAX_STEPS * n_links:
                 return False
     return True
 

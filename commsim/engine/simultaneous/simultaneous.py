@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.result import Result
 
 from ..flow import chunk_bytes, not_negative
@@ -28,7 +28,7 @@ def simulate_together(
     size: float,
     *,
     starts: ArrayLike = 0.0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
     trace: bool | TraceFile = False,
 ) -> Result | None:
     """Say when each transfer ends.
@@ -66,7 +66,7 @@ def simulate_together(
         )
     else:
         payload = not_negative("payload", job.messages(float(size)))[plan.crosses]
-    n_bytes = (wire or Wire()).on_wire(payload)
+    n_bytes = (framing or Framing()).on_wire(payload)
     took = _took(plan, n_bytes)
     return None if took is None else _result(plan, float(size), starts, n_bytes, took, float(ready[:1].sum()), trace)
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from commsim.core.schedule import Schedule
 
-MOST_ADDRESSES = 2**27
-MOST_TRANSFERS = 2**24
+MAX_ADDRESSES = 2**27
+MAX_TRANSFERS = 2**24
 """Beyond which this takes more memory than the expanded schedule should."""
 
 
@@ -16,8 +16,8 @@ def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], 
     """Source, destination and row of each transfer, if none waits for another."""
     n_addresses = schedule.n_participants * schedule.n_addresses
     if (
-        not 0 < schedule.n_transfers <= MOST_TRANSFERS
-        or n_addresses > MOST_ADDRESSES
+        not 0 < schedule.n_transfers <= MAX_TRANSFERS
+        or n_addresses > MAX_ADDRESSES
         or any(block.n_fences for block in schedule.blocks)
     ):
         return None
@@ -52,7 +52,7 @@ def shares_a_wire(
     if len(src) > n * n * n_channels:
         return True
     wire = (src.astype(np.int64) * n + dst) * n_channels + channel
-    if n * n * n_channels > 8 * MOST_ADDRESSES:
+    if n * n * n_channels > 8 * MAX_ADDRESSES:
         return len(np.unique(wire)) < len(wire)
     seen = np.zeros(n * n * n_channels, np.bool_)
     seen[wire] = True

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
@@ -32,7 +32,7 @@ from .uncontended import mark_lone
 
 Table = NDArray[Any]
 
-MOST_TRANSFERS = 2**32
+MAX_TRANSFERS = 2**32
 """Some minutes, or an hour where most wires share links."""
 
 
@@ -86,7 +86,7 @@ def plan_streamed(network: Network, job: Job, *, routing: str | None = None, see
         messages are not equal chunks.
     """
     schedule = job.schedule
-    turns = None if job.messages is not None or schedule.n_transfers > MOST_TRANSFERS else find_turns(schedule)
+    turns = None if job.messages is not None or schedule.n_transfers > MAX_TRANSFERS else find_turns(schedule)
     if not turns:
         return None
     waits = find_all_waits(turns, schedule.n_addresses)
@@ -112,7 +112,7 @@ def simulate_streamed(
     size: float,
     *,
     starts: ArrayLike = 0.0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
     trace: bool | TraceFile = False,
 ) -> Result | None:
     """Simulate one size.
@@ -145,7 +145,7 @@ def simulate_streamed(
         return None
     legs = plan.legs._replace(leg=plan.legs.leg.copy())
     count = np.concatenate([turn.count.ravel() for turn in plan.turns])
-    legs.leg["n_bytes"] = n_bytes = (wire or Wire()).on_wire(count * chunk)
+    legs.leg["n_bytes"] = n_bytes = (framing or Framing()).on_wire(count * chunk)
     legs.leg["send"], legs.leg["reduce"] = n_bytes / legs.leg["rate"], n_bytes / legs.leg["reduce_rate"]
     counter = _play(plan, legs, entered)
     if counter[N_DONE] < schedule.n_transfers:

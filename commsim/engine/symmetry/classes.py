@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .pattern import Pattern
 from .quotient import Full, Quotient, quotient
 
-MOST_SHARE = 0.5
+MAX_SHARE = 0.5
 """Classes per wire, above which playing all wires is as cheap."""
 
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
@@ -18,7 +18,7 @@ def are_few(colour: NDArray[np.uint64]) -> bool:
     """Whether things of these colours fall into classes that are few enough."""
     from .symmetry_kernel import number_colours
 
-    return len(number_colours(colour)[1]) <= MOST_SHARE * len(colour)
+    return len(number_colours(colour)[1]) <= MAX_SHARE * len(colour)
 
 
 def colour_participants(pattern: Pattern) -> NDArray[np.uint64]:
@@ -75,7 +75,7 @@ def refined(full: Full, colour: NDArray[np.uint64]) -> Quotient | None:
     while n_classes != n_before:
         colour = refine_wires(colour, (pattern.wire, pattern.place), pattern.waits)
         n_before, n_classes = n_classes, len(number_colours(colour)[1])
-        if n_classes > MOST_SHARE * len(colour):
+        if n_classes > MAX_SHARE * len(colour):
             return None
     return quotient(full, colour)
 

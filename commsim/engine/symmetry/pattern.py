@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.dependencies import dependencies, wires
 from commsim.core.schedule import Block, Schedule, Transfers
 
-MOST_EXPANDED = 2**22
+MAX_EXPANDED = 2**22
 Waits = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]
 
 
@@ -66,7 +66,7 @@ def find_pattern(schedule: Schedule) -> Pattern | None:
     if len(schedule.blocks) == 1 and _repetitions_are_apart(schedule, schedule.blocks[0]):
         block = schedule.blocks[0]
         return _pattern(schedule, schedule.repetition(block, 0), block.times)
-    return _pattern(schedule, schedule.expand(), 1) if schedule.n_transfers <= MOST_EXPANDED else None
+    return _pattern(schedule, schedule.expand(), 1) if schedule.n_transfers <= MAX_EXPANDED else None
 
 
 def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
@@ -81,7 +81,7 @@ def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
         address = schedule.buffer_offsets[buffer] + block.body[f"{end}_chunk"]
         longest = int(count.max())
         _, rows = np.unique(address * (longest + 1) + count, return_index=True)
-        if len(rows) * block.times * longest > MOST_EXPANDED:
+        if len(rows) * block.times * longest > MAX_EXPANDED:
             return False
         for row in rows.tolist():
             b = buffer[row]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
@@ -32,7 +32,7 @@ from .quotient import Quotient
 
 __all__ = ["plan_symmetric", "simulate_symmetric"]
 
-MOST_ROUNDS = 40
+MAX_ROUNDS = 40
 """How often classes are played, and told apart where a check fails."""
 TRIAL = 8
 """Classes are first told apart on this part of all repetitions."""
@@ -43,7 +43,7 @@ def simulate_symmetric(
     size: float,
     *,
     starts: ArrayLike = 0.0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
     trace: bool | TraceFile = False,
 ) -> Result | None:
     """Simulate by classes.
@@ -76,7 +76,7 @@ def simulate_symmetric(
         plan.lay_out()
     if plan.wires is None:
         return None
-    n_bytes = (wire or Wire()).on_wire(plan.wires.full.pattern.transfers["count"] * chunk)
+    n_bytes = (framing or Framing()).on_wire(plan.wires.full.pattern.transfers["count"] * chunk)
     found = _play(plan, n_bytes, float(starts[0]))
     if found is None:
         return None
@@ -102,7 +102,7 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
 
     all_times, now = plan.classes[0].full.pattern.times, 0
     times = max(1, all_times // TRIAL)  # most of what must be told apart shows soon
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         classes = plan.classes[now]
         t = classes.tables(n_bytes, ready, times)
         simulate(t, False)

@@ -23,7 +23,7 @@ from commsim.workload.sharing.periodic import PeriodicJob
 from .pods import read_known_jobs
 from .state import ClusterState, KnownJob
 
-MOST_POINTS = 10
+MAX_POINTS = 10
 """Of a host, in the protocol of Kubernetes."""
 _REMEMBERED = 20_000  # scores of links
 
@@ -150,7 +150,7 @@ class Rater:
         racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
         mean = float(np.mean(list(scores.values()))) if scores else 1.0
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
-        points = round((MOST_POINTS - 1) * min(max(mean, 0.0), 1.0)) + (len(racks) == 1)
+        points = round((MAX_POINTS - 1) * min(max(mean, 0.0), 1.0)) + (len(racks) == 1)
         name = self._state.cluster.network.link_name(worst) if scores else ""
         return Rating(0, mean, scores.get(worst, 1.0), name, len(racks) == 1, points)
 

@@ -15,8 +15,8 @@ from commsim.report.trace.timeline import PICOSECOND, Slices, on_links, sends
 
 from .figure import Figure, NothingToDraw
 
-N_BINS, MOST_LINKS = 120, 48
-MOST_SLICES, MOST_LANES, MOST_POINTS = 12_000, 64, 20_000
+N_BINS, MAX_LINKS = 120, 48
+MAX_SLICES, MAX_LANES, MAX_POINTS = 12_000, 64, 20_000
 
 
 def network(run: PlayedRun) -> Figure:
@@ -37,7 +37,7 @@ def network(run: PlayedRun) -> Figure:
 
 def links(run: PlayedRun) -> Figure:
     """Load of the busiest links over time."""
-    bins = link_bins(run, N_BINS, MOST_LINKS)
+    bins = link_bins(run, N_BINS, MAX_LINKS)
     if not len(bins.link):
         raise NothingToDraw("nothing was sent over a link")
     net, n = run.prepared.network, len(bins.link)
@@ -83,7 +83,7 @@ def messages(run: PlayedRun) -> Figure:
     if not crosses.any():
         raise NothingToDraw("no message crosses a link")
     took = np.rint((run.trace.done - run.trace.start)[crosses] / PICOSECOND) * PICOSECOND  # no noise of the last bits
-    keep = np.unique(np.linspace(0, len(took) - 1, MOST_POINTS).astype(np.int64))
+    keep = np.unique(np.linspace(0, len(took) - 1, MAX_POINTS).astype(np.int64))
     order = np.argsort(took, kind="stable")[keep]
     added = run.prepared.plan.op[crosses][order] == REDUCE
     table = Table.of((
@@ -111,8 +111,8 @@ class _Load:
     def chosen(self) -> NDArray[np.int64]:
         """Return as many tracks as can be shown whole, those with most of the time first; at least one."""
         order = np.argsort(-self._time, kind="stable")
-        order = order[self._slices[order] > 0][:MOST_LANES]
-        fits = np.cumsum(self._slices[order]) <= MOST_SLICES
+        order = order[self._slices[order] > 0][:MAX_LANES]
+        fits = np.cumsum(self._slices[order]) <= MAX_SLICES
         return np.asarray(np.sort(order[: max(1, int(fits.sum()))]))
 
     def note(self, shown: NDArray[np.int64], what: str) -> str:

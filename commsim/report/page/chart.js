@@ -1,7 +1,7 @@
 // A card with one figure: canvas, controls, key, caption, the numbers as a table, and what a mouse or the arrow keys show.
 
 const GLYPHS = ["●", "■", "▲", "◆", "▼", "✚"];
-const MOST_SERIES = 14;
+const MAX_SERIES = 14;
 
 class Chart {
   constructor(figure) {

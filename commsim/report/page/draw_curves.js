@@ -19,7 +19,7 @@ function drawCurves(chart) {
   drawRules(chart, y, rules.map((value) => [value, `line rate ${format(value, y.unit)}`]));
   if (figure.level !== null) drawRules(chart, y, [[figure.level, figure.words.level]]);
   const series = groupSeries(found, Boolean(by));
-  [...series.entries()].slice(0, MOST_SERIES).forEach(([value, groups]) => {
+  [...series.entries()].slice(0, MAX_SERIES).forEach(([value, groups]) => {
     const i = by ? by.place(value) : 0, name = by ? by.text(value) : figure.words.y;
     drawSeries(chart, groups, x, y, i, (g) => `${name}\n${figure.words.x}: ${xs.text(g.keys.at(-1))}\n${figure.words.y}: `
       + `${format(g.median, ys.unit)}` + (g.low < g.high ? ` (${format(g.low, ys.unit)} to ${format(g.high, ys.unit)})` : "")
@@ -52,7 +52,7 @@ function groupSeries(found, split) {
 }
 
 function noteMore(chart, n) {
-  if (n > MOST_SERIES) chart.explain("", PALETTE.ink, `and ${n - MOST_SERIES} more: use the filters, or another colour`);
+  if (n > MAX_SERIES) chart.explain("", PALETTE.ink, `and ${n - MAX_SERIES} more: use the filters, or another colour`);
 }
 
 function ruleValues(table, name) {

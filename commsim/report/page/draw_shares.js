@@ -18,7 +18,7 @@ function drawCdf(chart) {
     times.sort((a, b) => a - b);
     const name = by ? by.text(value) : "all rows";
     times.forEach((t, k) => chart.shown.rows.push([...(by ? [name] : []), t, (k + 1) / times.length]));
-    if (at < MOST_SERIES) drawSteps(chart, times, x, y, by ? by.place(value) : 0, name);
+    if (at < MAX_SERIES) drawSteps(chart, times, x, y, by ? by.place(value) : 0, name);
   });
   noteMore(chart, series.size);
 }
@@ -58,7 +58,7 @@ function drawScatter(chart) {
     chart.write(seriesGlyph(k), px, py, "center", seriesColour(k));
     chart.hits.push({ x: px, y: py, says: () => scatterWords(chart, i) });
   }
-  if (by) order.slice(0, MOST_SERIES).forEach((v) => chart.explain(seriesGlyph(by.place(v)), seriesColour(by.place(v)), by.text(v)));
+  if (by) order.slice(0, MAX_SERIES).forEach((v) => chart.explain(seriesGlyph(by.place(v)), seriesColour(by.place(v)), by.text(v)));
   chart.explain("■", "#b8b8b8", "within 10 %");
 }
 

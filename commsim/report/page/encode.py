@@ -15,7 +15,7 @@ from commsim.report.figures.figure import Figure, without_unit
 from commsim.report.palette import EFFECTS, FAINT, IDLE, INK, LANES, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.report.svg import svg_text
 
-MOST_CODES = 65_534
+MAX_CODES = 65_534
 OUTCOMES = ("time_s", "algbw_Bps", "busbw_Bps")
 """What came out, in the table of all rows."""
 PALETTE: dict[str, Any] = {
@@ -35,15 +35,15 @@ def encode_column(column: Column) -> dict[str, Any]:
         out["labels"] = column.labels
     else:
         known, codes = np.unique(column.values[~np.isnan(column.values)], return_inverse=True)
-        if len(known) > min(MOST_CODES, column.values.size // 4 + 16):
+        if len(known) > min(MAX_CODES, column.values.size // 4 + 16):
             return out | {"type": "f8", "data": _text(column.values.astype("<f8"))}
         full = np.full(column.values.size, len(known))
         full[~np.isnan(column.values)] = codes
         codes, n = full, len(known)
         out["values"] = known.tolist()
     kind = "u1" if n < 256 else "u2"
-    if n > MOST_CODES:
-        raise InputError(f"column {column.name} has {n} different words; at most {MOST_CODES} can be shown")
+    if n > MAX_CODES:
+        raise InputError(f"column {column.name} has {n} different words; at most {MAX_CODES} can be shown")
     return out | {"type": kind, "data": _text(codes.astype("<" + kind))}
 
 

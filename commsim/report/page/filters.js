@@ -1,6 +1,6 @@
 // Filters: for each parameter, several values or a range. Nothing ticked means that all values are shown.
 
-const MOST_TICKED = 60;
+const MAX_TICKED = 60;
 
 class Filter {
   constructor(column, changed) {
@@ -9,7 +9,7 @@ class Filter {
     this.range = [-Infinity, Infinity];
     this.box = element("fieldset", {}, element("legend", { text: wordOf(column.name) }));
     const values = column.distinct(column.values.keys());
-    if (values.length <= MOST_TICKED || column.labels) this.ticks(values, changed);
+    if (values.length <= MAX_TICKED || column.labels) this.ticks(values, changed);
     else this.bounds(values, changed);
   }
 

@@ -1,6 +1,6 @@
 // The numbers of a figure as a table under it, and as a CSV file.
 
-const MOST_LISTED = 200;
+const MAX_LISTED = 200;
 
 function numbersOf(chart) {
   const place = element("div", {});
@@ -16,9 +16,9 @@ function heads(shown) { return shown.names.map((name, i) => (shown.units[i] ? `$
 
 function listNumbers(chart, place) {
   const { shown } = chart, head = element("tr", {}, ...heads(shown).map((text) => element("th", { text })));
-  const rows = shown.rows.slice(0, MOST_LISTED).map((row) => element("tr", {}, ...row.map((v) => element("td", { text: v }))));
+  const rows = shown.rows.slice(0, MAX_LISTED).map((row) => element("tr", {}, ...row.map((v) => element("td", { text: v }))));
   place.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
-  if (shown.rows.length > MOST_LISTED) place.append(`the first ${MOST_LISTED} of ${shown.rows.length} rows`);
+  if (shown.rows.length > MAX_LISTED) place.append(`the first ${MAX_LISTED} of ${shown.rows.length} rows`);
 }
 
 function saveNumbers(chart) {

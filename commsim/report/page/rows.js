@@ -39,7 +39,7 @@ class Rows {
   }
 
   draw() {
-    const rows = this.ordered(), listed = rows.slice(0, MOST_LISTED);
+    const rows = this.ordered(), listed = rows.slice(0, MAX_LISTED);
     this.body.replaceChildren(...listed.map((i) => element("tr", {}, ...this.columns.map((column) => this.cell(column, i)))));
     this.columns.forEach((column, k) => {
       this.heads[k].setAttribute("aria-sort", this.sorted !== column ? "none" : this.falling ? "descending" : "ascending");

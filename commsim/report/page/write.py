@@ -23,8 +23,8 @@ SCRIPTS = (
     "format.js", "table.js", "filters.js", "numbers.js", "rows.js", "chart.js", "picture.js", "draw_curves.js",
     "draw_shares.js", "draw_maps.js", "draw_spans.js", "main.js",
 )  # fmt: skip
-MOST_TICKED = 400
-MOST_ERRORS = 20
+MAX_TICKED = 400
+MAX_ERRORS = 20
 
 
 def write_page(study: Study, path: str | Path) -> dict[str, str]:
@@ -46,7 +46,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
     figures, left_out = make_figures(study)
     data = encode_figures(figures, _filters(study), study.rows)
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
-    data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MOST_ERRORS], "n_failed": study.n_failed}
+    data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}
     script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
     style = _file("page.css")
@@ -70,7 +70,7 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 def _filters(study: Study) -> list[str]:
     """Parameters to filter by: numbers, and words of which there are not too many to tick."""
-    return [name for name in study.parameters if len(study.rows[name].labels or ()) <= MOST_TICKED]
+    return [name for name in study.parameters if len(study.rows[name].labels or ()) <= MAX_TICKED]
 
 
 def _facts(study: Study) -> str:

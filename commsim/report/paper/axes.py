@@ -18,7 +18,7 @@ from commsim.report.palette import INK, SERIES
 
 WIDTHS = {"column": 3.33, "page": 7.0}
 """Inches: of one column of two, and of both."""
-LEAST_WIDTH, MOST_WIDTH = 1.5, 40.0
+LEAST_WIDTH, MAX_WIDTH = 1.5, 40.0
 MARKS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 SMALL, LETTERS = 7.0, 8.0
@@ -47,9 +47,9 @@ def read_width(text: str) -> float:
         inches = float(text)
     except ValueError:
         inches = 0.0
-    if not LEAST_WIDTH <= inches <= MOST_WIDTH:
+    if not LEAST_WIDTH <= inches <= MAX_WIDTH:
         wanted = (
-            f"column ({WIDTHS['column']} in), page ({WIDTHS['page']:g} in) or {LEAST_WIDTH} to {MOST_WIDTH:g} inches"
+            f"column ({WIDTHS['column']} in), page ({WIDTHS['page']:g} in) or {LEAST_WIDTH} to {MAX_WIDTH:g} inches"
         )
         raise InputError(f"--width must be {wanted}, got {text!r}")
     return inches

@@ -81,7 +81,7 @@ def _in_rows(left: Reals, right: Reals, row: Reals, critical: Marks, least: floa
     return out
 
 
-MOST_SERIES, MOST_RANKS = 14, 4
+MAX_SERIES, MAX_RANKS = 14, 4
 LEGEND_ROW = 0.15
 
 
@@ -111,8 +111,8 @@ def by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
     if by is None:
         return [("", 0, table)]
     values = distinct(table[by])
-    if len(values) > MOST_SERIES:
-        raise InputError(f"{len(values)} values of {by} are too many for one plot (at most {MOST_SERIES}); choose --by")
+    if len(values) > MAX_SERIES:
+        raise InputError(f"{len(values)} values of {by} are too many for one plot (at most {MAX_SERIES}); choose --by")
     return [(label_of(table[by], v), i, table.take(table[by].values == v)) for i, v in enumerate(values)]
 
 
@@ -153,7 +153,7 @@ def _curves(canvas: Any, figure: Figure) -> None:
 
 def _on_ranks(points: Table) -> str:
     ranks = distinct(points["n_ranks"]).tolist() if "n_ranks" in points else []
-    return f" on {', '.join(f'{n:g}' for n in ranks)} ranks" if 0 < len(ranks) <= MOST_RANKS else ""
+    return f" on {', '.join(f'{n:g}' for n in ranks)} ranks" if 0 < len(ranks) <= MAX_RANKS else ""
 
 
 def _cdf(canvas: Any, figure: Figure) -> None:

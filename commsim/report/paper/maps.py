@@ -19,7 +19,7 @@ from commsim.report.study import distinct
 
 from .axes import MARKS, SMALL, legend_columns, unit_scale
 
-MOST_PANELS = 6
+MAX_PANELS = 6
 LETTER, MARGIN = 0.058, 0.4
 """Inches that a letter at an axis takes on average, and what else there is beside the axes."""
 MANY = 20
@@ -30,9 +30,9 @@ Reals = NDArray[np.float64]
 def panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]]:
     """One pair of axes per value of the facet, one above the other; the height suits the rows."""
     parts = _parts(figure, table)
-    if len(parts) > MOST_PANELS:
+    if len(parts) > MAX_PANELS:
         raise InputError(
-            f"{figure.name}: {len(parts)} values of {figure.roles['facet']} are more than {MOST_PANELS} maps"
+            f"{figure.name}: {len(parts)} values of {figure.roles['facet']} are more than {MAX_PANELS} maps"
         )
     across, up = table[figure.roles["x"]], table[figure.roles["y"]]
     rows = len(distinct(up))
@@ -109,7 +109,7 @@ def _round_times(axes: Any, which: str, begins: Reals, room: float) -> str:
     return unit
 
 
-MOST_MARKED = 400
+MAX_MARKED = 400
 BAR = 0.45
 """Inches that the bar of colours takes."""
 CLOSE = 1.01
@@ -177,7 +177,7 @@ def draw_choice(canvas: Any, figure: Figure) -> None:
 
 def _marks(axes: Any, cells: Reals, pale: Reals) -> None:
     """Put the mark of its algorithm into every cell, where cells are not too many to hold one."""
-    if cells.size > MOST_MARKED:
+    if cells.size > MAX_MARKED:
         return
     codes = np.ma.filled(cells, -1).astype(np.int64)
     for code in np.unique(codes[codes >= 0]).tolist():

@@ -161,7 +161,7 @@ class Counter:
             before = load
 
 
-N_BINS, MOST_COUNTERS = 200, 512
+N_BINS, MAX_COUNTERS = 200, 512
 AT_ONCE = 16_384
 TRACKS = ("ranks", "links")
 ARROWS = ("all", "critical", "none")
@@ -267,7 +267,7 @@ def make_timeline(
             _track("link", on_links(run, transfers), _n_lanes(tracks),
                    lambda link: (network.link_name(link), after + int(network.src[link])))
         )  # fmt: skip
-        bins = link_bins(run, N_BINS, MOST_COUNTERS, window)
+        bins = link_bins(run, N_BINS, MAX_COUNTERS, window)
     return Timeline(run, transfers, tuple(tracks), _processes(run, tracks, bins), bins, arrows, provenance or {})
 
 

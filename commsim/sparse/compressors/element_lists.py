@@ -14,7 +14,7 @@ from ...core.errors import InputError
 from ..encodings import INDEX_BYTES
 from .message import Compressed, Vector
 
-MOST_ELEMENTS = 2 ** (8 * INDEX_BYTES)
+MAX_ELEMENTS = 2 ** (8 * INDEX_BYTES)
 
 
 def share(density: float, k: int | None) -> None:
@@ -70,8 +70,8 @@ def write_list(vector: Vector, index: NDArray[np.int64]) -> Compressed:
     InputError
         If indices do not fit four bytes.
     """
-    if len(vector) > MOST_ELEMENTS:
-        raise InputError(f"indices of {INDEX_BYTES} bytes reach {MOST_ELEMENTS} elements, got {len(vector)}")
+    if len(vector) > MAX_ELEMENTS:
+        raise InputError(f"indices of {INDEX_BYTES} bytes reach {MAX_ELEMENTS} elements, got {len(vector)}")
     return Compressed(len(vector), vector.dtype, (index.astype("<u4"), vector[index]))
 
 

@@ -22,7 +22,7 @@ from commsim.core.errors import InputError
 
 from ..task_graph import Graph, Task
 
-MOST_PIECES = 50_000
+MAX_PIECES = 50_000
 LINA_MICRO_OP = 30e6
 """Bytes of a micro-op."""
 
@@ -133,8 +133,8 @@ def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: Sendin
     if n_layers < 1 or n_ranks < 1:
         raise InputError(f"layers and ranks must be at least 1, got {n_layers} and {n_ranks}")
     pieces = n_layers * (policy.pieces(layer.tokens) + policy.pieces(layer.gradients))
-    if pieces > MOST_PIECES:
-        raise InputError(f"an iteration is played with at most {MOST_PIECES} pieces of tensors, got {pieces}")
+    if pieces > MAX_PIECES:
+        raise InputError(f"an iteration is played with at most {MAX_PIECES} pieces of tensors, got {pieces}")
     tasks = _Tasks(n_ranks, policy)
     done: tuple[int, ...] = ()
     for i in range(n_layers):

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from commsim.core.errors import InputError
 
-MOST_PASSES = 250_000
+MAX_PASSES = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +240,8 @@ def _peak(steps: tuple[Step, ...]) -> int:
 def _require(n_workers: int, n_micro_batches: int, n_chunks: int = 1) -> None:
     if n_workers < 1 or n_micro_batches < 1:
         raise InputError(f"a pipeline needs at least 1 worker and 1 micro-batch, got {n_workers} and {n_micro_batches}")
-    if n_workers * n_micro_batches * n_chunks > MOST_PASSES:
+    if n_workers * n_micro_batches * n_chunks > MAX_PASSES:
         raise InputError(
-            f"a pipeline is played with at most {MOST_PASSES} passes of a micro-batch through a stage, "
+            f"a pipeline is played with at most {MAX_PASSES} passes of a micro-batch through a stage, "
             f"got {n_workers} workers x {n_chunks} stages x {n_micro_batches} micro-batches"
         )

@@ -33,7 +33,7 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
-MOST_RECEIVERS = 1024
+MAX_RECEIVERS = 1024
 STRATEGIES = ("send_recv", "all_gather", "broadcast")
 
 
@@ -93,8 +93,8 @@ def resharding_schedule(strategy: str, n_receivers: int, n_chunks: int = 64) -> 
         If the strategy is unknown or a number is not positive.
     """
     _require(strategy, n_receivers, n_chunks)
-    if n_receivers > MOST_RECEIVERS:
-        raise InputError(f"a schedule is made for at most {MOST_RECEIVERS} receivers, got {n_receivers}")
+    if n_receivers > MAX_RECEIVERS:
+        raise InputError(f"a schedule is made for at most {MAX_RECEIVERS} receivers, got {n_receivers}")
     if strategy == "broadcast":
         return chain_broadcast(n_receivers + 1, n_chunks)
     receiver = np.arange(n_receivers)

@@ -20,8 +20,8 @@ from .periodic import PeriodicJob
 from .shared_links_tables import Tables, lay_out
 from .shared_run import SharedRun as SharedRun
 
-MOST = 1e9  # weights, uses and the ratio of two jobs' times stay within it, so that no rounding can stop the clock
-MOST_ITERATIONS = 1_000_000
+MAX_VALUE = 1e9  # weights, uses and the ratio of two jobs' times stay within it, so that no rounding can stop the clock
+MAX_ITERATIONS = 1_000_000
 SHARINGS = ("fair", "weighted", "priority", "mltcp")
 
 
@@ -87,8 +87,8 @@ def simulate_jobs(
     n = len(jobs)
     if not n:
         raise InputError("sharing needs at least one job, got none")
-    if not (1 <= iterations <= MOST_ITERATIONS and 0 <= jitter <= 10):
-        limits = f"1..{MOST_ITERATIONS}, and jitter 0..10"
+    if not (1 <= iterations <= MAX_ITERATIONS and 0 <= jitter <= 10):
+        limits = f"1..{MAX_ITERATIONS}, and jitter 0..10"
         raise InputError(f"iterations must be {limits}, got {iterations} and {jitter}")
     if adjust is not None and not 0 < adjust <= 0.5:
         raise InputError(f"adjust must be a part of an iteration, more than 0 and at most 0.5, got {adjust}")
@@ -168,7 +168,7 @@ def _uses(network: Network, jobs: Sequence[PeriodicJob], use: Sequence[ArrayLike
     loads = np.zeros((len(jobs), network.n_links))
     for j, (job, row) in enumerate(zip(jobs, use, strict=True)):
         row = np.asarray(row, np.float64)
-        if row.shape != (network.n_links,) or not ((row == 0) | ((row >= 1 / MOST) & (row <= MOST))).all():
+        if row.shape != (network.n_links,) or not ((row == 0) | ((row >= 1 / MAX_VALUE) & (row <= MAX_VALUE))).all():
             raise InputError(f"{job.name}: the use of links is {network.n_links} numbers of 0 or more, got {row}")
         loads[j] = row
     return loads
@@ -178,14 +178,14 @@ def _starts(jobs: Sequence[PeriodicJob], shifts: ArrayLike) -> NDArray[np.float6
     """Read starting times, and refuse what would be lost in the rounding of the clock."""
     starts = _per_job("shifts", shifts, len(jobs))
     short = min(jobs, key=lambda job: job.period)
-    if not ((starts >= 0) & (starts <= MOST * short.period)).all():
+    if not ((starts >= 0) & (starts <= MAX_VALUE * short.period)).all():
         raise InputError(
-            f"shifts must be 0 or more, and at most {MOST:g} iterations of {short.name}, got {starts.tolist()}"
+            f"shifts must be 0 or more, and at most {MAX_VALUE:g} iterations of {short.name}, got {starts.tolist()}"
         )
     long = max(jobs, key=lambda job: job.period)
-    if long.period > MOST * short.period:
+    if long.period > MAX_VALUE * short.period:
         raise InputError(
-            f"an iteration of {long.name} is more than {MOST:g} of {short.name}: too different to simulate"
+            f"an iteration of {long.name} is more than {MAX_VALUE:g} of {short.name}: too different to simulate"
         )
     for job in jobs:
         if job.n_bytes > 1e30 or max((phase.rate for phase in job.phases), default=0.0) > 1e30:
@@ -207,8 +207,8 @@ def _sharing(
         if given is None and sharing == belongs and name != "mltcp":
             raise InputError(f"{sharing} sharing needs {name}, one per job")
     ranks = _per_job("weights", 1.0 if weights is None else weights, n)
-    if not ((ranks >= 1 / MOST) & (ranks <= MOST)).all():
-        raise InputError(f"weights must be positive, {1 / MOST:g} to {MOST:g}, got {ranks.tolist()}")
+    if not ((ranks >= 1 / MAX_VALUE) & (ranks <= MAX_VALUE)).all():
+        raise InputError(f"weights must be positive, {1 / MAX_VALUE:g} to {MAX_VALUE:g}, got {ranks.tolist()}")
     classes = _per_job("priorities", 0 if priorities is None else priorities, n)
     if not ((classes == np.floor(classes)) & (classes >= 0) & (classes < 2**31 - 1)).all():
         raise InputError(f"priorities must be whole numbers of 0 or more, got {classes.tolist()}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -94,7 +94,7 @@ def run_jobs(
     *,
     routing: str | None = None,
     seed: int = 0,
-    wire: Wire | None = None,
+    framing: Framing | None = None,
 ) -> SharedSchedules:
     """Run collectives at once, and each alone.
 
@@ -106,7 +106,7 @@ def run_jobs(
         At least one.
     routing, seed
         As in :func:`commsim.routing.routing.find_routes`.
-    wire : Wire, optional
+    framing : Framing, optional
         How messages are cut into packets.
 
     Raises
@@ -120,11 +120,11 @@ def run_jobs(
     parts = [Job(job.schedule, job.placement, job.weight, job.priority) for job in jobs]
     plan = plan_flows(network, parts, routing=routing, seed=seed)
     starts = np.repeat([job.start for job in jobs], [job.schedule.n_participants for job in jobs])
-    together = simulate_flows(plan, [job.size for job in jobs], starts=starts, wire=wire, trace=True)
+    together = simulate_flows(plan, [job.size for job in jobs], starts=starts, framing=framing, trace=True)
     alone: list[Result] = []
     for j, (job, part) in enumerate(zip(jobs, parts, strict=True)):
         single = plan_flows(network, [part], routing=routing, seed=seed, first_number=j)
-        alone += simulate_flows(single, job.size, starts=job.start, wire=wire)
+        alone += simulate_flows(single, job.size, starts=job.start, framing=framing)
     return SharedSchedules(network, tuple(jobs), together, tuple(alone), _shared_time(plan, together))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.run import prepare
 from commsim.run.inputs import load_network
@@ -28,7 +28,7 @@ def test_switchml_takes_the_same_time_in_both_engines(name: str, where: str) -> 
     job = aggregation_job(system, network, network.endpoints.tolist(), size // 4)
     packet = simulate_aggregation(network, [job]).results[0]
     header = system.message_bytes / system.packets_per_message - system.payload
-    flow = prepare("switchml:n_chunks=1024", network).predict(size, wire=Wire(system.payload, header))
+    flow = prepare("switchml:n_chunks=1024", network).predict(size, framing=Framing(system.payload, header))
     assert packet.counters["exact"]
     assert flow.time == pytest.approx(packet.time, rel=0.03)
     assert flow.link_bytes.sum() == pytest.approx(packet.link_bytes.sum(), rel=0.001)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement, place
@@ -113,7 +113,7 @@ def test_every_message_arrives_whatever_is_lost_and_no_packet_vanishes(
 def test_links_carry_the_data_and_their_acknowledgements(transport: Transport) -> None:
     network, size = star(4, RATE, 1e-6), 4 * 40960.0
     run = run_messages(planned("ring_all_reduce", network, 4), size, transport=transport)
-    flows = simulate_flows(planned("ring_all_reduce", network, 4), size, wire=ROCE)[0]
+    flows = simulate_flows(planned("ring_all_reduce", network, 4), size, framing=ROCE)[0]
     acks = 6 * 10  # of the 10 packets of each of 6 hops; the last may be under way
     more = (run.results[0].link_bytes - flows.link_bytes) / 86
     assert ((acks - 8 <= more) & (more <= acks) & (more % 1 == 0)).all()
@@ -142,7 +142,7 @@ def test_with_an_ideal_window_the_two_engines_agree_within_3_percent(
     smallest = shares.expand()["count"].min() / shares.n_chunks
     size = 100 * bdp / smallest
     ours = simulate_packets(plan, size, transport=Window(ack_every=every))[0]
-    theirs = simulate_flows(plan, size, wire=ROCE)[0]
+    theirs = simulate_flows(plan, size, framing=ROCE)[0]
     assert ours.time == pytest.approx(theirs.time, rel=0.03)
     assert ours.time > theirs.time
 
@@ -248,8 +248,8 @@ def with_nodes(**changes: Any) -> FlowPlan:
         (with_nodes(loss=0.1), {}, "never repeats a packet and needs links without loss"),
         (with_nodes(buffer=1e5), {}, "infinite buffers, or pauses"),
         (with_nodes(buffer=1e3), {"transport": Dctcp()}, "must hold a packet of 4178 bytes, got 1000"),
-        (with_nodes(), {"wire": Wire(float("inf"), 10)}, "packets of whole bytes"),
-        (with_nodes(), {"wire": Wire(100.5, 10)}, "packets of whole bytes"),
+        (with_nodes(), {"wire": Framing(float("inf"), 10)}, "packets of whole bytes"),
+        (with_nodes(), {"wire": Framing(100.5, 10)}, "packets of whole bytes"),
         (with_nodes(), {"starts": 1e7}, "a start must be below"),
         (with_nodes(latency=1e7), {}, "a latency must be below"),
     ],

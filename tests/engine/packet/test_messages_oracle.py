@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_packets import Simulation
 
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.engine.flow_plan import plan_flows
 from commsim.engine.packet.fabric import PS
 from commsim.engine.packet.messages import run_messages
@@ -38,7 +38,7 @@ def test_every_transfer_starts_and_ends_when_the_oracle_says(
     sizes, starts = [size * 3000 for size in case.sizes], [start * 1e-6 for start in case.starts]
     plan = plan_flows(network, case.jobs, routing=case.routing, seed=case.seed)
     transport = Window(float(window * payload), ack_size, ack_every)
-    run = run_messages(plan, sizes, transport=transport, wire=Wire(payload, header), starts=starts)
+    run = run_messages(plan, sizes, transport=transport, framing=Framing(payload, header), starts=starts)
     oracle = Simulation(network, max(window, ack_every), ack_every, ack_size, payload, header)
     oracle.add(case.jobs, sizes, starts, routing=case.routing, seed=case.seed)
     message = run.tables.message

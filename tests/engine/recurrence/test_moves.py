@@ -15,5 +15,5 @@ def test_schedules_of_too_many_transfers_are_left_to_others(monkeypatch: pytest.
     network = star(8, 1e9, 1e-6)
     job = Job(halving_doubling_all_reduce(8), place(network, 8))
     assert moves.plan_moves(network, job, routing=None, seed=0) is not None
-    monkeypatch.setattr(moves, "MOST_TRANSFERS", 47)
+    monkeypatch.setattr(moves, "MAX_TRANSFERS", 47)
     assert moves.plan_moves(network, job, routing=None, seed=0) is None

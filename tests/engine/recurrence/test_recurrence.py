@@ -16,7 +16,7 @@ from collectives.dense.halving_doubling import halving_doubling_all_reduce
 from collectives.dense.hierarchical import hierarchical_all_reduce
 from collectives.dense.multi_ring import multi_ring_all_reduce
 from collectives.dense.ring import ring_all_reduce
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
@@ -57,9 +57,9 @@ def assert_same(ours: Result, full: Result) -> None:
 def test_random_schedules_agree_transfer_by_transfer_or_are_refused(case: Case, header: bool) -> None:
     job = case.jobs[0]
     starts = case.starts[: job.schedule.n_participants]
-    wire = Wire(0.5, 0.1) if header else None
+    wire = Framing(0.5, 0.1) if header else None
     ours, full = both(
-        case.network, job, case.sizes[0], routing=case.routing, seed=case.seed, starts=starts, wire=wire, trace=True
+        case.network, job, case.sizes[0], routing=case.routing, seed=case.seed, starts=starts, framing=wire, trace=True
     )
     event("refused" if ours is None else "agrees")
     if ours is not None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slow_sharing import Flow, max_min_rates
 
 from collectives import COLLECTIVES
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.program import Program
@@ -141,7 +141,7 @@ def test_it_refuses_what_does_not_start_together_or_is_not_equal() -> None:
     plan = plan_together(network, dataclasses.replace(job, messages=None))
     assert plan is not None
     assert simulate_together(plan, SIZE, starts=[0.0, 1.0, 2.0, 3.0]) is None
-    assert simulate_together(plan, SIZE, wire=Wire(1000, 40)) is not None
+    assert simulate_together(plan, SIZE, framing=Framing(1000, 40)) is not None
 
 
 def test_the_wire_order_of_a_later_hop_that_reads_what_an_earlier_one_reads_is_no_obstacle() -> None:

@@ -15,7 +15,7 @@ from collectives.dense.double_tree import double_tree_all_reduce
 from collectives.dense.hierarchical import hierarchical_all_reduce
 from collectives.dense.multi_ring import multi_ring_all_reduce
 from collectives.dense.ring import ring_all_reduce
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
@@ -106,7 +106,7 @@ def test_rings_that_collide_anywhere_take_what_the_full_engine_says(
     job = Job(schedule, placement, float(rng.choice([1, 3])), 0, cap)
     ours, full = both(
         network, job, float(rng.uniform(0.5, 3)), routing=routing, seed=seed % 10,
-        starts=rng.uniform(0, 1, n_ranks) * late, wire=Wire(0.05, 0.01) if header else None,
+        starts=rng.uniform(0, 1, n_ranks) * late, framing=Framing(0.05, 0.01) if header else None,
     )  # fmt: skip
     event(f"{name}: {'refused' if ours is None else 'agrees'}")
     legs = plan_streamed(network, job, routing=routing, seed=seed % 10).legs.leg  # type: ignore[union-attr]
@@ -163,9 +163,9 @@ def test_thousands_of_messages_at_once_on_a_slow_wire_are_all_waited_for() -> No
 
 def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(ring_all_reduce(16), place(FAT, 16))
-    monkeypatch.setattr(streamed, "MOST_TRANSFERS", 16 * 30)
+    monkeypatch.setattr(streamed, "MAX_TRANSFERS", 16 * 30)
     assert plan_streamed(FAT, job) is not None
-    monkeypatch.setattr(streamed, "MOST_TRANSFERS", 16 * 30 - 1)
+    monkeypatch.setattr(streamed, "MAX_TRANSFERS", 16 * 30 - 1)
     assert plan_streamed(FAT, job) is None
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from commsim.core.cost import Wire
+from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
 from commsim.core.program import Program
@@ -30,8 +30,8 @@ SIZE = 1e9
 
 def play_whatever_it_is_worth(patch: pytest.MonkeyPatch) -> None:
     """Play classes even where there are as many as wires."""
-    patch.setattr(classes, "MOST_SHARE", 1.0)
-    patch.setattr(symmetry, "MOST_ROUNDS", 100)
+    patch.setattr(classes, "MAX_SHARE", 1.0)
+    patch.setattr(symmetry, "MAX_ROUNDS", 100)
     patch.setattr(plan, "LEAST_WIRES", 1)
 
 
@@ -134,7 +134,7 @@ def test_it_refuses_what_has_no_symmetry() -> None:
     plan = plan_symmetric(network, job)
     assert plan is not None
     assert simulate_symmetric(plan, SIZE, starts=np.arange(80.0)) is None
-    assert simulate_symmetric(plan, SIZE, wire=Wire(1000, 40)) is not None
+    assert simulate_symmetric(plan, SIZE, framing=Framing(1000, 40)) is not None
 
 
 def random_fetches(n: int, each: int) -> Schedule:

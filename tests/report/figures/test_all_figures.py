@@ -139,7 +139,7 @@ def test_lanes_name_participants_and_where_they_are():
 
 
 def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
-    monkeypatch.setattr("commsim.report.figures.runs.MOST_SLICES", 9)
+    monkeypatch.setattr("commsim.report.figures.runs.MAX_SLICES", 9)
     run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
     figure = OF_RUNS["timeline"](run)
     assert figure.table.n_rows == 6  # of one of four ranks, all that it sends

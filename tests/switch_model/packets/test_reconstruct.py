@@ -11,7 +11,7 @@ from packet_story import GAP, ROUND, event, slow_counts, story
 from switch_model.packets import packet_event as p
 from switch_model.packets.pcap_reader import read_pcap
 from switch_model.packets.pcap_writer import write_pcap
-from switch_model.packets.reconstruct import MOST_JOBS, reconstruct
+from switch_model.packets.reconstruct import MAX_JOBS, reconstruct
 
 CASES = [(p.SWITCHML_UDP, 1), (p.SWITCHML_RDMA, 1), (p.SWITCHML_RDMA, 4), (p.ATP, 1)]
 every_protocol = pytest.mark.parametrize(("protocol", "per"), CASES)
@@ -151,10 +151,10 @@ def test_jobs_and_protocols_share_a_capture(tmp_path):
 
 
 def test_many_jobs_are_cut_to_those_with_most_packets():
-    events = np.concatenate([event(job=j % 200, time_ps=j) for j in range(200 + MOST_JOBS)])
+    events = np.concatenate([event(job=j % 200, time_ps=j) for j in range(200 + MAX_JOBS)])
     found = reconstruct(events)
-    assert [r.job for r in found.jobs] == list(range(MOST_JOBS))
-    assert found.jobs_left_out == 200 - MOST_JOBS
+    assert [r.job for r in found.jobs] == list(range(MAX_JOBS))
+    assert found.jobs_left_out == 200 - MAX_JOBS
 
 
 def test_nothing_is_nothing():
