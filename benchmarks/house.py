@@ -1,0 +1,198 @@
+"""Size and shape of the shipped code: lines by kind, folders, names of files, modules without a user, kernels.
+
+``python -m benchmarks.house`` prints the counts; ``tests/test_house.py`` holds the rules.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SHIPPED = ("commsim", "collectives", "topologies", "switch_model")
+KERNEL_DECORATORS = ("kernel", "njit_norefcount")
+MAX_IN_FOLDER, MAX_SAME_NAME, MAX_LINES, MAX_ARGUMENTS = 25, 2, 350, 8
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One Python file of the shipped packages.
+
+    Parameters
+    ----------
+    path : Path
+        Relative to the root of the repository.
+    text : str
+        What is in it.
+    tree : ast.Module
+        Its syntax tree.
+    """
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def module(self) -> str:
+        """Dotted name under which it is imported."""
+        parts = self.path.with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def n_lines(self) -> int:
+        """Lines of the file."""
+        return len(self.text.splitlines())
+
+    def counts(self) -> Counter[str]:
+        """Count lines of code, of docstrings, of comments, and blank ones."""
+        in_docstring = {line for first, last in docstrings(self.tree) for line in range(first, last + 1)}
+        count: Counter[str] = Counter(files=1)
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            stripped = line.strip()
+            if number in in_docstring:
+                count["docstring"] += 1
+            elif not stripped:
+                count["blank"] += 1
+            else:
+                count["comment" if stripped.startswith("#") else "code"] += 1
+        return count
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """Find the first and the last line of every docstring."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | Definition)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            text = node.body[0]
+            yield text.lineno, text.end_lineno or text.lineno
+
+
+def sources(folders: Iterable[str] = SHIPPED) -> list[Source]:
+    """Read every Python file below some folders of the repository."""
+    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in found]
+    return [Source(p.relative_to(ROOT), t, ast.parse(t)) for p, t in zip(found, texts, strict=True)]
+
+
+def full_folders(files: Iterable[Source]) -> dict[str, int]:
+    """Count the files of each folder that has more than it should."""
+    count = Counter(str(one.path.parent) for one in files)
+    return {folder: n for folder, n in count.items() if n > MAX_IN_FOLDER}
+
+
+def common_names(files: Iterable[Source]) -> dict[str, list[str]]:
+    """List the files of each name that stands more often than it should."""
+    of_name = defaultdict(list)
+    for one in files:
+        if one.path.name != "__init__.py":
+            of_name[one.path.name].append(str(one.path))
+    return {name: paths for name, paths in of_name.items() if len(paths) > MAX_SAME_NAME}
+
+
+def unused_modules(files: Iterable[Source]) -> list[str]:
+    """List the modules that neither a command, a registry nor the public interface reaches through imports.
+
+    A module is reached when a reached one imports it or has its dotted name in a string, and when it lies in a package
+    that a registry loads whole. Commands are all modules of ``commsim.cli``.
+    """
+    of_module = {one.module: one for one in files}
+    uses = {name: _names(one) & of_module.keys() for name, one in of_module.items()}
+    reached: set[str] = set()
+    waiting = [m for m in of_module if m in ("commsim", "commsim.__main__") or m.startswith("commsim.cli")]
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        waiting += uses[name]
+        waiting += [name.rsplit(".", 1)[0]] if "." in name else []
+        waiting += [m for package in _loaded_whole(of_module[name]) for m in of_module if m.startswith(f"{package}.")]
+    return sorted(of_module.keys() - reached)
+
+
+def _loaded_whole(one: Source) -> set[str]:
+    """Find the packages of which a file imports every module: those of registries."""
+    packages: set[str] = set()
+    for node in ast.walk(one.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Registry":
+            packages |= {str(arg.value) for arg in node.args[1:] if isinstance(arg, ast.Constant)}
+            packages |= {one.module for arg in node.args[1:] if isinstance(arg, ast.Name) and arg.id == "__name__"}
+    return packages | ({one.module} if "iter_modules(__path__)" in one.text else set())
+
+
+def _names(one: Source) -> set[str]:
+    """Find the dotted names that a file imports, or has in a string."""
+    package = one.module if one.path.name == "__init__.py" else one.module.rpartition(".")[0]
+    names: set[str] = set()
+    for node in ast.walk(one.tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+            text = node.value.split(":")[0]
+            names.add(f"{package}{text}" if text.startswith(".") else text)
+    return names
+
+
+def kernels(files: Iterable[Source]) -> Iterator[tuple[Source, ast.FunctionDef]]:
+    """Find every jitted function."""
+    for one in files:
+        for node in ast.walk(one.tree):
+            if isinstance(node, ast.FunctionDef) and any(
+                isinstance(d, ast.Name) and d.id in KERNEL_DECORATORS for d in node.decorator_list
+            ):
+                yield one, node
+
+
+def untyped_kernels(files: Iterable[Source]) -> list[str]:
+    """List the kernels that name ``Any`` in their signature, or leave a parameter without a type."""
+    wrong = []
+    for one, node in kernels(files):
+        types = [argument.annotation for argument in _arguments(node)] + [node.returns]
+        if any(t is None or any(isinstance(x, ast.Name) and x.id == "Any" for x in ast.walk(t)) for t in types):
+            wrong.append(f"{one.path}:{node.lineno} {node.name}")
+    return wrong
+
+
+def long_signatures(files: Iterable[Source]) -> list[str]:
+    """List the kernels that take more arguments than they should."""
+    found = ((one, node, len(_arguments(node))) for one, node in kernels(files))
+    return [f"{one.path}:{node.lineno} {node.name}: {n}" for one, node, n in found if n > MAX_ARGUMENTS]
+
+
+def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def main(folders: Iterable[str]) -> None:
+    """Print the counts of each folder and of all, and what breaks a rule."""
+    files = sources(folders)
+    count: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in files:
+        for folder in (str(one.path.parent), "all"):
+            count[folder].update(one.counts())
+    kinds = ("files", "code", "docstring", "comment", "blank")
+    print(f"{'folder':<36}", *(f"{kind:>9}" for kind in kinds))
+    for folder in [*sorted(count.keys() - {"all"}), "all"]:
+        print(f"{folder:<36}", *(f"{count[folder][kind]:>9}" for kind in kinds))
+    print("folders with too many files:", full_folders(files))
+    print("names that stand too often:", common_names(files))
+    print("files that are too long:", {str(f.path): f.n_lines for f in files if f.n_lines > MAX_LINES})
+    print("modules without a user:", unused_modules(files))
+    print("kernels without types:", len(untyped_kernels(files)))
+    print("kernels with too many arguments:", long_signatures(files))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or SHIPPED)
