@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .run.inputs import load_placement as load_placement
     from .workload.sharing.periodic import read_jobs as read_jobs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = {
     "collectives": ("COLLECTIVES",),
