@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .files.store import read_schedule as read_schedule
     from .files.store import save as save
     from .placement.cluster import read_cluster as read_cluster
-    from .placement.evaluate import evaluate as evaluate
+    from .placement.place import evaluate as evaluate
     from .placement.place import place_jobs as place_jobs
     from .placement.score import score_link as score_link
     from .run import predict as predict
@@ -67,8 +67,7 @@ _MODULES = {
     "commsim.core.units": ("parse_bandwidth", "parse_size", "parse_time"),
     "commsim.run.inputs": ("load_network", "load_placement"),
     "commsim.placement.cluster": ("read_cluster",),
-    "commsim.placement.evaluate": ("evaluate",),
-    "commsim.placement.place": ("place_jobs",),
+    "commsim.placement.place": ("evaluate", "place_jobs",),
     "commsim.placement.score": ("score_link",),
     "commsim.run": ("predict", "prepare"),
     "commsim.workload.sharing.periodic": ("read_jobs",),

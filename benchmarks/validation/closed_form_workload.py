@@ -11,11 +11,11 @@ from commsim.core.cost import LogGP
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
+from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS, gpipe
-from commsim.workload.parallel.tensor_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.workload.setting import Setting
-from commsim.workload.systems.varuna import MorphingJob, shape_time
+from commsim.workload.systems.elastic import MorphingJob, shape_time
 from commsim.workload.task_graph import play
 from commsim.workload.tensor_queue import Discipline, run_iteration
 

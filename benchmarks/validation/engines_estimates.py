@@ -9,10 +9,10 @@ import numpy as np
 
 from commsim.cluster.models import MODELS, profile
 from commsim.cluster.traffic import Traffic
-from commsim.placement.check import simulated
+from commsim.placement.candidate import simulated
 from commsim.placement.cluster import Cluster
-from commsim.placement.evaluate import evaluate
 from commsim.placement.link_use import link_uses
+from commsim.placement.place import evaluate
 from commsim.workload.sharing.periodic import PeriodicJob
 from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine

@@ -13,9 +13,8 @@ from commsim.placement.muri import group_time
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from commsim.workload.systems.checkpoint import placement_sets, recovery_probability
-from commsim.workload.systems.hetpipe import stage_seconds
-from commsim.workload.systems.oobleck import even_stages, recovery_copies
-from commsim.workload.systems.pipedream import LayerProfile, Stage, bottleneck, partition, stage_time
+from commsim.workload.systems.elastic import even_stages, recovery_copies
+from commsim.workload.systems.pipelines import LayerProfile, Stage, bottleneck, partition, stage_seconds, stage_time
 
 from .row import Row
 

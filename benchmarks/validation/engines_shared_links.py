@@ -14,9 +14,8 @@ import numpy as np
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.network import Network, both_ways, kinds, node_names
 from commsim.core.placement import Placement
-from commsim.workload.sharing.mltcp import Mltcp
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.workload.sharing.shared_links import Mltcp, simulate_jobs
 from commsim.workload.sharing.shared_schedules import ScheduledJob, run_jobs
 from topologies.leaf_spine import leaf_spine
 

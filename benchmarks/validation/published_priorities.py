@@ -9,8 +9,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.placement.crux import CruxJob, correction, priorities, times_on_link, utilisation
-from commsim.placement.crux_compression import compress, contention, cut
+from commsim.placement.crux import (
+    CruxJob,
+    compress,
+    contention,
+    correction,
+    cut,
+    priorities,
+    times_on_link,
+    utilisation,
+)
 from commsim.placement.muri import group_time
 
 from .row import Row

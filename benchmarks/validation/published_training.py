@@ -10,7 +10,7 @@ import numpy as np
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, read_vector_add
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import sent_bytes, train
-from commsim.workload.parallel.expert_parallel import shared_slow_down
+from commsim.workload.parallel.layer_parallel import shared_slow_down
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS, gems
 from commsim.workload.policies import load_policy

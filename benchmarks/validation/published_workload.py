@@ -9,7 +9,7 @@ from pathlib import Path
 from commsim.placement.crux import CruxJob, utilisation
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS
-from commsim.workload.systems.optimus_cc import embedding_volume
+from commsim.workload.systems.volumes import embedding_volume
 from commsim.workload.task_graph import play
 
 from .. import netai20

@@ -1,19 +1,163 @@
-"""Every way to add up gradients on a network: all registered all-reduces, with what they need to be compared."""
+"""All registered all-reduces as candidates: servers and partitions tried, and which fit in seconds."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from collectives import COLLECTIVES
+from commsim.core.dependencies import wires
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
 from commsim.routing.aggregator_placement import able_switches
+from commsim.run.helper_placement import machines_of
 from switch_model.systems import SYSTEMS
 
 from .question import Question
-from .variants import coarser, server_key, spec_of, variants
+
+MAX_TRANSFERS, MAX_WIRES, MAX_ADDRESSES = 2**19, 2**18, 2**19
+"""Of a schedule: so many are planned and played in a few seconds, of transfers and wires half as many if of both."""
+MAX_MEETINGS = 2**29
+"""Transfers times wires, where messages are uneven: each ends alone, and what shares its links goes on otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What there is to do for a schedule, per partition where it has several.
+
+    Parameters
+    ----------
+    transfers, wires, addresses : int
+        Of the schedule. Wires do not grow with the partitions.
+    uneven : bool
+        Whether its messages differ in size, as those of sparse data do. Equal ones end together, as one event.
+    """
+
+    transfers: int
+    wires: int
+    addresses: int
+    uneven: bool
+
+    def fits(self, n_partitions: int = 1) -> bool:
+        """Whether the schedule of so many partitions can be simulated in seconds."""
+        transfers = n_partitions * self.transfers
+        return (
+            transfers / MAX_TRANSFERS + self.wires / MAX_WIRES <= 1
+            and n_partitions * self.addresses <= MAX_ADDRESSES
+            and (not self.uneven or transfers * self.wires <= MAX_MEETINGS)
+        )
+
+
+def effort_of(schedule: Schedule, uneven: bool) -> Effort:
+    """Count what there is to do; wires only where there are not too many transfers anyway."""
+    transfers = schedule.n_transfers
+    n_wires = len(wires(schedule, schedule.expand())[1]) if transfers <= MAX_TRANSFERS else transfers
+    return Effort(transfers, n_wires, schedule.n_chunks * schedule.n_participants, uneven)
+
+
+SERVERS = ("n_servers", "n_aggregators")
+"""What builders call the number of their helpers on hosts of their own."""
+DECIDED = {"dense_share": 0}
+"""Parameters that the question decides: all of the tensor is as sparse as was said."""
+COARSER = (8, 1)
+"""Partitions that are tried too where messages cost something in themselves."""
+USUAL, FEWER = 64, (32, 16, 8, 4, 2)
+"""Partitions that builders make unless told otherwise, and what is tried where these make a schedule too large. A
+pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers."""
+
+
+def variants(
+    entry: Entry[Schedule], question: Question, network: Network, left_out: dict[str, str]
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Yield the parameters with which a collective is tried: without servers, among the workers, on hosts of their own.
+
+    Where a schedule with all servers would be too large, it is tried with the powers of two below. Each comes with
+    whether it has less than it might.
+    """
+    key, decided = server_key(entry), {name: x for name, x in DECIDED.items() if name in entry.parameters}
+    tries: list[list[dict[str, Any]]] = []
+    if key is None or entry.parameters[key].default == 0:
+        tries.append([decided])
+    if "colocated" in entry.parameters:
+        tries.append([decided | {"colocated": True}])
+    if key is not None:
+        most = most_servers(entry, question, network)
+        fewer = [2**i for i in reversed(range(most.bit_length())) if 2**i < most]
+        if most:
+            tries.append([{key: n} | decided for n in (most, *fewer)])
+        else:
+            left_out[f"{entry.name}:{key}=1"] = "needs a host on which no worker sits"
+    for tried in tries:
+        fitted = (fitting(entry, own, question, network) for own in tried)
+        found = next((own for own in fitted if own is not None), None)
+        if found is not None:
+            yield found, found != tried[0]
+        else:
+            why = f"too large to be simulated in seconds; commsim run --collective {entry.name} does it"
+            left_out[spec_of(entry.name, tried[0])] = why
+
+
+def fitting(entry: Entry[Schedule], own: dict[str, Any], question: Question, network: Network) -> dict[str, Any] | None:
+    """Return the parameters, with fewer partitions than usual if need be; None if the schedule is too large even then.
+
+    One that cannot be built is returned too: what is wrong is said when it is prepared.
+    """
+    build = functools.partial(entry.build, question.n_workers, **own, **_machines(entry, question, network))
+    uneven = entry.facts["sparse"] is not None
+    try:
+        if "n_partitions" not in entry.parameters:
+            return own if effort_of(build(), uneven).fits() else None
+        one = build(n_partitions=1)
+        if not one.n_helpers and effort_of(build(), uneven).fits():
+            return own
+    except InputError:
+        return own
+    effort = effort_of(one, uneven)
+    if effort.fits(USUAL):
+        return own
+    k = next((k for k in FEWER if effort.fits(k)), None)
+    return None if k is None else own | {"n_partitions": k}
+
+
+def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network) -> list[dict[str, Any]]:
+    """List the parameters, and where messages cost something in themselves, the same with fewer partitions."""
+    costly = network.overhead.any() or network.recv_overhead.any()
+    if not costly or "n_partitions" not in entry.parameters:
+        return [own]
+    return [own, *(own | {"n_partitions": k} for k in COARSER if k < own.get("n_partitions", USUAL))]
+
+
+def server_key(entry: Entry[Schedule]) -> str | None:
+    """Name of the parameter that counts a collective's servers; None where it has no such."""
+    return next((key for key in SERVERS if key in entry.parameters), None)
+
+
+def count_machines(entry: Entry[Schedule], question: Question, network: Network) -> int:
+    """Count the machines that the workers are in, as a collective sees them: every worker is one unless it asks."""
+    machines = _machines(entry, question, network).get("machines")
+    return question.n_workers if machines is None else len(machines)
+
+
+def most_servers(entry: Entry[Schedule], question: Question, network: Network) -> int:
+    """Return how many servers a collective may be given: BytePS takes no more than there are machines with GPUs."""
+    most = question.n_servers or 0
+    return min(most, count_machines(entry, question, network)) if "machines" in entry.parameters else most
+
+
+def spec_of(name: str, own: dict[str, Any], data: str = "") -> str:
+    """Write a collective with its parameters, and those of its data, as ``commsim run`` reads it."""
+    text = ",".join([*(f"{key}={str(value).lower()}" for key, value in own.items()), *([data] if data else [])])
+    return f"{name}:{text}" if text else name
+
+
+def _machines(entry: Entry[Schedule], question: Question, network: Network) -> dict[str, Any]:
+    return machines_of(entry, network, question.placement, question.n_workers, question.seed)
+
 
 ASSUME = "--programmable assumes it"
 

@@ -17,8 +17,8 @@ from commsim.run import Prepared, prepare
 from commsim.run.ranking import TIE
 from commsim.run.sparse_data import FLOAT, SparseData
 
+from .candidates import coarser, count_machines, fitting, most_servers, spec_of
 from .question import Question
-from .variants import coarser, count_machines, fitting, most_servers, spec_of
 
 TOLERANCE = 0.03
 """Relative width of the interval of densities in which sparse stops paying."""

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from .machines import Machines
 from .policy import Grant, Order
-from .state import JobState, Pool, Spread
+from .state import JobState, Pool, Spread, Work, room
 from .traffic import CANDIDATES, Ranking, Sharer, Traffic
-from .work import Work, room
 
 
 def spreads(

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.registry import Registry
 
 from .machines import Machines
-from .state import JobState
-from .work import Work
+from .state import JobState, Work
 
 Order = Literal["packed", "fragments", "demand"]
 """Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice."""

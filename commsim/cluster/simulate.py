@@ -20,9 +20,8 @@ from .machines import DAY, Machines
 from .models import Assumptions
 from .outcome import Outcome, Stay, outcome_of
 from .policy import POLICIES, View
-from .state import JobState
+from .state import JobState, Work, speeds
 from .trace_file import TraceJob
-from .work import Work, speeds
 
 LONGEST = 3650 * DAY
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import write_size, write_time
-from commsim.workload.link_demand import job_row, link_phases
 from commsim.workload.task_graph import Graph, Task
-from commsim.workload.timeline import Timeline
+from commsim.workload.timeline import Timeline, job_row, link_phases
 
 from .measured import Asked, Measured
 
@@ -240,7 +239,7 @@ def periodic_job(iteration: Iteration, name: str, gap: float = 0.0) -> dict[str,
 
 
 def task_tables(iteration: Iteration) -> dict[str, Any]:
-    """Make the graph of an iteration, as :func:`commsim.workload.graph_file.read_graph` reads it.
+    """Make the graph of an iteration, as :func:`commsim.workload.task_graph.read_graph` reads it.
 
     Calls are issued when they were, one computation apart, and wait for each other on one network; how long they take
     is left to the model.

@@ -13,7 +13,7 @@ from commsim.files.nccl_topology import read_nccl_topology
 from commsim.files.node_link import read_node_link
 from commsim.files.store import read_network, read_schedule
 from commsim.run.inputs import load_network
-from commsim.workload.graph_file import read_graph
+from commsim.workload.task_graph import read_graph
 
 from .astra.choice import read_system, schedule_of_system
 from .astra.network import read_astra_network

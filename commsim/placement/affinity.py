@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .circles import QUANTUM
 from .link_use import LinkClass, Scores
-from .search import search_together
+from .score import search_together
 
 _MOST_OFFSETS = 10_000
 

@@ -26,8 +26,7 @@ from commsim.routing.routing import find_routes
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .cluster import Cluster
-from .crux import crux_job, priorities
-from .crux_compression import compress, contention
+from .crux import compress, contention, crux_job, priorities
 from .link_use import link_uses, ring_edges
 
 

@@ -18,7 +18,7 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import Circle, unify
 from .cluster import Cluster
-from .search import search
+from .score import search
 
 
 @dataclass(frozen=True, slots=True)

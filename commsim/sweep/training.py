@@ -131,8 +131,7 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
 
 
 def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
-    from commsim.workload.graph_file import read_graph
-    from commsim.workload.task_graph import play
+    from commsim.workload.task_graph import play, read_graph
 
     timeline = play(read_graph(own["graph"]), costs)
     time, exposed = timeline.iteration_time, timeline.exposed_communication

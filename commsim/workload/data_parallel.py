@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
 
-from .link_demand import sent_by_each
 from .policies import load_policy
 from .setting import COMPUTE, Setting
 from .staleness import draw_compute
 from .task_graph import Graph, play
-from .timeline import Timeline
+from .timeline import Timeline, sent_by_each
 
 MAX_DRAWS = 10_000_000
 

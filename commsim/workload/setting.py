@@ -1,15 +1,19 @@
-"""What every policy of data-parallel training is given: the gradients, the workers, and what communication costs."""
+"""Setting of data-parallel training: gradients, workers, communication costs, buckets of gradients and their graph.
+
+The iteration starts with the backward pass and ends with the forward pass after it, so that what a policy leaves
+exposed lies between the two; the optimiser's time belongs to the forward pass.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
 from .backward_trace import BackwardTrace
-from .task_graph import Task
+from .task_graph import Graph, Task
 
 MAX_WORKERS = 2**20
 COMPUTE, NETWORK = "worker.compute", "worker.network"
@@ -85,3 +89,117 @@ class Setting:
         adds = n - 1 if operation in ("all_reduce", "reduce_scatter") else 0
         added = adds * self.add_time(n_bytes / n) if adds else 0.0
         return Task(name, (NETWORK,), added, operation, group, n_bytes / self.compression, priority, after)
+
+
+MAX_BATCHES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Gradients of one exchange.
+
+    Parameters
+    ----------
+    tensors : tuple of int
+        Numbers in the trace.
+    operation : str
+        How they are exchanged.
+    not_before : float, s
+        From the start of the backward pass; the tensors must be ready anyway.
+    """
+
+    tensors: tuple[int, ...]
+    operation: str = "all_reduce"
+    not_before: float = 0.0
+
+    def n_bytes(self, setting: Setting) -> float:
+        """Size of the exchange: bytes of all its tensors, of every worker where they are gathered."""
+        n_bytes = float(sum(setting.trace.n_bytes[t] for t in self.tensors))
+        return n_bytes * setting.n_workers if self.operation == "all_gather" else n_bytes
+
+
+def fill_buckets(trace: BackwardTrace, tensors: Iterable[int], *limits: float) -> Iterator[Bucket]:
+    """Fill buckets in the given order; the tensor that reaches the limit closes its bucket.
+
+    Parameters
+    ----------
+    limits : float, bytes
+        Of the first bucket, the second and so on; the last one holds for all that follow.
+    """
+    inside: list[int] = []
+    n, n_bytes = 0, 0.0
+    for tensor in tensors:
+        inside.append(tensor)
+        n_bytes += float(trace.n_bytes[tensor])
+        if n_bytes >= limits[min(n, len(limits) - 1)]:
+            yield Bucket(tuple(inside))
+            inside, n, n_bytes = [], n + 1, 0.0
+    if inside:
+        yield Bucket(tuple(inside))
+
+
+def bucketed_graph(
+    setting: Setting,
+    buckets: Sequence[Bucket],
+    *,
+    overlap: bool = True,
+    unused: frozenset[int] = frozenset(),
+    micro_iterations: int = 1,
+) -> Graph:
+    """Graph of an iteration whose buckets are exchanged in order, and all before the forward pass.
+
+    Parameters
+    ----------
+    setting : Setting
+        Gradients, workers and costs.
+    buckets : sequence of Bucket
+        In the order in which they are exchanged, one after the other.
+    overlap : bool
+        Whether a bucket may go when its tensors are ready, or only when the backward pass has ended.
+    unused : frozenset of int
+        Tensors for which no bucket waits.
+    micro_iterations : int
+        Batches per exchange; the gradients of all but the last are added up where they are made.
+
+    Raises
+    ------
+    InputError
+        If there is no batch, or too many.
+    """
+    if not 1 <= micro_iterations <= MAX_BATCHES:
+        raise InputError(f"an iteration has at least 1 batch, got {micro_iterations}, and at most {MAX_BATCHES}")
+    trace, last = setting.trace, len(setting.trace.n_bytes) - 1
+    tasks = [
+        Task(f"batch {i} without exchange", (COMPUTE,), trace.compute_time, after=(i - 1,) if i else ())
+        for i in range(micro_iterations - 1)
+    ]
+    started = len(tasks) - 1
+    tasks += backward_tasks(trace, started)
+    begun = (started,) * (started >= 0)
+    exchanged: tuple[int, ...] = ()
+    for i, bucket in enumerate(buckets):
+        waits = [t for t in bucket.tensors if t not in unused] if overlap else [last]
+        after = (*exchanged, *((started + 1 + max(waits),) if waits else begun))
+        if bucket.not_before > 0:
+            timer = Task(f"bucket {i} may go", (), bucket.not_before, after=begun)
+            tasks.append(timer)
+            after = (*after, len(tasks) - 1)
+        tasks.append(setting.exchange(f"bucket {i}", bucket.operation, bucket.n_bytes(setting), after))
+        exchanged = (len(tasks) - 1,)
+    forward = float(trace.forward.sum())
+    return Graph((*tasks, Task("forward", (COMPUTE,), forward, after=(*exchanged, started + 1 + last))))
+
+
+def backward_tasks(trace: BackwardTrace, after: int = -1) -> list[Task]:
+    """Tasks of the backward pass, one per tensor and each after the one before.
+
+    Parameters
+    ----------
+    after : int
+        Number of the task that the first waits for and that theirs follow; -1 if they are the graph's first.
+    """
+    gaps = trace.gaps.tolist()
+    return [
+        Task(f"backward {trace.name(i)}", (COMPUTE,), gap, after=(after + i,) if after + i >= 0 else ())
+        for i, gap in enumerate(gaps)
+    ]

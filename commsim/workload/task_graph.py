@@ -1,6 +1,4 @@
-"""Tasks of an iteration, spans of computation or communications, and graphs of them.
-
-An iteration as a graph of tasks: spans of computation and communications, played by list scheduling.
+"""Graphs of tasks (computation and communication), list scheduling of them, and their TOML or JSON files.
 
 A task starts when all tasks that it is `after` have ended and all its resources are free, and then runs to its end. Of
 the tasks that could start at one time the one with the smallest (priority, index) goes first; one that must wait for a
@@ -9,6 +7,21 @@ second resource holds none meanwhile. Nothing is drawn at random, so the same gr
 References
 ----------
 Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969: list scheduling.
+
+A file::
+
+    [[tasks]]
+    name = "backward"
+    resources = ["gpu0.compute"]
+    duration = "12ms"
+
+    [[tasks]]
+    name = "gradients"
+    resources = ["gpu0.network"]
+    operation = "all_reduce"
+    group = [0, 1, 2, 3]
+    size = "100MB"
+    after = ["backward"]
 """
 
 from __future__ import annotations
@@ -18,10 +31,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS
+from commsim.core.units import parse_size, parse_time
+from commsim.files.fields import Fields
+from commsim.files.whole_files import read_tree
 
 from .timeline import Timeline
 
@@ -187,3 +206,49 @@ class _Player:
         if not 0 <= cost < math.inf:
             raise InputError(f"task {task.name!r}: costs must be 0 or more and finite, got {cost} s")
         return task.duration + cost
+
+
+def read_graph(path: str | Path) -> Graph:
+    """Read a graph; a task is after others by their names, which stand before it.
+
+    Raises
+    ------
+    InputError
+        Naming file, line and field, if the file is not such a description.
+    """
+    top = Fields(read_tree(path), path)
+    top.schema(required=False)
+    tables = top.tables("tasks")
+    top.finish()
+    if not tables:
+        top.fail("tasks", "must hold at least one task")
+    numbers: dict[str, int] = {}
+    tasks = []
+    for table in tables:
+        tasks.append(_task(table, numbers))
+        if tasks[-1].name in numbers:
+            table.fail("name", f"must be another name than {tasks[-1].name!r}, which an earlier task has")
+        numbers[tasks[-1].name] = len(numbers)
+    return Graph(tuple(tasks))
+
+
+def _task(table: Fields, numbers: dict[str, int]) -> Task:
+    name = table.text("name")
+    operation = table.one_of("operation", ("send", *OPERATIONS), "") if "operation" in table else ""
+    after = []
+    for i, other in enumerate(table.items("after", str, "the name of a task") if "after" in table else []):
+        if other not in numbers:
+            table.member("after", i, f"must be the name of an earlier task, got {other!r}")
+        after.append(numbers[other])
+    fields: dict[str, Any] = {
+        "resources": tuple(table.items("resources", str, "the name of a resource") if "resources" in table else []),
+        "duration": table.quantity("duration", parse_time, 0.0),
+        "size": table.quantity("size", parse_size, 0.0),
+        "group": tuple(table.items("group", int, "a rank") if "group" in table else []),
+        "priority": table.whole("priority", -(2**31), default=0),
+    }
+    table.finish()
+    try:
+        return Task(name, operation=operation, after=tuple(after), **fields)
+    except InputError as error:
+        table.fail(None, f"is wrong: {error}")

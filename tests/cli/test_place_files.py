@@ -4,7 +4,7 @@ import pytest
 
 from commsim.files.store import read_network
 from commsim.placement.cluster import read_cluster
-from commsim.placement.schedulers.slurm_conf import read_slurm_conf
+from commsim.placement.schedulers.slurm import read_slurm_conf
 
 CLUSTER = """
 [topology]

@@ -7,8 +7,8 @@ import pytest
 from commsim.cluster.models import MODELS
 from commsim.cluster.policy import POLICIES
 from commsim.cluster.simulate import simulate_cluster
+from commsim.cluster.state import Work
 from commsim.cluster.traces import poisson
-from commsim.cluster.work import Work
 from commsim.core.errors import InputError
 
 CAPACITY = 12.5e9

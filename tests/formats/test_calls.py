@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.files.whole_files import write_tree
 from commsim.formats.calls import Call, last_iteration, periodic_job, repeat_length, task_tables
-from commsim.workload.graph_file import read_graph
 from commsim.workload.sharing.periodic import parse_jobs
+from commsim.workload.task_graph import read_graph
 
 
 def slow_repeat_length(signatures):

@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.cluster import Cluster
-from commsim.placement.crux import CruxJob, correction, crux_job, priorities, times_on_link, utilisation
-from commsim.placement.crux_compression import best_runs, compress, contention, cut
+from commsim.placement.crux import (
+    CruxJob,
+    best_runs,
+    compress,
+    contention,
+    correction,
+    crux_job,
+    cut,
+    priorities,
+    times_on_link,
+    utilisation,
+)
 from commsim.placement.crux_plan import choose_paths, plan_crux
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from commsim.workload.sharing.shared_links import simulate_jobs

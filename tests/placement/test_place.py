@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.placement.candidate import Candidate
-from commsim.placement.check import disagreements, simulated, slowdown
+from commsim.placement.candidate import Candidate, disagreements, simulated, slowdown
 from commsim.placement.cluster import Cluster
-from commsim.placement.evaluate import evaluate, evaluate_all
 from commsim.placement.link_use import Settings
-from commsim.placement.place import place_jobs
+from commsim.placement.place import evaluate, evaluate_all, place_jobs
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.circles import unify
-from commsim.placement.score import least_excess, score_at, score_link
-from commsim.placement.search import different_turns, search, search_together
+from commsim.placement.score import different_turns, least_excess, score_at, score_link, search, search_together
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 LINK = 50 * GBPS

@@ -134,7 +134,7 @@ def _print_crux(rows: dict[str, dict[str, Any]]) -> None:
 
 
 def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
-    from commsim.placement.check import slowdown
+    from commsim.placement.candidate import slowdown
 
     for note in ranking.notes:
         print(f"# {note}")

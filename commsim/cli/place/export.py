@@ -66,25 +66,25 @@ def _topology(tree: Tree, args: argparse.Namespace) -> Tree | Blocks:
 
 
 def _slurm_conf(tree: Tree, comments: tuple[str, ...], args: argparse.Namespace) -> str:
-    from commsim.placement.schedulers.slurm_conf import write_slurm_conf
+    from commsim.placement.schedulers.slurm import write_slurm_conf
 
     return write_slurm_conf(_topology(tree, args), comments)
 
 
 def _slurm_yaml(tree: Tree, comments: tuple[str, ...], args: argparse.Namespace) -> str:
-    from commsim.placement.schedulers.slurm_yaml import NamedTopology, write_slurm_yaml
+    from commsim.placement.schedulers.slurm import NamedTopology, write_slurm_yaml
 
     return write_slurm_yaml([NamedTopology("default", _topology(tree, args), True)], comments)
 
 
 def _topograph_model(tree: Tree, comments: tuple[str, ...], _: argparse.Namespace) -> str:
-    from commsim.placement.schedulers.topograph import write_topograph_model
+    from commsim.placement.schedulers.kubernetes import write_topograph_model
 
     return write_topograph_model(tree, comments)
 
 
 def _topograph_graph(tree: Tree, _: tuple[str, ...], __: argparse.Namespace) -> str:
-    from commsim.placement.schedulers.topograph import write_topograph_graph
+    from commsim.placement.schedulers.kubernetes import write_topograph_graph
 
     return write_topograph_graph(tree)
 
@@ -102,7 +102,7 @@ def _kueue(tree: Tree, comments: tuple[str, ...], _: argparse.Namespace) -> str:
 
 
 def _nodelist(tree: Tree, _: tuple[str, ...], args: argparse.Namespace) -> str:
-    from commsim.placement.schedulers.slurm_conf import sbatch_options
+    from commsim.placement.schedulers.slurm import sbatch_options
 
     top = Fields(read_tree(args.placements), args.placements)
     rows = top.tables("candidates")

@@ -110,26 +110,26 @@ def _text(path: str) -> str:
 
 
 def _slurm_conf(text: str, args: argparse.Namespace) -> Tree | Blocks:
-    from commsim.placement.schedulers.slurm_conf import read_slurm_conf
+    from commsim.placement.schedulers.slurm import read_slurm_conf
 
     return read_slurm_conf(text, args.file)
 
 
 def _slurm_yaml(text: str, args: argparse.Namespace) -> Tree | Blocks:
-    from commsim.placement.schedulers.slurm_yaml import choose_topology, read_slurm_yaml
+    from commsim.placement.schedulers.slurm import choose_topology, read_slurm_yaml
 
     require_yaml()
     return choose_topology(read_slurm_yaml(text, args.file), args.topology, args.file)
 
 
 def _topograph_graph(text: str, args: argparse.Namespace) -> Tree:
-    from commsim.placement.schedulers.topograph import read_topograph_graph
+    from commsim.placement.schedulers.kubernetes import read_topograph_graph
 
     return read_topograph_graph(text, args.file)
 
 
 def _topograph_model(text: str, args: argparse.Namespace) -> Tree:
-    from commsim.placement.schedulers.topograph import read_topograph_model
+    from commsim.placement.schedulers.kubernetes import read_topograph_model
 
     require_yaml()
     return read_topograph_model(text, args.file)

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Turn the circles, and say when each job should start."""
-    from commsim.placement.check import simulated_times
+    from commsim.placement.candidate import simulated_times
     from commsim.placement.score import score_link
     from commsim.workload.sharing.periodic import read_jobs
 

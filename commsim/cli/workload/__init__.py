@@ -99,8 +99,7 @@ def _run(args: argparse.Namespace) -> int:
         given = [name for name in ONLY_TRACE if getattr(args, name) is not None and name != "seed"]
         if given:
             raise InputError(f"--{given[0].replace('_', '-')} goes with --trace, not with --graph")
-        from commsim.workload.graph_file import read_graph
-        from commsim.workload.task_graph import play
+        from commsim.workload.task_graph import play, read_graph
 
         timeline = play(read_graph(args.graph), costs(args, None))
         print_graph(timeline, args.graph)

@@ -13,7 +13,7 @@ from commsim.report.table import print_table, write_results
 from .costs import add_costs, config, costs, n_bytes, seconds
 
 if TYPE_CHECKING:
-    from commsim.workload.parallel.expert_parallel import SendingPolicy
+    from commsim.workload.parallel.layer_parallel import SendingPolicy
 
 COLUMNS = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Play the policies and print them."""
-    from commsim.workload.parallel.expert_parallel import SENDING_POLICIES
+    from commsim.workload.parallel.layer_parallel import SENDING_POLICIES
 
     names = args.policy or list(SENDING_POLICIES)
     unknown = [name for name in names if name not in SENDING_POLICIES]
@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _row(args: argparse.Namespace, policy: SendingPolicy) -> dict[str, Any]:
-    from commsim.workload.parallel.expert_parallel import ExpertLayer, expert_graph, shared_slow_down
+    from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_graph, shared_slow_down
     from commsim.workload.task_graph import Task, play
 
     layer = ExpertLayer(*(seconds(args, name) for name in ("attention", "expert")),

@@ -117,7 +117,7 @@ def write_files(args: argparse.Namespace, timeline: Timeline, n_gpus: int) -> No
         if getattr(args, flag) is not None and args.phases is None:
             raise InputError(f"--{flag.replace('_', '-')} changes nothing without --phases")
     if args.phases:
-        from commsim.workload.link_demand import job_row, link_phases
+        from commsim.workload.timeline import job_row, link_phases
 
         gap = 0.0 if args.phase_gap is None else parse_time(args.phase_gap, "--phase-gap")
         name = args.job or Path(args.trace or args.graph).stem

@@ -13,8 +13,8 @@ from commsim.report.table import print_table, write_results
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
-    from commsim.workload.sharing.mltcp import Mltcp
     from commsim.workload.sharing.periodic import PeriodicJob
+    from commsim.workload.sharing.shared_links import Mltcp
     from commsim.workload.sharing.shared_run import SharedRun
 
 N_LINKS = 10
@@ -160,7 +160,7 @@ def _mltcp(text: str | None) -> Mltcp | None:
     if text is None:
         return None
     from commsim.core.spec import read_arguments, split_spec
-    from commsim.workload.sharing.mltcp import Mltcp
+    from commsim.workload.sharing.shared_links import Mltcp
 
     return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1]))
 

@@ -1,14 +1,18 @@
-"""What schedulers of Kubernetes are told of a network: Volcano's HyperNodes and Kueue's Topology."""
+"""Network descriptions for Kubernetes: Volcano's HyperNodes, Kueue's Topology, and the files of NVIDIA's topograph."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.yaml_text import write_yaml
+from commsim.files.fields import Fields
+from commsim.files.whole_files import parse_json
+from commsim.files.yaml_text import read_yaml, write_yaml
 
-from .fabric_tree import Tree
+from .fabric_tree import Switch, Tree, require_unique
+from .hostlist import check_name, compress_hosts, expand_hosts
 
 LABEL = "fabric.topograph.run/tier-{}"
 """Label of a node that names its switch of a tier, 0 for the closest; topograph sets these."""
@@ -99,3 +103,105 @@ def _node(name: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > 253:
         raise InputError(f"node {name!r} is not a name of a Kubernetes node: lower-case letters, digits, - and .")
     return name
+
+
+def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:
+    """Read a model: ``switches`` by name, and ``blocks`` of nodes on a switch; older ones have ``nodes`` on switches.
+
+    Only what says who is below whom is read: labels, annotations, nodes' types and capacity blocks are passed over.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is wrong.
+    """
+    tree = read_yaml(text, path)
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected a mapping, got {type(tree).__name__}")
+    top = Fields(tree, path)
+    below: dict[str, tuple[list[str], list[str]]] = {}
+    switches = top.table("switches")
+    for name in switches:
+        if isinstance(switches.raw(name), str):  # nothing is said about it
+            below[check_name(name, "a switch")] = ([], [])
+            continue
+        fields = switches.table(name)
+        children = fields.items("switches", str, "the name of a switch") if "switches" in fields else []
+        nodes = fields.items("nodes", str, "the name of nodes") if "nodes" in fields else []
+        below[check_name(name, "a switch")] = (_expanded(children), _expanded(nodes))
+    for block in top.tables("blocks") if "blocks" in top else []:
+        name = block.text("switch")
+        below.setdefault(check_name(name, "a switch"), ([], []))[1].extend(
+            _expanded(block.items("nodes", str, "the name of nodes"))
+        )
+    for name in {child: None for children, _ in below.values() for child in children if child not in below}:
+        below[name] = ([], [])
+    try:
+        return Tree(tuple(Switch(name, tuple(s), tuple(n)) for name, (s, n) in below.items()))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def write_topograph_model(tree: Tree, comments: tuple[str, ...] = ()) -> str:
+    """Write a model; :func:`read_topograph_model` gives the same tree back, without speeds, in another order."""
+    switches = {check_name(s.name, "a switch"): {"switches": list(s.switches)} for s in tree.switches if s.switches}
+    blocks = [
+        {"switch": check_name(s.name, "a switch"), "nodes": _compressed(s.nodes)} for s in tree.switches if s.nodes
+    ]
+    return write_yaml([{"switches": switches, "blocks": blocks}], comments)
+
+
+def read_topograph_graph(text: str, path: str = "graph.json") -> Tree:
+    """Read ``{"instances": [{"id": ..., "network_layers": [closest, ..., farthest]}]}``.
+
+    Raises
+    ------
+    InputError
+        Naming the field that is wrong; also if two instances have a switch below different ones.
+    """
+    try:
+        tree = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {str(error).splitlines()[0] or 'nested too deeply'}") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected a table at the top level, got {type(tree).__name__}")
+    below: dict[str, tuple[dict[str, None], list[str]]] = {}
+    ids = []
+    for one in Fields(tree, path).tables("instances"):
+        ids.append(check_name(one.text("id"), "an instance"))
+        layers = one.items("network_layers", str, "the name of a switch")
+        if not layers:
+            one.refuse("network_layers", "at least one switch, the closest first")
+        for k, layer in enumerate(layers):
+            children, nodes = below.setdefault(check_name(layer, "a switch"), ({}, []))
+            if k:
+                children[layers[k - 1]] = None
+            else:
+                nodes.append(ids[-1])
+    try:
+        require_unique(ids, "instance")
+        return Tree(tuple(Switch(name, tuple(s), tuple(n)) for name, (s, n) in below.items()))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def write_topograph_graph(tree: Tree) -> str:
+    """Write what topograph's graph engine would answer; :func:`read_topograph_graph` reads it."""
+    instances = [{"id": node, "network_layers": list(layers)} for node, layers in tree.layers().items()]
+    return json.dumps({"instances": instances}, indent=1) + "\n"
+
+
+def _expanded(lists: list[str]) -> list[str]:
+    return [name for text in lists for name in expand_hosts(text)]
+
+
+def _compressed(names: tuple[str, ...]) -> list[str]:
+    """One range to an entry, as topograph writes them."""
+    text, depth, parts = compress_hosts(names), 0, [""]
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

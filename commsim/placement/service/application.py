@@ -16,7 +16,7 @@ from commsim.core.errors import InputError
 
 from .extender import read_args
 from .guard import FAULT, Refusal
-from .pods import strict_json
+from .state import strict_json
 
 if TYPE_CHECKING:
     from .placement_service import Desk

@@ -16,9 +16,8 @@ from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
 from .extender import ExtenderArgs, failed_result, filter_result, host_priorities
 from .guard import Refusal
-from .pods import gpus_of_pod, job_of_pod, read_known_jobs
 from .rating import Rater, Rating
-from .state import ClusterState
+from .state import ClusterState, gpus_of_pod, job_of_pod, read_known_jobs
 
 T = TypeVar("T")
 _REMEMBERED = 1024  # ratings of all hosts, by job

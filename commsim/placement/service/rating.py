@@ -20,8 +20,7 @@ from commsim.placement.place import RANKINGS, place_jobs
 from commsim.placement.score import score_link
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from .pods import read_known_jobs
-from .state import ClusterState, KnownJob
+from .state import ClusterState, KnownJob, read_known_jobs
 
 MAX_POINTS = 10
 """Of a host, in the protocol of Kubernetes."""

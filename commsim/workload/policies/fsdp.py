@@ -8,8 +8,7 @@ from __future__ import annotations
 from commsim.core.errors import InputError
 from commsim.core.units import Bytes
 
-from ..buckets import backward_tasks, fill_buckets
-from ..setting import COMPUTE, NETWORK, Setting
+from ..setting import COMPUTE, NETWORK, Setting, backward_tasks, fill_buckets
 from ..task_graph import Graph, Task
 from . import policy
 

@@ -6,8 +6,7 @@ import functools
 
 from commsim.core.units import Bytes
 
-from ..buckets import backward_tasks
-from ..setting import COMPUTE, Setting
+from ..setting import COMPUTE, Setting, backward_tasks
 from ..task_graph import Graph, Task
 from ..tensor_queue import Discipline, send_in_order
 from . import policy

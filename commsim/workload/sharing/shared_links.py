@@ -1,4 +1,4 @@
-"""Several periodic jobs on one network: a fluid model of who slows whom down, iteration after iteration.
+"""Several periodic jobs on one network: a fluid model of contention, iteration after iteration; MLTCP's weights.
 
 Every job has one rate at a time, its phase's or what the links leave it: a ring moves as fast as its slowest link. A
 phase that is slowed down takes longer; computing times stay, so that all that follows comes later. Rates are max-min
@@ -8,6 +8,7 @@ fair among the jobs that are sending, by weights or priorities where these are g
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +16,50 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 
-from .mltcp import Mltcp
 from .periodic import PeriodicJob
 from .shared_links_tables import Tables, lay_out
 from .shared_run import SharedRun as SharedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Mltcp:
+    """A job's weight is ``slope * f + intercept``, where f is the part of this iteration's bytes that it has sent.
+
+    Weights move between events, so we move them in steps: whenever a job begins or ends a phase all that share with it
+    get the weights of that time, and so they do whenever the weight of one of them has grown by the n-th root of what
+    it grows by in an iteration. The error is of the first order in 1 / n_steps. The check is two jobs of equal bytes on
+    one full link: the ratio of their weights stays as it is while both send, since d ln(weight) is equal.
+
+    Parameters
+    ----------
+    slope, intercept : float
+        Of the weight. The usual ones are those of an ns-3 implementation by one of the authors, where they multiply the
+        additive increase of Reno; here they are the ratio of rates itself.
+    n_steps : int
+        Per iteration.
+
+    Raises
+    ------
+    InputError
+        If the intercept is not positive, the slope is negative, or there is no step.
+
+    References
+    ----------
+    Rajasekaran, Narang, Zabreyko and Ghobadi, "MLTCP: congestion control for DNN training", arXiv 2402.09589.
+    """
+
+    slope: float = 4.0
+    intercept: float = 0.25
+    n_steps: int = 24
+
+    def __post_init__(self) -> None:
+        if not (1e-9 <= self.intercept <= 1e9 and 0 <= self.slope <= 1e9):
+            raise InputError(
+                f"MLTCP needs a slope of 0 or more and a positive intercept, got {self.slope} and {self.intercept}"
+            )
+        if self.n_steps < 1:
+            raise InputError(f"MLTCP needs at least 1 step per iteration, got {self.n_steps}")
+
 
 MAX_VALUE = 1e9  # weights, uses and the ratio of two jobs' times stay within it, so that no rounding can stop the clock
 MAX_ITERATIONS = 1_000_000

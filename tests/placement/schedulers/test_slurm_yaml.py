@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
-from commsim.placement.schedulers.slurm_yaml import NamedTopology, choose_topology, read_slurm_yaml, write_slurm_yaml
+from commsim.placement.schedulers.slurm import NamedTopology, choose_topology, read_slurm_yaml, write_slurm_yaml
 
 pytestmark = pytest.mark.nojit
 

@@ -4,9 +4,8 @@ from place_service import row, small_cluster
 
 from commsim.placement.score import score_link
 from commsim.placement.service.guard import Refusal
-from commsim.placement.service.pods import read_known_jobs
 from commsim.placement.service.rating import Rater
-from commsim.placement.service.state import ClusterState, KnownJob
+from commsim.placement.service.state import ClusterState, KnownJob, read_known_jobs
 
 
 def known(*rows):

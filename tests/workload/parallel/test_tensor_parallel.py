@@ -4,7 +4,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.parallel.tensor_parallel import TransformerLayer, tensor_parallel_graph
+from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
 from commsim.workload.task_graph import play
 
 LAYER = TransformerLayer(attention=1.0, mlp=2.0, activation=1000.0)

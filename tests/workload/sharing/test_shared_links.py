@@ -8,9 +8,8 @@ from slow_shared_links import run_slowly
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
-from commsim.workload.sharing.mltcp import Mltcp
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.sharing.shared_links import simulate_jobs
+from commsim.workload.sharing.shared_links import Mltcp, simulate_jobs
 
 GBPS = 1e9 / 8
 

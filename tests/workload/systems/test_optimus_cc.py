@@ -7,7 +7,7 @@ from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
-from commsim.workload.systems.optimus_cc import compress_backward, embedding_volume, low_rank_ratio, ring_volume
+from commsim.workload.systems.volumes import compress_backward, embedding_volume, low_rank_ratio, ring_volume
 from commsim.workload.task_graph import play
 
 ORDER = one_forward_one_backward(4, 12)

@@ -1,6 +1,7 @@
-"""Expert parallelism: one iteration of a mixture of experts, and who goes first on the network.
+"""Iterations with expert parallelism (mixture of experts, sending priorities) and with tensor parallelism.
 
-Every layer sends its tokens to the ranks of their experts and back, in the forward and in the backward pass: four
+Expert parallelism. Every
+layer sends its tokens to the ranks of their experts and back, in the forward and in the backward pass: four
 all-to-alls, which computation waits for. The gradients of what is not an expert are all-reduced meanwhile, and only the
 end of the iteration waits for them. One worker, ``gpu``, stands for all ranks, which are alike.
 
@@ -8,9 +9,16 @@ What sharing costs: where all-to-all and one all-reduce have each a flow on ever
 least half, and all of it once the other is done. So an all-to-all of T_a alone takes T_a + min(T_a, T_r) beside an
 all-reduce of T_r: at most twice as long, and k all-reduces at a time make it at most 1 + k times as long.
 
+Tensor parallelism. One
+worker, ``gpu``, stands for all of the group, which are alike. Communication and computation take turns: each needs
+what the other has just made.
+
 References
 ----------
 Li et al., "Accelerating distributed MoE training and inference with Lina", USENIX ATC 2023, sections 3 and 4.
+Shoeybi et al., "Megatron-LM", arXiv 1909.08053, section 3: two all-reduces forward and two backward in each layer.
+Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys 2023, section 4.2.2: with
+sequence parallelism each is a reduce-scatter and an all-gather, which move the same bytes.
 """
 
 from __future__ import annotations
@@ -183,3 +191,79 @@ class _Tasks:
             computed = self.compute(f"expert {part}", seconds / n, pieces)
             done += self.send(f"combine {part}", "all_to_all", size / n, (computed,), urgent=True)
         return tuple(done)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerLayer:
+    """Times and size of one layer on one rank of the group.
+
+    Parameters
+    ----------
+    attention, mlp : float, s
+        Forward time of the two blocks, as split among the ranks.
+    activation : float, bytes
+        Of the layer's output: batch x sequence x hidden x bytes of a number.
+    backward_ratio : float
+        Backward over forward time.
+    """
+
+    attention: float
+    mlp: float
+    activation: float
+    backward_ratio: float = 2.0
+
+
+def tensor_parallel_graph(
+    layer: TransformerLayer, n_layers: int, n_ranks: int, *, sequence_parallel: bool = False
+) -> Graph:
+    """Graph of one iteration of equal layers.
+
+    Parameters
+    ----------
+    layer : TransformerLayer
+        What one layer takes.
+    n_layers, n_ranks : int
+        Layers, and ranks of the group; with one rank nothing is sent.
+    sequence_parallel : bool
+        All-gather before and reduce-scatter after each block, instead of an all-reduce after it (forward) or of its
+        input's gradient (backward). The input that the backward pass gathers again is left out: it is sent while the
+        gradient of the block's input is computed.
+
+    Returns
+    -------
+    Graph
+        All tasks one after the other.
+
+    Raises
+    ------
+    InputError
+        If a count is not positive.
+    """
+    if n_layers < 1 or n_ranks < 1:
+        raise InputError(f"layers and ranks must be at least 1, got {n_layers} and {n_ranks}")
+    tasks: list[Task] = []
+    before, behind = ("all_gather", "reduce_scatter") if sequence_parallel else ("", "all_reduce")
+
+    def add(name: str, duration: float = 0.0, operation: str = "") -> None:
+        if name and (not operation or n_ranks > 1):
+            tasks.append(
+                Task(
+                    name,
+                    ("gpu.network" if operation else "gpu.compute",),
+                    duration,
+                    operation,
+                    tuple(range(n_ranks)) if operation else (),
+                    layer.activation if operation else 0.0,
+                    after=(len(tasks) - 1,) if tasks else (),
+                )
+            )
+
+    blocks = (("attention", layer.attention), ("mlp", layer.mlp))
+    for backward in (False, True):
+        for i in range(n_layers)[:: -1 if backward else 1]:
+            for block, seconds in blocks[:: -1 if backward else 1]:
+                what = f"{'backward' if backward else 'forward'} {block} {i}"
+                add(before and f"{before} {what}", operation=before)
+                add(what, seconds * (layer.backward_ratio if backward else 1.0))
+                add(f"{behind} {what}", operation=behind)
+    return Graph(tuple(tasks))

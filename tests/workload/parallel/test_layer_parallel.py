@@ -10,7 +10,7 @@ from commsim.core.placement import Placement
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.parallel.expert_parallel import (
+from commsim.workload.parallel.layer_parallel import (
     LINA_MICRO_OP,
     SENDING_POLICIES,
     ExpertLayer,

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree
-from commsim.placement.schedulers.slurm_conf import read_slurm_conf, sbatch_options, write_slurm_conf
+from commsim.placement.schedulers.slurm import read_slurm_conf, sbatch_options, write_slurm_conf
 
 pytestmark = pytest.mark.nojit
 

@@ -1,7 +1,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.systems.offload import (
+from commsim.workload.systems.volumes import (
     activation_intensity,
     bandwidth_needed,
     efficiency,

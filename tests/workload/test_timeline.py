@@ -3,10 +3,9 @@ import json
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.link_demand import job_row, link_phases
 from commsim.workload.sharing.periodic import read_jobs
 from commsim.workload.task_graph import Graph, Task, play
-from commsim.workload.timeline import chrome_trace
+from commsim.workload.timeline import chrome_trace, job_row, link_phases
 
 pytestmark = pytest.mark.nojit
 GRAPH = Graph(

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
-from commsim.workload.buckets import Bucket, bucketed_graph, fill_buckets
 from commsim.workload.cost_of import closed_form_costs
-from commsim.workload.setting import Setting
+from commsim.workload.setting import Bucket, Setting, bucketed_graph, fill_buckets
 from commsim.workload.task_graph import play
 
 pytestmark = pytest.mark.nojit
