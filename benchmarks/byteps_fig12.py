@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 
-from collectives.servers.closed_forms import byteps_split, dedicated_time, ring_time
+from collectives.servers.byteps import byteps_split
+from commsim.core.errors import InputError
 from commsim.report.table import print_table, write_results
 from commsim.run import prepare
 
@@ -62,6 +64,37 @@ def rows() -> list[Row]:
         ("PS on k machines", "flow", [_goodput(f"parameter_server:n_servers={k}", n + k) if k else None for k in ks]),
     ]
     return found + [(name, "measured", list(values)) for name, values in MEASURED.items()]
+
+
+def ring_time(n: int) -> Fraction:
+    """Time of an optimal all-reduce of n machines among themselves: 2(n-1)/n."""
+    return Fraction(2 * (n - 1), n)
+
+
+def dedicated_time(n: int, s: int) -> Fraction:
+    """Time of n workers and s servers on hosts of their own: max(1, n/s), decided by a worker's or a server's NIC.
+
+    Raises
+    ------
+    InputError
+        If there is no server.
+    """
+    if s < 1:
+        raise InputError(f"a parameter server needs n_servers of at least 1, got n_servers={s}")
+    return max(Fraction(1), Fraction(n, s))
+
+
+def colocated_time(n: int, s: int) -> Fraction:
+    """Time of n workers, on s of which a server lives too: 1 + (n-2)/s, decided by the NIC that they share.
+
+    Raises
+    ------
+    InputError
+        If there is no server, or there are more than workers.
+    """
+    if not 1 <= s <= n:
+        raise InputError(f"a colocated server lives on a worker's host: n_servers must be 1..{n}, got n_servers={s}")
+    return 1 + Fraction(n - 2, s) if n > 1 else Fraction(0)
 
 
 def _goodput(collective: str, n_hosts: int) -> float:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.report.table import print_table
 from commsim.sparse.compressors import compressor_of
-from commsim.sparse.compressors.message import Forgetful
-from commsim.sparse.compressors.worker import Worker, total_of
+from commsim.sparse.compressors.message import CompressedRank, Forgetful, compressed_sum
 
 CLASSES = 10
 COMPRESSORS = (
@@ -98,12 +97,14 @@ def train(
     n_ranks = len(problem.points)
     weights, sent = np.zeros(problem.n_parameters, np.float32), 0
     chosen = None if compressor is None else compressor_of(compressor)
-    workers = [Worker(chosen, rank, feedback=feedback) for rank in range(n_ranks)] if chosen is not None else []
+    workers = [CompressedRank(chosen, rank, feedback=feedback) for rank in range(n_ranks)] if chosen is not None else []
     rate *= 1 - getattr(chosen, "momentum", 0.0) if feedback else 1
     for _ in range(n_steps):
         gradients = [problem.loss_and_gradient(rank, weights)[1] for rank in range(n_ranks)]
         try:
-            total, n_bytes = total_of(workers, gradients) if workers else (np.sum(gradients, axis=0), [weights.nbytes])
+            total, n_bytes = (
+                compressed_sum(workers, gradients) if workers else (np.sum(gradients, axis=0), [weights.nbytes])
+            )
         except InputError:  # no finite number any more
             return float("inf"), sent / n_steps
         sent += n_bytes[0]

@@ -20,10 +20,10 @@ from commsim.backends.measure import ITERATIONS, WARMUP, timed
 from commsim.backends.transport import Transport
 from commsim.backends.validate import oversubscribed
 from commsim.comparison.under_mpirun import predictor
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import CommsimError
 from commsim.files.npz import read_archive
 from commsim.report.table import print_table
+from tests.oracles.numeric_run import run_reference
 
 COLUMNS = ["all-reduce", "measured(us)", "p5", "p95", "predicted(us)", "error", "sums"]
 

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from commsim.sparse.compressors import compressor_of
-from commsim.sparse.compressors.message import Compressed
-from commsim.sparse.compressors.worker import Worker
+from commsim.sparse.compressors.message import Compressed, CompressedRank
 
 ELEMENTS = 2**22
 SPECS = [
@@ -29,7 +28,7 @@ SPECS = [
 def test_compressing(benchmark: Any, spec: str) -> None:
     """Measure what a rank does with each gradient: add what was left, encode, decode, remember."""
     gradient = np.random.default_rng(0).standard_normal(ELEMENTS, np.float32)
-    worker = Worker(compressor_of(spec))
+    worker = CompressedRank(compressor_of(spec))
     message = benchmark.pedantic(worker.send, (gradient,), rounds=5, warmup_rounds=1)
     _note(benchmark, message)
 

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from .run import prepare as prepare
     from .run.inputs import load_network as load_network
     from .run.inputs import load_placement as load_placement
+    from .sparse.compressors import compressor_of as compressor_of
+    from .sparse.compressors.message import CompressedRank as CompressedRank
+    from .sparse.compressors.message import compressed_sum as compressed_sum
     from .workload.sharing.periodic import read_jobs as read_jobs
 
 __version__ = "0.2.0"
@@ -70,6 +73,8 @@ _MODULES = {
     "commsim.placement.place": ("evaluate", "place_jobs",),
     "commsim.placement.score": ("score_link",),
     "commsim.run": ("predict", "prepare"),
+    "commsim.sparse.compressors": ("compressor_of",),
+    "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
     "commsim.workload.sharing.periodic": ("read_jobs",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from commsim.sparse.omnireduce_model import DOWNLINK_ONLY, MEASURED_SIZE, messages_time, staged_time
+from benchmarks.omnireduce_model import DOWNLINK_ONLY, MEASURED_SIZE, messages_time, staged_time
 
 from .. import omnireduce_published as published
 from .row import Row

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.servers.closed_forms import byteps_split
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
@@ -19,6 +20,72 @@ from .parameter_server import PARTITIONS, count_partitions, push_and_pull
 
 Parts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Server (GPU machines first, then CPU machines), first unit, units and lane of every part of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class BytePSSplit:
+    """Which part of the gradients is summed where when both kinds of machines are to be busy equally long.
+
+    A GPU machine pushes all but its own part, and answers the pulls of the n - 1 others for that part: (1 - g) + (n-1)g
+    of M leave it, and as much enters. A CPU machine receives its part c from n machines, and sends it to n. With
+    k c + n g = 1, both take equally long when c = 2(n-1)/Q and g = (n-k)/Q, where Q = n^2 + kn - 2k.
+
+    Parameters
+    ----------
+    n, k : int
+        GPU machines, and CPU machines.
+    per_cpu, per_gpu : Fraction
+        c and g: what one CPU machine, and one GPU machine, sums.
+    """
+
+    n: int
+    k: int
+    per_cpu: Fraction
+    per_gpu: Fraction
+
+    @property
+    def to_cpus(self) -> Fraction:
+        """Part that all CPU machines sum together: the ratio of BytePS's mixed mode."""
+        return self.k * self.per_cpu
+
+    @property
+    def gpu_time(self) -> Fraction:
+        """Time that the NIC of a GPU machine is busy, in each direction."""
+        return 1 + (self.n - 2) * self.per_gpu if self.n > 1 else Fraction(0)
+
+    @property
+    def cpu_time(self) -> Fraction:
+        """Time that the NIC of a CPU machine is busy, in each direction; 0 without CPU machines."""
+        return self.n * self.per_cpu if self.k else Fraction(0)
+
+    @property
+    def time(self) -> Fraction:
+        """Time of the whole exchange, 2n(n-1)/Q."""
+        return max(self.gpu_time, self.cpu_time)
+
+
+def byteps_split(n: int, k: int) -> BytePSSplit:
+    """Split the gradients between n GPU machines and k CPU machines by BytePS's theorem 1.
+
+    Raises
+    ------
+    InputError
+        If there is no GPU machine, or there are more CPU machines than GPU machines: then the optimum is k = n, and
+        the other CPU machines have nothing to do.
+    """
+    if n < 1:
+        raise InputError(f"byteps needs at least 1 GPU machine, got {n}")
+    if k < 0:
+        raise InputError(f"byteps needs n_servers of at least 0, got n_servers={k}")
+    if k > n:
+        raise InputError(
+            f"byteps can use at most as many CPU machines as GPU machines: n_servers of 0..{n} fit {n} of these, "
+            f"got n_servers={k}"
+        )
+    if n == 1:
+        return BytePSSplit(1, k, Fraction(0), Fraction(1))
+    q = n * n + k * n - 2 * k
+    return BytePSSplit(n, k, Fraction(2 * (n - 1), q), Fraction(n - k, q))
 
 
 def byteps_bounds(

@@ -13,7 +13,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule, Transfers
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-from commsim.sparse.limits import UNLIMITED
+from commsim.sparse.propagate import UNLIMITED
 
 from .. import collective
 from ..dense.hierarchical import Groups, default_groups

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from commsim.core.schedule import REDUCE, Schedule
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-from commsim.sparse.limits import UNLIMITED
+from commsim.sparse.propagate import UNLIMITED
 
 from .. import collective
 from .sparcml import sparcml_split, split_cost
@@ -19,24 +19,6 @@ def equal_shares(schedule: Schedule, k: int) -> NDArray[np.int64]:
     transfers = schedule.expand()
     shares = np.maximum(1, np.diff(np.arange(schedule.n_chunks + 1) * k // schedule.n_chunks))
     return np.where(transfers["op"] == REDUCE, shares[transfers["dst_chunk"]], UNLIMITED)
-
-
-def thresholds(schedule: Schedule, threshold: float) -> NDArray[np.float64]:
-    """Return the magnitudes below which elements of the sums are cut: the authors' way to find k of all ranges.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Of :func:`ok_topk`.
-    threshold : float
-        Of :class:`commsim.sparse.reused_threshold.ReusedThreshold`, the same at all ranks.
-
-    Returns
-    -------
-    float64[n_transfers]
-        What ``above`` of :func:`commsim.sparse.reference.run_sparse` takes.
-    """
-    return np.where(schedule.expand()["op"] == REDUCE, threshold, 0.0)
 
 
 @collective("all_reduce", cost=split_cost, sparse=SparseForm(coo, balanced=True, truncate=equal_shares))
@@ -60,8 +42,8 @@ def ok_topk(n_ranks: int) -> Schedule:
     A rank sends 2k(p-1)/p numbers to the owners, and receives as many of the k that survive: 4k(p-1)/p in all, where
     no all-reduce to k elements can do with less than 2k(p-1)/p. The authors' bound is 6k(p-1)/p: they cut all ranges
     at one threshold, which leaves more in some than in others, and then even that out by up to 2k(p-1)/p numbers
-    before they gather. Here each range keeps k/p, which is what is left then; :func:`thresholds` has their cut, for
-    results. Bounds and thresholds serve 32, 64 or 128 iterations, so that their own all-reduces are left out.
+    before they gather. Here each range keeps k/p, which is what is left then. Bounds and
+    thresholds serve 32, 64 or 128 iterations, so that their own all-reduces are left out.
 
     What a rank does not select stays in its residual, and what an owner cuts in the owner's: sum x = result + sum e,
     exactly where additions are exact.

@@ -10,7 +10,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 from commsim.sparse.encodings import coo
 from commsim.sparse.form import SparseForm
-from commsim.sparse.limits import UNLIMITED
+from commsim.sparse.propagate import UNLIMITED
 
 from .. import collective
 from ..dense.halving_doubling import gather_by_doubling, recursive_doubling_cost

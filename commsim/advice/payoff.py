@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from collectives import COLLECTIVES
-from collectives.servers.closed_forms import byteps_split
+from collectives.servers.byteps import byteps_split
 from commsim.core.network import Network
 from commsim.run import Prepared, prepare
 from commsim.run.ranking import TIE

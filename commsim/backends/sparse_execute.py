@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.sparse.form import SparseForm
-from commsim.sparse.limits import UNLIMITED, limits_of
 from commsim.sparse.partition import Partition
+from commsim.sparse.propagate import UNLIMITED, limits_of
 from commsim.sparse.sparse_vector import SparseVector
 
 from .execute import require_ranks

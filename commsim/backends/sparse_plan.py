@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule, Transfers
 from commsim.sparse.encodings import INDEX_BYTES
-from commsim.sparse.limits import UNLIMITED
 from commsim.sparse.partition import Partition
+from commsim.sparse.propagate import UNLIMITED
 
 from .plan import SEND, Step
 

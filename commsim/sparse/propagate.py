@@ -14,7 +14,6 @@ from ..core.errors import InputError, ScheduleError
 from ..core.schedule import REDUCE, Schedule, Transfers
 from .bitmap import WORD
 from .encodings import Contents, Encoding
-from .limits import limits_of
 from .occupancy import Occupancy
 from .partition import Partition
 
@@ -80,7 +79,7 @@ def transfer_contents(
         Bytes of one element's value.
     keep : int or int64[n_transfers], optional
         Truncation: after the hop, the chunk that a transfer has written is cut to this many blocks, the largest;
-        :data:`commsim.sparse.limits.UNLIMITED` cuts nothing. Only counts are known here, so limits must not rise
+        :data:`commsim.sparse.propagate.UNLIMITED` cuts nothing. Only counts are known here, so limits must not rise
         along a chunk's way, but where what is added is `whole` from then on.
     hashed, bounds : bool, tuple of int
         Chunks are classes of a hash, or ranges between these bounds, in place of equal ranges; see
@@ -113,7 +112,7 @@ def transfer_contents(
     partition = Partition(occupancy.n_elements, occupancy.block, schedule.n_chunks, hashed, bounds)
     limits = limits_of(keep, len(transfers))
     rows = first_rows(schedule, occupancy, partition)
-    blocks, covers, has_last, fault, where = play_sets(
+    blocks, covers, n_last, fault, where = play_sets(
         transfers,
         schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses,
         schedule.dst_address(transfers) + transfers["dst"].astype(np.int64) * schedule.n_addresses,
@@ -126,15 +125,15 @@ def transfer_contents(
     if fault:
         _refuse(schedule, transfers, int(fault), int(where))
     if whole is not None:
-        blocks, has_last[:, 0] = np.where(whole, covers, blocks), np.where(whole, has_last[:, 1], has_last[:, 0])
+        blocks, n_last[:, 0] = np.where(whole, covers, blocks), np.where(whole, n_last[:, 1], n_last[:, 0])
     if (blocks < 0).any():
         _refuse(schedule, transfers, AMBIGUOUS, -1 - int(blocks[np.argmax(blocks < 0)]))
     short = occupancy.n_blocks * occupancy.block - occupancy.n_elements
     return Contents(
         blocks,
-        blocks * occupancy.block - short * has_last[:, 0],
+        blocks * occupancy.block - short * n_last[:, 0],
         covers,
-        covers * occupancy.block - short * has_last[:, 1],
+        covers * occupancy.block - short * n_last[:, 1],
         transfers["op"] == REDUCE,
         value_bytes,
     )
@@ -213,3 +212,68 @@ def _check_memory(schedule: Schedule, occupancy: Occupancy, n_words: int) -> Non
             f"{schedule.name}: {schedule.n_chunks} chunks of {occupancy.n_blocks} blocks at {schedule.n_ranks} ranks "
             f"would take {n_bytes / 2**30:.0f} GiB, more than {MAX_BYTES >> 30}; fewer chunks take less"
         )
+
+
+UNLIMITED = int(np.iinfo(np.int64).max)
+"""No truncation."""
+
+
+def limits_of(keep: ArrayLike | None, n_transfers: int) -> NDArray[np.int64]:
+    """Return one limit for each transfer.
+
+    Parameters
+    ----------
+    keep : int or int[n_transfers], optional
+        At least 1 each; no truncation unless given.
+    n_transfers : int
+        Transfers of the schedule.
+
+    Returns
+    -------
+    int64[n_transfers]
+
+    Raises
+    ------
+    InputError
+        If these are no whole numbers of at least 1, or not one for each transfer.
+    """
+    given = np.asarray(UNLIMITED if keep is None else keep)
+    if given.dtype.kind not in "iu" or given.shape not in ((), (n_transfers,)):
+        raise InputError(
+            f"keep must be a whole number, or one for each of {n_transfers} transfers; got {given.dtype} of shape "
+            f"{given.shape}"
+        )
+    if given.size and given.min() < 1:
+        raise InputError(f"keep must be at least 1, got {given.min()}")
+    return np.array(np.broadcast_to(given.astype(np.int64), (n_transfers,)))
+
+
+def floors_of(above: ArrayLike, n_transfers: int) -> NDArray[np.float64]:
+    """Return one magnitude for each transfer, below which elements are cut.
+
+    Parameters
+    ----------
+    above : float or float[n_transfers]
+        At least 0 each; 0 cuts nothing.
+    n_transfers : int
+        Transfers of the schedule.
+
+    Returns
+    -------
+    float64[n_transfers]
+
+    Raises
+    ------
+    InputError
+        If one is negative or no finite number, or there is not one for each transfer.
+    """
+    given = np.asarray(above)
+    if given.dtype.kind not in "iuf" or given.shape not in ((), (n_transfers,)):
+        raise InputError(
+            f"a threshold must be a number, or one for each of {n_transfers} transfers; got {given.dtype} of shape "
+            f"{given.shape}"
+        )
+    wrong = given[~((given >= 0) & np.isfinite(given))]
+    if wrong.size:
+        raise InputError(f"a threshold must be at least 0 and finite, got {wrong[0]}")
+    return np.array(np.broadcast_to(given.astype(np.float64), (n_transfers,)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.jit import kernel
 from ..core.schedule import REDUCE
-from .limits import UNLIMITED
+from .propagate import UNLIMITED
 
 UNWRITTEN, MIXED = 1, 2
 ROW = np.dtype([("holders", np.int64), ("size", np.int64), ("chunk", np.int32), ("next_free", np.int32)], align=True)
@@ -33,7 +33,7 @@ def play_sets(
     words: Words,
     held_by: tuple[NDArray[np.int32], NDArray[np.int32]],
     last_chunk: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], int, int]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int]:
     """Play all hops.
 
     Parameters
@@ -59,8 +59,8 @@ def play_sets(
         Blocks in each message, and in the chunks that it stands for. Where the first depends on values, since the
         message holds a sum of sets that were cut to fewer blocks than it may have, ``-1 - i`` for the transfer i that
         added these.
-    has_last : bool[n, 2]
-        Whether the tensor's last block is among these, and those.
+    n_last : int64[n, 2]
+        How often the tensor's last block is among these, and those: a message may hold several lists of one chunk.
     fault, where : int
         0, or what is wrong with which transfer.
     """
@@ -69,7 +69,7 @@ def play_sets(
     rows, words = _start(chunk_of, row_of, words)
     free = chunk_of.shape[0]
     cap_of = np.full(row_of.shape[0], UNLIMITED, np.int64)
-    blocks, covers, has_last = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 2), np.bool_)
+    blocks, covers, n_last = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros((n, 2), np.int64)
     begin = 0
     while begin < n:
         end, n_held = begin, 0
@@ -82,7 +82,7 @@ def play_sets(
             for a in range(read[i], read[i] + transfers[i]["count"]):
                 r = row_of[a]
                 if r < 0:
-                    return blocks, covers, has_last, UNWRITTEN, i
+                    return blocks, covers, n_last, UNWRITTEN, i
                 size = _size(rows, words, sizes, r)
                 held[h], caps[h] = r, cap_of[a]
                 rows[r]["holders"] += 1
@@ -94,9 +94,10 @@ def play_sets(
                 covers[i] += sizes[chunk]
                 if chunk == last_chunk:
                     bit = sizes[chunk] - 1
-                    has_last[i, 1] = True
+                    n_last[i, 1] += 1
                     is_set = (words[r, bit // 64] >> np.uint64(bit % 64)) & np.uint64(1)
-                    has_last[i, 0] = bool(is_set) and size <= cap_of[a]
+                    if is_set and size <= cap_of[a]:
+                        n_last[i, 0] += 1
                 h += 1
         h = 0
         for i in range(begin, end):
@@ -105,7 +106,7 @@ def play_sets(
                 if transfers[i]["op"] == REDUCE and row_of[a] >= 0:
                     into = row_of[a]
                     if rows[into]["chunk"] != rows[r]["chunk"]:
-                        return blocks, covers, has_last, MIXED, i
+                        return blocks, covers, n_last, MIXED, i
                     if cap_of[a] < 0 or caps[h] < 0:
                         cap_of[a] = min(cap_of[a], caps[h])
                     elif _cut(rows, words, sizes, into, cap_of[a], limits[i]) or _cut(
@@ -125,7 +126,7 @@ def play_sets(
         for h in range(n_held):
             free = _let_go(rows, held[h], free)
         begin = end
-    return blocks, covers, has_last, 0, -1
+    return blocks, covers, n_last, 0, -1
 
 
 @kernel

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from collectives.servers.closed_forms import byteps_split
+from collectives.servers.byteps import byteps_split
 from commsim.advice import Question
 from commsim.advice.payoff import GAIN, TOLERANCE, at_density, can_search, density_crossover, server_gains
 from commsim.run import predict, prepare

@@ -12,9 +12,9 @@ from commsim.backends import connect
 from commsim.backends.execute import for_processes, run_once
 from commsim.backends.measure import measure_native, measure_schedule, usable_elements
 from commsim.backends.torch_backend import NCCLTransport
-from commsim.core.checking.reference import run_reference
 from commsim.core.operations import OPERATIONS
 from commsim.core.program import on_group
+from tests.oracles.numeric_run import run_reference
 
 
 class GroupsTransport(NCCLTransport):

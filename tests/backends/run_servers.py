@@ -10,8 +10,8 @@ import numpy as np
 from collectives import COLLECTIVES
 from commsim.backends import connect
 from commsim.backends.execute import run_once
-from commsim.core.checking.reference import run_reference
 from commsim.core.schedule import Schedule
+from tests.oracles.numeric_run import run_reference
 
 PAIRS = ((0, 1), (2, 3), (4, 5), (6, 7))
 

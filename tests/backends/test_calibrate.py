@@ -2,12 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
+from numeric_run import run_reference
 from thread_transport import ThreadTransport, World
 
 from commsim.backends.calibrate import Costs, as_network, calibrate, fit_samples
 from commsim.backends.execute import run_once
 from commsim.backends.point_to_point import Samples, exchange, ping_pong, run_point_to_point, train
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError
 from commsim.core.schedule import Schedule
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import run_reference
 from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
 from commsim.backends.execute import Execution, for_processes, run_once
 from commsim.backends.plan import SEND, plan_rank
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError, InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, SCRATCH, Schedule

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import run_reference
+from sparse_run import run_sparse
 from threads_transport import ThreadTransport, on_threads
 
 from collectives import COLLECTIVES
 from commsim.backends.sparse_execute import SparseExecution
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import BackendError, InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
@@ -21,7 +22,6 @@ from commsim.sparse.encodings import ENCODINGS, coo
 from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy
 from commsim.sparse.partition import balanced_bounds
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 LOSSLESS = [

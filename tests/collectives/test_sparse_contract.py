@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
 from commsim.sparse.encodings import dense
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import transfer_bytes, transfer_contents
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 FORMS = {name: COLLECTIVES[name].facts["sparse"] for name in COLLECTIVES}

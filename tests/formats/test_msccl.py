@@ -6,10 +6,10 @@ import msccl_steps
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numeric_run import expected
+from numeric_run import run_reference as run_schedule
 from random_schedules import schedules
 
-from commsim.core.checking.reference import expected
-from commsim.core.checking.reference import run_reference as run_schedule
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE, SCRATCH, Schedule

@@ -5,8 +5,8 @@ from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.sparse.encodings import bitmap, coo, dense
 from commsim.sparse.form import SparseForm
-from commsim.sparse.limits import UNLIMITED
 from commsim.sparse.occupancy import Occupancy
+from commsim.sparse.propagate import UNLIMITED
 
 pytestmark = pytest.mark.nojit
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.sparse.limits import UNLIMITED, limits_of
+from commsim.sparse.propagate import UNLIMITED, limits_of
 
 pytestmark = pytest.mark.nojit
 

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_selection import mean_bounds
 from slow_sparse import blocks_of_chunks
+from sparse_run import run_sparse
 
 from commsim.core.errors import InputError
 from commsim.core.program import Program
@@ -11,7 +12,6 @@ from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.partition import Partition, balanced_bounds, places
 from commsim.sparse.propagate import transfer_contents
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 pytestmark = pytest.mark.nojit

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_sparse import slow_contents
+from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError, ScheduleError
@@ -10,11 +11,9 @@ from commsim.core.program import Program
 from commsim.core.schedule import COPY, SCRATCH
 from commsim.sparse.encodings import bitmap, blocks, coo, dense
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.sparse.limits import UNLIMITED
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.propagate import transfer_bytes, transfer_contents
-from commsim.sparse.reference import run_sparse
+from commsim.sparse.propagate import UNLIMITED, transfer_bytes, transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
 ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"]
@@ -319,3 +318,25 @@ def test_the_same_schedule_gives_the_same_bytes_again():
     first = transfer_bytes(schedule, occupancy, coo)
     assert np.array_equal(first, transfer_bytes(schedule, occupancy, coo))
     assert np.array_equal(before, occupancy.words)
+
+
+def test_what_a_whole_message_holds_need_not_be_known():
+    p = Program(2, 1, n_scratch=1)
+    p.copy(src=[0, 1], dst=[0, 1], src_chunk=0, dst_chunk=0, dst_buffer=2)  # cut to 3 blocks
+    p.reduce(src=0, dst=1, src_chunk=0, dst_chunk=0, src_buffer=2, dst_buffer=2)
+    p.copy(src=1, dst=0, src_chunk=0, dst_chunk=0, src_buffer=2)  # between 3 and 6 of 10
+    schedule, occupancy = p.build(), Occupancy.from_bitmap(np.ones((2, 10), np.bool_), 19, 2)
+    keep = [3, 3, 10, 10]
+    with pytest.raises(InputError, match="in hop 1 participant 1 merges truncated chunks and keeps more"):
+        transfer_contents(schedule, occupancy, keep=keep)
+    contents = transfer_contents(schedule, occupancy, keep=keep, whole=np.array([False, False, False, True]))
+    assert contents.blocks.tolist() == [10, 10, 3, 10]
+    assert contents.elements.tolist() == [19, 19, 6, 19]
+
+
+def test_a_message_of_several_lists_of_one_chunk_holds_the_short_last_block_once_for_each():
+    schedule, bitmap = COLLECTIVES["topk_a"].build(4), np.ones((4, 3), np.bool_)
+    got = transfer_contents(schedule, Occupancy.from_bitmap(bitmap, 5, 2))
+    assert as_rows(got) == slow_contents(schedule, bitmap.tolist(), 5, 2)
+    assert (got.elements == got.all_elements).all()
+    assert got.elements.max() == 10  # two lists of 5 elements

@@ -1,6 +1,6 @@
 """What is made of a gradient before it is sent: one module per compressor, which changes bytes and values, no schedule.
 
-To add one, write ``commsim/core/compress/NAME.py`` with a function decorated by :func:`compressor`, and its test.
+To add one, write ``commsim/sparse/compressors/NAME.py`` with a function decorated by :func:`compressor`, and its test.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import run_reference
 from volumes import volumes
 
 from collectives.dense.neighbours import grid_neighbour_exchange, ring_send_recv
 from commsim.core.checking.check import check
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_order import check_order
 from volumes import volumes
 
 from collectives.dense.hierarchical import hierarchical_cost
 from collectives.dense.ring import ring_cost
 from collectives.dense.torus import default_dims, torus_all_reduce, torus_cost
 from commsim.core.checking.check import check
-from commsim.core.checking.check_order import check_order
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 

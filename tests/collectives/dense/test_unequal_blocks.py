@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import run_reference
 
 from collectives.dense.unequal_blocks import direct_all_to_all_v, ring_all_gather_v
 from commsim.core.checking.check import check
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.files.store import read_schedule, write_schedule

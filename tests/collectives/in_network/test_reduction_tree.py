@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import run_reference
 
 from collectives.in_network.reduction_tree import all_reduce_chunk, read_tree, tree_cost
 from commsim.core.checking.check import check
-from commsim.core.checking.reference import run_reference
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program

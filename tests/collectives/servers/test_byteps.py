@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from flow_networks import star_of
@@ -5,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
+from benchmarks.byteps_fig12 import colocated_time, dedicated_time, ring_time
 from collectives import MAX_CHUNKS
-from collectives.servers.byteps import byteps, byteps_bounds
-from collectives.servers.closed_forms import byteps_split
+from collectives.servers.byteps import byteps, byteps_bounds, byteps_split
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
@@ -144,3 +146,69 @@ def test_what_does_not_fit_is_refused(given, message):
 def test_bounds_are_for_one_gpu_per_machine():
     with pytest.raises(InputError, match="bounds for one GPU per machine only"):
         byteps_bounds(4, 1.0, LogGP(), n_switches=2)
+
+
+machines = st.integers(2, 500).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+
+
+@given(machines)
+def test_everything_is_summed_once_and_both_kinds_of_machines_are_busy_equally_long(counts):
+    n, k = counts
+    split = byteps_split(n, k)
+    assert k * split.per_cpu + n * split.per_gpu == 1
+    assert split.gpu_time == split.time == Fraction(2 * n * (n - 1), n * n + k * n - 2 * k)
+    assert split.cpu_time == (split.gpu_time if k else 0)
+
+
+@given(machines)
+def test_no_other_equal_split_is_faster(counts):
+    n, k = counts
+    best = byteps_split(n, k).time
+    for per_gpu in (Fraction(i, 97 * n) for i in range(98)):
+        per_cpu = (1 - n * per_gpu) / k if k else Fraction(0)
+        if k or n * per_gpu == 1:
+            assert max(1 + (n - 2) * per_gpu, n * per_cpu) >= best
+
+
+@given(st.integers(2, 500))
+def test_the_ends_are_all_reduce_and_servers_on_hosts_of_their_own(n):
+    assert byteps_split(n, 0).time == ring_time(n) == colocated_time(n, n)
+    assert byteps_split(n, n).time == dedicated_time(n, n) == 1
+    assert byteps_split(n, n).per_gpu == 0
+
+
+@given(machines)
+def test_cpu_machines_sum_the_published_share(counts):
+    n, k = counts
+    split, q = byteps_split(n, k), n * n + k * n - 2 * k
+    assert split.to_cpus == Fraction(2 * k * (n - 1), q)
+    assert ring_time(n) / split.time == Fraction(q, n * n) == 1 + Fraction(k, n) - Fraction(2 * k, n * n)
+    if k:
+        assert dedicated_time(n, k) / split.time == Fraction(q, 2 * k * (n - 1))
+
+
+def test_the_relative_times_of_eight_machines_are_the_published_ones():
+    times = [round(float(byteps_split(8, k).time), 4) for k in range(9)]
+    assert times == [1.75, 1.6, 1.4737, 1.3659, 1.2727, 1.1915, 1.12, 1.0566, 1.0]
+
+
+def test_one_machine_sends_nothing():
+    for k in (0, 1):
+        assert byteps_split(1, k).time == 0
+    assert ring_time(1) == colocated_time(1, 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: byteps_split(0, 0), "needs at least 1 GPU machine, got 0"),
+        (lambda: byteps_split(4, -1), "n_servers of at least 0, got n_servers=-1"),
+        (lambda: byteps_split(4, 5), r"n_servers of 0\.\.4 fit 4 of these, got n_servers=5"),
+        (lambda: dedicated_time(4, 0), "n_servers of at least 1, got n_servers=0"),
+        (lambda: colocated_time(4, 5), r"n_servers must be 1\.\.4, got n_servers=5"),
+        (lambda: colocated_time(4, 0), r"n_servers must be 1\.\.4, got n_servers=0"),
+    ],
+)
+def test_counts_that_make_no_sense_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

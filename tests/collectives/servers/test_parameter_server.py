@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
+from benchmarks.byteps_fig12 import colocated_time, dedicated_time
 from collectives import MAX_CHUNKS
-from collectives.servers.closed_forms import colocated_time, dedicated_time
 from collectives.servers.parameter_server import parameter_server, parameter_server_cost
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP

@@ -4,12 +4,12 @@ from conserved import as_dict, lost, rounding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_selection import selected, slow_gtop_k
+from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
 from collectives.sparse.gtop_k import every_sum, gtop_k
 from commsim.core.schedule import REDUCE
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 pytestmark = pytest.mark.nojit

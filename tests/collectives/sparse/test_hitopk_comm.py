@@ -4,13 +4,13 @@ from conserved import as_dict, lost, rounding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_selection import slow_hitopk
+from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
 from collectives.sparse.hitopk_comm import BETWEEN, INSIDE, hitopk_comm, lists_of_shards
 from commsim.core.errors import InputError
 from commsim.run import prepare
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 pytestmark = pytest.mark.nojit

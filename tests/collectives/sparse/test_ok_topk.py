@@ -4,13 +4,13 @@ from conserved import as_dict, lost, rounding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_selection import largest, mean_bounds, selected, slow_ok_topk
+from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
-from collectives.sparse.ok_topk import equal_shares, ok_topk, thresholds
+from collectives.sparse.ok_topk import equal_shares, ok_topk
 from commsim.core.schedule import REDUCE
 from commsim.sparse.generate import drawn_gradients, drawn_occupancy
 from commsim.sparse.partition import balanced_bounds
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 pytestmark = pytest.mark.nojit
@@ -28,7 +28,8 @@ def test_it_is_what_the_owners_keep_and_loses_nothing(n_ranks, n, whole, by_thre
     assert list(bounds) == mean_bounds(lists, n, n_ranks)
     schedule, threshold = ok_topk(n_ranks), data.draw(st.floats(0, 9))
     if by_threshold:
-        run = run_sparse(schedule, vectors, above=thresholds(schedule, threshold), bounds=bounds)
+        floors = np.where(schedule.expand()["op"] == REDUCE, threshold, 0.0)  # the authors' way to cut
+        run = run_sparse(schedule, vectors, above=floors, bounds=bounds)
         slow = slow_ok_topk(lists, bounds, lambda _, s: {i: x for i, x in s.items() if float(abs(x)) >= threshold})
     else:
         run = run_sparse(schedule, vectors, keep=equal_shares(schedule, k), bounds=bounds)

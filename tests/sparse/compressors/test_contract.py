@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sparse.compressors import COMPRESSORS, compressor_of
-from commsim.sparse.compressors.message import Residual, Summed
-from commsim.sparse.compressors.worker import Worker, total_of
+from commsim.sparse.compressors.message import CompressedRank, Residual, Summed, compressed_sum
 
 pytestmark = pytest.mark.nojit
 SPECS = {"threshold": "threshold:above=0.5", "dgc": "dgc:density=0.05,momentum=0", "power_sgd": "power_sgd:rank=1"}
@@ -54,26 +53,26 @@ def test_nan_and_infinity_never_vanish_in_a_message(spec, where, bad):
     message = re.escape(f"a gradient must be finite, got {bad} at index {where}")
     with pytest.raises(InputError, match=message):
         compressor_of(spec).encode(vector)
-    workers = [Worker(compressor_of(spec), rank) for rank in range(2)]
+    workers = [CompressedRank(compressor_of(spec), rank) for rank in range(2)]
     good = np.ones(50, np.float32)
     with pytest.raises(InputError, match=message):
-        total_of(workers, [good, vector])
+        compressed_sum(workers, [good, vector])
 
 
 @pytest.mark.parametrize("spec", ALL)
 def test_a_sum_or_residual_that_overflows_is_refused_and_not_sent(spec):
     huge = np.full(50, 3e38, np.float32)
-    workers = [Worker(compressor_of(spec), rank) for rank in range(2)]
+    workers = [CompressedRank(compressor_of(spec), rank) for rank in range(2)]
     with pytest.raises(InputError, match=r"must be finite, got -?(inf|nan)"):
         for _ in range(60):  # lists come to every element sooner or later
-            total_of(workers, [huge, huge])
+            compressed_sum(workers, [huge, huge])
 
 
 @pytest.mark.parametrize("spec", WITH_FEEDBACK)
 @given(steps=st.lists(vectors(40, 40), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=40)
 def test_what_is_sent_and_what_stays_is_what_there_was(spec, steps):
-    worker, sent, bound = Worker(compressor_of(spec)), np.zeros(40), np.zeros(40)
+    worker, sent, bound = CompressedRank(compressor_of(spec)), np.zeros(40), np.zeros(40)
     for gradient in steps:
         got = worker.compressor.decode(worker.send(gradient)).astype(np.float64)
         sent += got
@@ -86,9 +85,9 @@ def test_what_is_sent_and_what_stays_is_what_there_was(spec, steps):
 @given(steps=st.lists(vectors(40, 40, st.integers(-1000, 1000)), min_size=1, max_size=6), n_ranks=st.integers(1, 3))
 @settings(deadline=None, max_examples=30)
 def test_lists_lose_nothing_of_whole_numbers(spec, steps, n_ranks):
-    workers, total = [Worker(compressor_of(spec), rank) for rank in range(n_ranks)], np.zeros(40)
+    workers, total = [CompressedRank(compressor_of(spec), rank) for rank in range(n_ranks)], np.zeros(40)
     for step in steps:
-        total += total_of(workers, [step * (rank + 1) for rank in range(n_ranks)])[0]
+        total += compressed_sum(workers, [step * (rank + 1) for rank in range(n_ranks)])[0]
     stays = sum(residual_of(worker).astype(np.float64) for worker in workers)
     assert np.array_equal(total + stays, sum(steps) * np.float64(n_ranks * (n_ranks + 1) / 2))
 
@@ -98,7 +97,7 @@ def test_the_sum_is_that_of_what_the_messages_decode_to(spec):
     rng = np.random.default_rng(0)
     gradients = [rng.integers(-9, 9, 64).astype(np.float64) for _ in range(3)]
     compressor = compressor_of(spec)
-    total, n_bytes = total_of([Worker(compressor, rank) for rank in range(3)], gradients)
+    total, n_bytes = compressed_sum([CompressedRank(compressor, rank) for rank in range(3)], gradients)
     if spec.startswith("power_sgd"):  # which decodes to another matrix when it is alone; see its own test
         assert n_bytes == [sum(compressor.exchange_bytes(64, 8))] * 3
         return
@@ -116,7 +115,7 @@ def test_it_says_why_its_messages_cannot_be_summed_or_sums_them(spec):
     assert isinstance(compressor, Summed) == (compressor.not_summed is None)
     if compressor.not_summed is not None:
         with pytest.raises(InputError, match="cannot be summed: " + re.escape(compressor.not_summed)):
-            next(Worker(compressor).exchange(np.ones(50, np.float32)))
+            next(CompressedRank(compressor).exchange(np.ones(50, np.float32)))
 
 
 @pytest.mark.parametrize("spec", ALL)

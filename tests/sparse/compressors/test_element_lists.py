@@ -8,9 +8,8 @@ from slow_compressors import slow_dgc, slow_threshold, slow_top_k
 
 from commsim.core.errors import InputError
 from commsim.sparse.compressors.dgc import dgc
-from commsim.sparse.compressors.message import Compressed
+from commsim.sparse.compressors.message import Compressed, CompressedRank
 from commsim.sparse.compressors.selected_elements import random_k, threshold, top_k
-from commsim.sparse.compressors.worker import Worker
 
 pytestmark = pytest.mark.nojit
 few_values = st.lists(st.integers(-5, 5), min_size=1, max_size=40).map(lambda x: np.array(x, np.float32))
@@ -62,7 +61,7 @@ def test_the_mean_of_unbiased_random_elements_is_the_gradient():
     mean = np.mean([decoded(compressor, vector, step=step) for step in range(n)], axis=0)
     deviation = np.abs(vector) * np.sqrt((20 / 5 - 1) / n)  # of x n/k with probability k/n
     assert (np.abs(mean - vector) < 5 * deviation).all()
-    assert Worker(compressor).memory.add(vector) is vector
+    assert CompressedRank(compressor).memory.add(vector) is vector
 
 
 @given(steps=st.lists(st.lists(st.integers(-9, 9), min_size=12, max_size=12), min_size=1, max_size=8), data=st.data())
@@ -71,7 +70,7 @@ def test_dgc_is_its_algorithm_step_by_step(steps, data):
     momentum, clip = data.draw(st.sampled_from([0.0, 0.5])), data.draw(st.sampled_from([0.0, 8.0]))
     n_ranks, epoch = data.draw(st.sampled_from([1, 4])), data.draw(st.sampled_from([0, 2]))
     compressor = dgc(density=0.1, momentum=momentum, clip=clip, n_ranks=n_ranks, epoch=epoch)
-    worker, gradients = Worker(compressor), [np.array(step, np.float64) for step in steps]
+    worker, gradients = CompressedRank(compressor), [np.array(step, np.float64) for step in steps]
     counts = [max(1, round(12 * (max(0.1, 0.25 ** (t // epoch + 1)) if epoch else 0.1))) for t in range(len(steps))]
     own_clip = clip / n_ranks**0.5
     slow, accumulated = slow_dgc(gradients, momentum, own_clip, counts)
@@ -94,7 +93,7 @@ def test_the_density_of_dgc_falls_fourfold_with_every_epoch_of_the_warm_up():
 
 
 def test_momentum_is_masked_where_it_has_been_sent():
-    worker = Worker(dgc(density=0.5, momentum=0.5))
+    worker = CompressedRank(dgc(density=0.5, momentum=0.5))
     worker.send(np.array([4.0, 1.0]))
     assert worker.memory.velocity.tolist() == [0.0, 1.0]
     assert worker.memory.accumulated.tolist() == [0.0, 1.0]

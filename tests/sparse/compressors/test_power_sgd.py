@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from slow_compressors import slow_power_sgd
 
 from commsim.core.errors import InputError
+from commsim.sparse.compressors.message import CompressedRank, compressed_sum
 from commsim.sparse.compressors.power_sgd import power_sgd
-from commsim.sparse.compressors.worker import Worker, total_of
 
 pytestmark = pytest.mark.nojit
 
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.nojit
 def test_it_is_its_algorithm_with_a_warm_start_and_loses_nothing(n_ranks, n_steps, rank, n, columns, seed):
     steps = np.random.default_rng(seed).standard_normal((n_steps, n_ranks, n))
     compressor = power_sgd(rank, columns, seed)
-    workers = [Worker(compressor, r) for r in range(n_ranks)]
+    workers = [CompressedRank(compressor, r) for r in range(n_ranks)]
     start = np.random.default_rng(seed).standard_normal((columns, rank))
     slow, residuals = slow_power_sgd(steps, rank, columns, start)
     for gradients, expected in zip(steps, slow, strict=True):
-        total, n_bytes = total_of(workers, list(gradients))
+        total, n_bytes = compressed_sum(workers, list(gradients))
         np.testing.assert_allclose(total, expected, atol=1e-8)
         assert n_bytes == [8 * rank * (-(-n // columns) + columns)] * n_ranks
     for worker, residual in zip(workers, residuals, strict=True):
@@ -39,15 +39,17 @@ def test_it_is_its_algorithm_with_a_warm_start_and_loses_nothing(n_ranks, n_step
 def test_a_matrix_of_low_rank_arrives_whole():
     rng = np.random.default_rng(0)
     gradient = (rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30))).ravel()
-    workers = [Worker(power_sgd(2, 30), rank) for rank in range(3)]
-    total, _ = total_of(workers, [gradient] * 3)
+    workers = [CompressedRank(power_sgd(2, 30), rank) for rank in range(3)]
+    total, _ = compressed_sum(workers, [gradient] * 3)
     np.testing.assert_allclose(total, 3 * gradient, atol=1e-10)
     alone = power_sgd(2, 30)
     np.testing.assert_allclose(alone.decode(alone.encode(gradient)), gradient, atol=1e-10)
 
 
 def test_a_gradient_of_zeros_stays_one():
-    total, _ = total_of([Worker(power_sgd(2)), Worker(power_sgd(2))], [np.zeros(100), np.zeros(100)])
+    total, _ = compressed_sum(
+        [CompressedRank(power_sgd(2)), CompressedRank(power_sgd(2))], [np.zeros(100), np.zeros(100)]
+    )
     assert not total.any()
 
 

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import run_reference
+from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
-from commsim.core.checking.reference import run_reference
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
-from commsim.sparse.reference import run_sparse
 from commsim.sparse.sparse_vector import SparseVector
 
 pytestmark = pytest.mark.nojit
@@ -94,3 +94,13 @@ def test_what_cannot_be_run_is_refused():
     p.reduce(src=0, dst=1, src_chunk=0, dst_chunk=1)
     with pytest.raises(ScheduleError, match="different chunks"):
         run_sparse(p.build(), [one, one])
+
+
+def test_elements_below_a_threshold_are_cut_after_the_whole_hop():
+    p = Program(3, 1)
+    p.reduce(0, src=[1, 2], dst=0)
+    vectors = [SparseVector.from_dense(np.array(x, np.float32)) for x in ([1, 1, 0, 4], [1, -1, 1, 0], [1, 0, 1, 0])]
+    run = run_sparse(p.build(), vectors, above=[3, 3])
+    assert run.outputs[0].to_dense().tolist() == [3, 0, 0, 4]
+    assert run.residuals[0].to_dense().tolist() == [0, 0, 2, 0]
+    assert run.residuals[0].index.tolist() == [1, 2]  # a sum that is zero was a message's element all the same

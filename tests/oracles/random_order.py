@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dependencies import Dependencies, dependencies, wires
-from ..errors import ScheduleError
-from ..schedule import REDUCE, Schedule, Transfers
-from .check import chunks_of, hops
+from commsim.core.checking.check import chunks_of, hops
+from commsim.core.dependencies import Dependencies, dependencies, wires
+from commsim.core.errors import ScheduleError
+from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 PRIME = 2**61 - 1
 START, SENT, COMPLETE = range(3)
@@ -26,18 +26,7 @@ def check_order(schedule: Schedule, seeds: Iterable[int] = range(5)) -> None:
     it is sent, so what it reads must be the same at both times; what it writes lands when it is complete. It starts
     when its predecessors are complete (those that it only overwrites under: sent) and the one before it on its wire is
     sent. Inside a hop writes land only after the reads of that hop, as whoever executes it must see to.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        Small: every chunk of every transfer is played in Python. Need not promise anything.
-    seeds : iterable of int
-        One random order each.
-
-    Raises
-    ------
-    ScheduleError
-        Naming a transfer whose source changes while it is being sent, or an address that ends different.
+    The schedule is small, and need not promise anything.
     """
     transfers = schedule.expand()
     order = dependencies(schedule, transfers)
@@ -67,7 +56,7 @@ def _waits(
     schedule: Schedule, transfers: Transfers, order: Dependencies, chunks: list[tuple[list[int], list[int]]]
 ) -> Rows:
     """For each event ``3 * transfer + START, SENT or COMPLETE`` the events that come before it."""
-    from ..dependencies_kernel import WRITE_AFTER_READ
+    from commsim.core.dependencies_kernel import WRITE_AFTER_READ
 
     before: Rows = [[] for _ in range(3 * len(transfers))]
     last_on_wire: dict[int, int] = {}

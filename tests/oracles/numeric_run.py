@@ -8,35 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
-from ..layouts import Layout, chunk_bounds, home_of_chunks
-from ..operations import operation
-from ..schedule import REDUCE, Schedule
-from .check import hops
+from commsim.core.checking.check import hops
+from commsim.core.errors import InputError
+from commsim.core.layouts import Layout, chunk_bounds, home_of_chunks
+from commsim.core.operations import operation
+from commsim.core.schedule import REDUCE, Schedule
 
 
 def run_reference(schedule: Schedule, inputs: ArrayLike) -> NDArray[Any]:
-    """Run a schedule on numbers.
+    """Run a schedule on inputs [n_ranks, n_elements], and return every rank's output buffer.
 
     All reads of a hop come before its writes, and these come in program order: a real backend that applies them in
-    program order too gets the same floats bit for bit.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What to run.
-    inputs : [n_ranks, n_elements]
-        Every rank's buffer. Parts that the operation says a rank does not hold are not read.
-
-    Returns
-    -------
-    [n_ranks, n_elements]
-        Every rank's output buffer; parts that nobody wrote are what they were, or zero out of place.
-
-    Raises
-    ------
-    InputError
-        If there is not one row per rank, or blocks of unequal size would change places.
+    program order too gets the same floats bit for bit. Parts that nothing wrote are what they were, or zero out of
+    place.
     """
     inputs = np.asarray(inputs)
     if inputs.ndim != 2 or len(inputs) != schedule.n_ranks:
@@ -68,24 +52,7 @@ def run_reference(schedule: Schedule, inputs: ArrayLike) -> NDArray[Any]:
 
 
 def expected(name: str, inputs: ArrayLike, root: int = 0, layout: Layout = ()) -> list[tuple[slice, NDArray[Any]]]:
-    """Say what an operation promises to each rank.
-
-    Parameters
-    ----------
-    name : str
-        Operation.
-    inputs : [n_ranks, n_elements]
-        Every rank's buffer.
-    root : int
-        Of a rooted operation.
-    layout : tuple of int
-        Of the schedule, where the operation has one.
-
-    Returns
-    -------
-    list of (slice, array)
-        For each rank the part of its output that is promised, and the contents. Sums are in the order of the ranks.
-    """
+    """Return for each rank the part of its output that the operation promises, and its contents."""
     inputs, promise = np.asarray(inputs), operation(name)
     n_ranks, n = inputs.shape
     n_chunks = promise.least_chunks(n_ranks, layout)

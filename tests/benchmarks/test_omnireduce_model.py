@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from commsim.core.errors import InputError
-from commsim.sparse.omnireduce_model import (
+from benchmarks.omnireduce_model import (
     BOTH_WAYS,
     DOWNLINK_ONLY,
     MEASURED_SIZE,
@@ -12,6 +11,7 @@ from commsim.sparse.omnireduce_model import (
     messages_time,
     staged_time,
 )
+from commsim.core.errors import InputError
 
 pytestmark = pytest.mark.nojit
 

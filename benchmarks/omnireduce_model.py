@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..core.errors import InputError
-from .measures import expected_union_density
+from commsim.core.errors import InputError
+from commsim.sparse.measures import expected_union_density
 
 
 @dataclass(frozen=True, slots=True)

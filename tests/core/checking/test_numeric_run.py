@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numeric_run import expected, run_reference
 
 from collectives import COLLECTIVES
-from commsim.core.checking.reference import expected, run_reference
 from commsim.core.errors import InputError
 from commsim.core.layouts import chunk_bounds
 from commsim.core.operations import OPERATIONS

@@ -2,12 +2,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+import random_order as module
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_order import check_order
 
 from collectives import COLLECTIVES
-from commsim.core.checking import check_order as module
-from commsim.core.checking.check_order import check_order
 from commsim.core.dependencies import dependencies
 from commsim.core.dependencies_kernel import FENCE, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from commsim.core.errors import ScheduleError

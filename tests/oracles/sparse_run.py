@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checking.check import hops
-from ..core.errors import InputError, ScheduleError
-from ..core.schedule import REDUCE, Schedule, Transfers
-from .limits import UNLIMITED, floors_of, limits_of
-from .partition import Partition
-from .sparse_vector import SparseVector
+from commsim.core.checking.check import hops
+from commsim.core.errors import InputError, ScheduleError
+from commsim.core.schedule import REDUCE, Schedule, Transfers
+from commsim.sparse.partition import Partition
+from commsim.sparse.propagate import UNLIMITED, limits_of
+from commsim.sparse.sparse_vector import SparseVector
 
 State = dict[tuple[int, int], tuple[int, SparseVector]]
 """(participant, address) -> the chunk that it stands for, and its elements."""
@@ -21,17 +21,7 @@ State = dict[tuple[int, int], tuple[int, SparseVector]]
 
 @dataclass(frozen=True, slots=True)
 class SparseRun:
-    """What a run leaves behind.
-
-    Parameters
-    ----------
-    outputs : list of SparseVector
-        Every rank's output.
-    residuals : list of SparseVector
-        What each participant cut away, added up over its truncations.
-    sent : int64[n_transfers]
-        Elements in each message.
-    """
+    """Outputs of the ranks; what each participant cut away, added up; elements in each message."""
 
     outputs: list[SparseVector]
     residuals: list[SparseVector]
@@ -48,33 +38,11 @@ def run_sparse(
     bounds: tuple[int, ...] | None = None,
     block: int = 1,
 ) -> SparseRun:
-    """Run a schedule on sparse vectors.
+    """Run a schedule on sparse vectors, all reads of a hop before its writes; what a hop has written is cut after it.
 
-    All reads of a hop come before its writes, and these come in program order: without truncation the sums are those
-    of :func:`commsim.core.checking.reference.run_reference` bit for bit, the sign of zeros aside. Where every
-    contribution takes one way to the result, as in a tree, inputs = output + residuals, up to rounding.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        What to run.
-    vectors : sequence of SparseVector
-        One per rank, of one length and kind of number.
-    keep : int or int64[n_transfers], optional
-        Elements: what a transfer has written is cut, after its hop, to so many of largest magnitude, of equals those
-        of lower index.
-    above : float or float64[n_transfers]
-        Elements whose magnitude is less than this are cut too: a threshold, where a number to keep is too dear to find.
-    hashed, bounds, block : bool, tuple of int, int
-        How the vector is cut into chunks; see :class:`commsim.sparse.partition.Partition`.
-
-    Raises
-    ------
-    InputError
-        If there is not one vector per rank, their lengths or kinds of number differ, a sum is not finite, a threshold
-        is negative or no number, or the schedule is out of place.
-    ScheduleError
-        If a transfer reads what nobody has written, or adds two different chunks.
+    `keep` is the number of elements of largest magnitude that are left (of equals those of lower index), `above` the
+    least magnitude that is left. Where every contribution takes one way to the result, as in a tree, inputs = output +
+    residuals, up to rounding.
     """
     if len(vectors) != schedule.n_ranks:
         raise InputError(f"{schedule.name} needs {schedule.n_ranks} vectors, one per rank, got {len(vectors)}")
@@ -82,7 +50,7 @@ def run_sparse(
         raise InputError(f"{schedule.name} needs vectors of one length and kind of number")
     if not schedule.in_place:
         raise InputError(f"{schedule.name} is out of place: sparse vectors keep their chunks where they are")
-    limits, floors = limits_of(keep, schedule.n_transfers), floors_of(above, schedule.n_transfers)
+    limits, floors = limits_of(keep, schedule.n_transfers), np.broadcast_to(above, schedule.n_transfers)
     state = _initial(vectors, Partition(vectors[0].n_elements, block, schedule.n_chunks, hashed, bounds))
     empty = vectors[0].at(np.arange(0))
     residuals = [empty] * schedule.n_participants
