@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Read, print and write."""
     from commsim.formats.calls import last_iteration, periodic_job, task_tables
-    from commsim.formats.profile_rows import read_calls
+    from commsim.formats.profiles import read_calls
 
     check_written([args.job, args.graph, args.json], args.files)
     period = _period(args.period)

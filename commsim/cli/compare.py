@@ -88,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Compare and print."""
     from commsim.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
-    from commsim.formats.read_measured import read_measured
+    from commsim.formats.measured import read_measured
 
     if len(args.files) > 2:
         raise InputError(f"one file that was measured, and at most one that was predicted, got {len(args.files)}")
@@ -124,7 +124,7 @@ def _prediction(
 ) -> tuple[Callable[[Measured], float | None], Prepared | None]:
     """Return what gives a prediction for a measurement, and the collective that was prepared for it, if one was."""
     from commsim.comparison.pairs import of_one_algorithm, one_per_size, predictions_of
-    from commsim.formats.read_measured import read_measured
+    from commsim.formats.measured import read_measured
 
     if len(args.files) == 2:
         for flag in ("overhead", "recv_overhead", "reduce_rate", "routing"):

@@ -47,8 +47,7 @@ def main(args: argparse.Namespace) -> int:
 
 def run(args: argparse.Namespace, source: str, target: str) -> int:
     """Convert, and say what was lost."""
-    from commsim.formats.context import Given
-    from commsim.formats.convert import FORMATS, convert
+    from commsim.formats.convert import FORMATS, Given, convert
 
     from_, to = getattr(args, "from_", None), getattr(args, "to", None)
     for name, way in ((from_, "reads"), (to, "writes")):

@@ -18,7 +18,7 @@ from commsim.report.table import print_remarks, print_table, write_results
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
-    from commsim.formats.nccl_tuner import Rule
+    from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import Range
     from commsim.nccl.model import Cell
     from commsim.nccl.search import Setting
@@ -45,7 +45,7 @@ def explain_operation(
     dict, list of Rule
         The JSON row, and the choices as rules for the tuner plugin.
     """
-    from commsim.formats.nccl_tuner import Rule
+    from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import cell_time, ranges
     from commsim.nccl.constants import PROTOCOLS
     from commsim.nccl.model import cells
@@ -166,7 +166,7 @@ def main(args: argparse.Namespace) -> int:
     print(f"# {setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; NCCL 2.30")
     found = [explain_operation(setting, operation, largest, sizes) for operation in args.operation or _OPERATIONS]
     if args.tuner_csv:
-        from commsim.formats.nccl_tuner import write_tuner
+        from commsim.formats.nccl_plans import write_tuner
 
         rules = [rule for _, of_operation in found for rule in of_operation]
         write_tuner(args.tuner_csv, rules, f"NCCL 2.30's own choices on {args.topology}, by commsim explain")
@@ -200,7 +200,7 @@ def _setting(args: argparse.Namespace) -> Setting:
         return setting_of(network, placement, n_ranks, given)
     import dataclasses
 
-    from commsim.formats.nccl_graphs import read_nccl_graphs
+    from commsim.formats.nccl_plans import read_nccl_graphs
 
     if args.channels is not None:
         raise InputError("--graph says which channels there are; --channels would contradict it")
@@ -227,8 +227,8 @@ def rules_from_results(args: argparse.Namespace) -> int:
     InputError
         If a flag is missing or wrong, or no result is of an algorithm that NCCL knows.
     """
-    from commsim.formats.nccl_tuner import rules_of_rows, write_tuner
-    from commsim.formats.read_measured import read_measured
+    from commsim.formats.measured import read_measured
+    from commsim.formats.nccl_plans import rules_of_rows, write_tuner
 
     if args.tuner_csv is None:
         raise InputError("--from FILE makes rules; say where to, with --tuner-csv FILE")

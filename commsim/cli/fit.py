@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Fit and print."""
     from commsim.comparison.hockney import fit_table
-    from commsim.formats.read_measured import read_measured
+    from commsim.formats.measured import read_measured
 
     check_written([args.json], [args.file])
     line = parse_bandwidth(args.line_rate, "--line-rate") if args.line_rate else None

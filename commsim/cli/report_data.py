@@ -73,7 +73,7 @@ def _with_measured(study: Study, args: argparse.Namespace) -> Study:
             if getattr(args, flag) is not None:
                 raise InputError(f"--{flag} is about measurements; it goes with --measured")
         return study
-    from commsim.formats.read_measured import read_measured
+    from commsim.formats.measured import read_measured
 
     notes: list[str] = []
     rows = [

@@ -5,6 +5,7 @@ One iteration out of a profile: where the calls repeat, the job that CASSINI pla
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -24,6 +25,29 @@ from .measured import Asked, Measured
 MAX_REASONS = 5
 MAX_RANKS = 2**20
 """Of a group: more than any machine has, and few enough to write down."""
+
+
+_NAMES = (
+    ("all_reduce_barrier", "barrier"), ("barrier", "barrier"), ("all_?reduce", "all_reduce"),
+    ("reduce_scatter", "reduce_scatter"), ("all_?gather", "all_gather"), ("all_?to_?all", "all_to_all"),
+    ("broadcast", "broadcast"), ("reduce", "reduce"), ("gather", "gather"), ("scatter", "scatter"),
+    ("send", "send_recv"),
+)  # fmt: skip
+"""By what a profiling name has in it; the first that fits. A receive is the send of somebody else."""
+_BYTES = {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "int": 4, "long": 8, "short": 2, "char": 1, "byte": 1,
+          "bool": 1, "complexfloat": 8, "complexdouble": 16}  # fmt: skip
+
+
+def bytes_of_type(name: str) -> int:
+    """Bytes of an element, by PyTorch's or Kineto's name of its type; 0 if it is not known."""
+    name = name.lower().removeprefix("at::").removeprefix("torch.").replace("c10::", "")
+    return 1 if name.startswith("float8") else _BYTES.get(name, 0)
+
+
+def operation_of(name: str) -> str:
+    """Operation of a profiling name such as ``nccl:_all_gather_base``; empty if it is none that is known."""
+    short = name[:256].rpartition(":")[2].lower()
+    return next((operation for pattern, operation in _NAMES if re.search(pattern, short)), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +141,6 @@ def left_out_notes(path: Path, reasons: Counter[str], what: str) -> list[str]:
 def _spread(times: Sequence[float]) -> tuple[float | None, float | None]:
     if len(times) < 2:
         return None, None
-    import numpy as np
-
     low, high = np.percentile(times, (5, 95))
     return float(low), float(high)
 

@@ -1,8 +1,13 @@
-"""Measurements of others and of ours as rows of one kind: which operation, how many bytes, how long it took."""
+"""Measurements of others and of ours as rows of one kind: which operation, how many bytes, how long it took.
+
+A file is read by what it begins with, not by its name.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,3 +111,80 @@ def check_count(path: Path, n_rows: int) -> None:
     """Refuse more rows than are read: none is left out without a word."""
     if n_rows > MAX_ROWS:
         raise InputError(f"{path}: more than {MAX_ROWS} rows")
+
+
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
+"""How JSON begins; a log may begin with [1,0]<stdout>: instead."""
+
+
+def read_measured(
+    path: str | Path, *, operation: str = "", n_ranks: int | None = None, notes: list[str] | None = None
+) -> tuple[Measured, ...]:
+    """Read measurements, of whichever known form they are.
+
+    Known are: the table of nccl-tests (and of ``commsim run``) and its JSON (``-J``), tables of the OSU
+    micro-benchmarks, JSON and Parquet of commsim, NCCL inspector's JSON lines, PyTorch's flight recorder (JSON or
+    pickle) and Kineto's traces. Any of them may be packed with gzip.
+
+    Parameters
+    ----------
+    path : path
+        A file; of Parquet also a folder of ``*.parquet``.
+    operation : str
+        For a file that does not name its operation; of one that does, only the rows of this one are returned.
+    n_ranks : int, optional
+        For a file that does not say how many ranks took part; where it does, both must agree.
+    notes : list of str, optional
+        Receives what was left out, and why.
+
+    Returns
+    -------
+    tuple of Measured
+        At least one, in the order of the file.
+
+    Raises
+    ------
+    InputError
+        If the file is of no known form, is too large or damaged, or holds no measurement.
+    """
+    if operation:
+        known_operation(operation)
+    asked = Asked(operation, n_ranks, [] if notes is None else notes)
+    rows = [row for row in _reader(Path(path))(Path(path), asked) if not operation or row.operation == operation]
+    if not rows:
+        of = f" of {operation}" if operation else ""
+        why = f" ({asked.notes[-1]})" if asked.notes else ""
+        raise InputError(f"{path}: holds no measurement{of}{why}")
+    for row in rows:
+        if n_ranks is not None and row.n_ranks not in (None, n_ranks):
+            raise InputError(f"{path}, line {row.line}: was measured on {row.n_ranks} ranks, got --ranks {n_ranks}")
+    return tuple(rows)
+
+
+Reader = Callable[[Path, Asked], Sequence[Measured]]
+
+
+def _reader(path: Path) -> Reader:
+    """Find out what a file is, by its first bytes rather than by its name."""
+    if path.is_dir() or path.suffix == ".parquet":
+        from .json_rows import read_parquet
+
+        return read_parquet
+    from commsim.files.whole_files import read_bytes
+
+    head = read_bytes(path, MAX_BYTES)
+    if head[:1] == b"\x80":
+        from .profiles import read_profile_rows
+
+        return read_profile_rows
+    if _JSON.match(head):
+        from .json_rows import read_json_rows
+
+        return read_json_rows
+    if b"OSU MPI" in head or b"OSU NCCL" in head or b"OSU xCCL" in head:
+        from .osu import read_osu
+
+        return read_osu
+    from .nccl_tests import read_nccl_tests_text
+
+    return read_nccl_tests_text

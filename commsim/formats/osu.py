@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.bounded import read_text
+from commsim.files.whole_files import read_text
 
 from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
 from .nccl_tests import without_prefix

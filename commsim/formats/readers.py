@@ -8,30 +8,27 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.files.bounded import read_json
-from commsim.files.nccl_topology import read_nccl_topology
 from commsim.files.node_link import read_node_link
 from commsim.files.store import read_network, read_schedule
+from commsim.files.whole_files import read_json
+from commsim.formats.nccl_topology import read_nccl_topology
 from commsim.run.inputs import load_network
 from commsim.workload.task_graph import read_graph
 
-from .astra.choice import read_system, schedule_of_system
-from .astra.network import read_astra_network
-from .astra.recognise import dimensions_of
-from .chakra.chakra_to_graph import graph_of_traces, read_groups
+from .astra_choice import read_system, schedule_of_system
+from .astra_network import read_astra_network
+from .astra_recognise import dimensions_of
+from .chakra.graphs import graph_of_traces, read_groups
 from .chakra.messages import GROUPS
 from .chakra.programs import programs_of_traces
 from .chakra.traces import prefix_of, read_traces
-from .context import Given, Notes, Sized
-from .convert import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD, format_of_source
-from .goal.binary import read_goal_binary
-from .goal.text import read_goal_text
+from .convert import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD, Given, Notes, Sized, format_of_source
+from .goal import read_goal_binary, read_goal_text
+from .graphml import read_graphml
 from .msccl.to_schedule import schedule_of_algorithm
 from .msccl.xml import read_msccl
-from .networks.graphml import read_graphml
-from .networks.ns3 import read_ns3, read_simai
-from .programs.operations import Programs
-from .programs.programs_to_graph import graph_of
+from .ns3 import read_ns3, read_simai
+from .programs.operations import Programs, graph_of
 from .programs.programs_to_schedule import schedule_of
 
 Reader = Callable[[str, Given], tuple[Any, Notes]]

@@ -20,21 +20,19 @@ from commsim.files.store import save
 from commsim.files.whole_files import write_json, write_tree
 from commsim.workload.task_graph import Graph
 
-from .astra.choice import schedule_of_system, system_of, write_system
-from .astra.network import write_astra_network
-from .chakra.graph_to_chakra import traces_of_graph
+from .astra_choice import schedule_of_system, system_of, write_system
+from .astra_network import write_astra_network
+from .chakra.graphs import traces_of_graph
 from .chakra.messages import GROUPS
 from .chakra.programs import traces_of
 from .chakra.traces import prefix_of, write_traces
-from .context import Given, Notes, Sized
-from .convert import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD
-from .goal.binary import write_goal_binary
-from .goal.text import write_goal_text
+from .convert import NETWORK, PROGRAM, SCHEDULE, SYSTEM, WORKLOAD, Given, Notes, Sized
+from .goal import write_goal_binary, write_goal_text
+from .graphml import write_graphml
+from .htsim import write_flows, write_htsim
 from .msccl.from_schedule import algorithm_of
 from .msccl.xml import write_msccl
-from .networks.graphml import write_graphml
-from .networks.htsim import write_flows, write_htsim
-from .networks.ns3 import write_ns3, write_simai
+from .ns3 import write_ns3, write_simai
 from .programs.operations import Programs
 from .programs.schedule_to_programs import programs_of
 from .programs.stages import find_reductions

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from commsim.formats.nccl_tuner import Rule, read_tuner
+from commsim.formats.nccl_plans import Rule, read_tuner
 
 
 def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.formats.chakra.chakra_to_graph import graph_of_traces, read_groups
-from commsim.formats.chakra.graph_to_chakra import traces_of_graph
+from commsim.formats.chakra.graphs import graph_of_traces, read_groups, traces_of_graph
 from commsim.formats.chakra.messages import (
     COLLECTIVE,
     COMP,
@@ -298,7 +297,7 @@ def test_damaged_numbers_and_lengths_are_refused(tmp_path: Path, data: bytes) ->
 
 @pytest.mark.nojit
 def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path) -> None:
-    from commsim.files.bounded import read_bytes
+    from commsim.files.whole_files import read_bytes
 
     path = tmp_path / "x.0.et"
     path.write_bytes(gzip.compress(bytes(2**24), 9) * 40)

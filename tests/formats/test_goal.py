@@ -15,10 +15,8 @@ from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.formats.goal.binary import read_goal_binary, write_goal_binary
-from commsim.formats.goal.text import read_goal_text, write_goal_text
-from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, seated
-from commsim.formats.programs.programs_to_graph import graph_of
+from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
+from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, graph_of, seated
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.run import prepare, with_costs

@@ -11,14 +11,12 @@ from commsim.core.errors import InputError
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.chakra.values import NUMBERS
 from commsim.formats.chakra.wire import BYTES, field, varint
-from commsim.formats.context import Given
-from commsim.formats.convert import convert
-from commsim.formats.goal.binary import MAGIC, read_goal_binary
-from commsim.formats.goal.text import read_goal_text
+from commsim.formats.convert import Given, convert
+from commsim.formats.goal import MAGIC, read_goal_binary, read_goal_text
+from commsim.formats.graphml import read_graphml
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl
-from commsim.formats.networks.graphml import read_graphml
-from commsim.formats.networks.ns3 import read_ns3
+from commsim.formats.ns3 import read_ns3
 
 pytestmark = pytest.mark.nojit
 
@@ -102,7 +100,7 @@ def test_goal_as_text(tmp_path: Path, data: bytes, wanted: str) -> None:
 def test_operations_of_goal_are_counted_however_they_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("commsim.formats.goal.text.MAX_OPS", 5)
+    monkeypatch.setattr("commsim.formats.goal.MAX_OPS", 5)
     (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\n" + "calc\t0\n" * 6 + "}")
     refuse(tmp_path / "x.goal", "line 8: more than 5 operations")
     (tmp_path / "x.goal").write_text(

@@ -7,8 +7,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.files.store import write_result
-from commsim.formats.measured import Measured
-from commsim.formats.read_measured import read_measured
+from commsim.formats.measured import Measured, read_measured
 
 ROW = {"collective": "ring_all_reduce", "operation": "all_reduce", "n_ranks": 4, "size_B": 1024.0, "time_s": 1e-5,
        "engine": "flow", "p5_s": 9e-6, "p95_s": 2e-5}  # fmt: skip

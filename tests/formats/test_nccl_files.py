@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
-from commsim.formats.nccl_graphs import read_nccl_graphs
-from commsim.formats.nccl_tuner import COLLECTIVES, Rule, read_tuner, rules_of_rows, write_tuner
+from commsim.formats.nccl_plans import COLLECTIVES, Rule, read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
 from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
 
 rules = st.builds(

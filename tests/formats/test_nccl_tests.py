@@ -12,8 +12,8 @@ from commsim.core.errors import InputError
 from commsim.core.operations import operation
 from commsim.core.result import Result
 from commsim.formats import measured
-from commsim.formats.nccl_names import ranks_of_rates
-from commsim.formats.read_measured import read_measured
+from commsim.formats.measured import read_measured
+from commsim.formats.nccl_tests import ranks_of_rates
 
 HALF = "     time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root{HALF}{HALF}"

@@ -13,10 +13,10 @@ from commsim.core.network import KINDS, Network
 from commsim.files.network_file import read_network
 from commsim.files.node_link import node_link_of
 from commsim.files.whole_files import write_json
-from commsim.formats.networks import cables
-from commsim.formats.networks.graphml import read_graphml, write_graphml
-from commsim.formats.networks.htsim import write_flows, write_htsim
-from commsim.formats.networks.ns3 import read_ns3, read_simai, write_ns3, write_simai
+from commsim.formats import ns3
+from commsim.formats.graphml import read_graphml, write_graphml
+from commsim.formats.htsim import write_flows, write_htsim
+from commsim.formats.ns3 import read_ns3, read_simai, write_ns3, write_simai
 from commsim.run import prepare
 from commsim.run.inputs import load_network, load_schedule
 
@@ -270,7 +270,7 @@ def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is
     wanted = read_ns3(path)
     path.write_text("\r\n".join(["10 1 9", "9", "", *(row.replace(" ", "\t", 1) for row in rows)]))  # one by one
     assert read_ns3(path) == wanted
-    monkeypatch.setattr(cables, "_BLOCK", 4)
+    monkeypatch.setattr(ns3, "_BLOCK", 4)
     assert read_ns3(path) == wanted
     for number, bad, why in ((5, "0 0 1Gbps 1ms 0", "joins two nodes"), (8, "0 9 1Gbps 1ms", "got 4 words"),
                              (9, "12 9 1Gbps 1ms 0", "word 1 must be"), (3, "0 9 0Gbps 1ms 0", "positive rate"),
@@ -279,6 +279,6 @@ def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is
         with pytest.raises(InputError, match=rf"line {number}: .*{why}"):
             read_ns3(path)
     path.write_text("\n".join(["10 1 9", "9", *rows]))
-    monkeypatch.setattr(cables, "MAX_DIFFERENT", 8)
+    monkeypatch.setattr(ns3, "MAX_DIFFERENT", 8)
     with pytest.raises(InputError, match="more than 8 different rates, delays and losses"):
         read_ns3(path)

@@ -3,7 +3,7 @@
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.formats.read_measured import read_measured
+from commsim.formats.measured import read_measured
 
 
 def read(tmp_path, text, **options):

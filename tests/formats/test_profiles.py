@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.formats import plain_pickle
 from commsim.formats.calls import whole_array
+from commsim.formats.measured import read_measured
 from commsim.formats.plain_pickle import load_plain_pickle
-from commsim.formats.profile_rows import read_calls
-from commsim.formats.read_measured import read_measured
+from commsim.formats.profiles import read_calls
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),

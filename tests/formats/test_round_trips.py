@@ -13,13 +13,11 @@ from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
 from commsim.formats.chakra.traces import read_traces, write_traces
-from commsim.formats.goal.binary import read_goal_binary, write_goal_binary
-from commsim.formats.goal.text import read_goal_text, write_goal_text
+from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
 from commsim.formats.msccl.from_schedule import algorithm_of
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl, write_msccl
-from commsim.formats.programs.operations import CALC, RECV, SEND, Op, Programs
-from commsim.formats.programs.programs_to_graph import graph_of
+from commsim.formats.programs.operations import CALC, RECV, SEND, Op, Programs, graph_of
 from commsim.formats.programs.programs_to_schedule import Messages, schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.formats.programs.stages import stages_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,14 +17,18 @@ from .. import TOPOLOGIES
 from ..presets import PRESETS
 from . import HOST_TYPES
 
-MACHINE_SUFFIXES = (".xml", ".txt")
-"""Of files that hold one machine: NCCL's topology, and what ``nvidia-smi topo -m`` prints."""
+MACHINE_FILES = {
+    ".xml": "commsim.formats.nccl_topology:read_nccl_topology",
+    ".txt": "commsim.formats.nvidia_smi:read_nvidia_smi",
+}
+"""By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
+since the formats of others build on the topologies and not the other way round."""
 
 
 def is_machine(text: str) -> bool:
     """Whether `text` names a machine rather than a whole network."""
     name = text.partition(":")[0].strip()
-    if Path(name).suffix in MACHINE_SUFFIXES:
+    if Path(name).suffix in MACHINE_FILES:
         return True
     return (PRESETS[name].builder if name in PRESETS else name) in HOST_TYPES
 
@@ -41,7 +46,7 @@ def load_machine(text: str) -> Network:
 
         return read_network(text)
     name, raw = split_spec(text)
-    if Path(name).suffix in MACHINE_SUFFIXES:
+    if Path(name).suffix in MACHINE_FILES:
         return dataclasses.replace(_read(name, raw), name=text)
     if name in PRESETS:
         if not is_machine(name):
@@ -49,7 +54,7 @@ def load_machine(text: str) -> Network:
         return build_preset(name, raw)
     if name not in HOST_TYPES:
         hosts = [preset for preset in PRESETS if is_machine(preset)]
-        files = f"a file ending with {', '.join(MACHINE_SUFFIXES)}"
+        files = f"a file ending with {', '.join(MACHINE_FILES)}"
         raise InputError(f"unknown machine {name!r}; known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
     build = HOST_TYPES[name].build
     return build(**read_arguments(build, raw))
@@ -78,8 +83,6 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
 
 
 def _read(path: str, raw: dict[str, str]) -> Network:
-    from commsim.files.nccl_topology import read_nccl_topology
-    from commsim.files.nvidia_smi import read_nvidia_smi
-
-    read: Callable[..., Network] = read_nccl_topology if Path(path).suffix == ".xml" else read_nvidia_smi
+    module, _, function = MACHINE_FILES[Path(path).suffix].partition(":")
+    read: Callable[..., Network] = getattr(importlib.import_module(module), function)
     return read(**read_arguments(read, raw, given=("path",)), path=path)

@@ -90,10 +90,10 @@ def _fabric(args: argparse.Namespace) -> Network:
 
 def _machine(args: argparse.Namespace) -> Network:
     if args.source == "nvidia-smi":
-        from commsim.files.nvidia_smi import read_nvidia_smi
+        from commsim.formats.nvidia_smi import read_nvidia_smi
 
         return read_nvidia_smi(args.file)
-    from commsim.files.nccl_topology import read_nccl_topology
+    from commsim.formats.nccl_topology import read_nccl_topology
 
     return read_nccl_topology(args.file, parse_bandwidth(args.nvlink, "--nvlink") if args.nvlink else None)
 

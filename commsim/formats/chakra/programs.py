@@ -7,8 +7,7 @@ from typing import Any
 from commsim.core.errors import InputError
 
 from ..programs import operations as ops
-from ..programs.matching import deadlock, sorted_after
-from ..programs.operations import Op, Programs
+from ..programs.operations import Op, Programs, deadlock, sorted_after
 from ..programs.stages import MAX_STAGE, fenced, stages_of
 from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
 from .traces import VERSION, Trace

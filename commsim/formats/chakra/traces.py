@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.bounded import read_bytes
-from commsim.files.whole_files import check_writable, replacing, write_json
+from commsim.files.whole_files import check_writable, read_bytes, replacing, write_json
 
 from .messages import GROUPS, Metadata, Node, decode_metadata, decode_node, encode_metadata, encode_node
 from .wire import read_varint, varint

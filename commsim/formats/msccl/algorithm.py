@@ -1,15 +1,15 @@
-"""The values in an MSCCL file: steps, thread blocks, GPUs, an algorithm; and the limits of the runtime.
-
-Numbers for things that come after each other, where some may also come at once.
-"""
+"""The values in an MSCCL file, the limits of the runtime, and the steps and chunks of a schedule in its terms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.schedule import INPUT, OUTPUT, SCRATCH
+from commsim.core.schedule import INPUT, OUTPUT, REDUCE, SCRATCH, Schedule
 
 MAX_STEPS, MAX_BLOCKS, MAX_BLOCKS_OF_CHANNEL, MAX_COUNT, MAX_NAME = 256, 216, 32, 72, 63
 """Of a thread block, of a GPU, of a channel of a GPU; a step moves fewer chunks than the fourth; letters."""
@@ -120,63 +120,150 @@ Edge = tuple[int, int, int]
 """Earlier, later, and one of these."""
 
 
-def levels(n: int, edges: Iterable[Edge], name: str) -> list[int]:
-    """Return the smallest number of each thing that all edges allow.
-
-    Things that come after each other in a circle get one number.
-
-    Raises
-    ------
-    InputError
-        If one of a circle must be later than another.
-    """
-    rows = list(edges)
-    circle = _circles(n, rows)
-    after: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for a, b, kind in rows:
-        if circle[a] != circle[b]:
-            after[circle[b]].append((circle[a], int(kind != ANY)))
-        elif kind == LATER:
-            raise InputError(f"{name}: messages overtake each other in a way that no order of hops allows")
-    level = [0] * n
-    for c in range(n):  # circles are numbered so that what they come after has smaller numbers
-        level[c] = max((level[before] + step for before, step in after[c]), default=0)
-    return [level[circle[i]] for i in range(n)]
+SENDS, COPIES, RECEIVES = range(3)
+"""Phases of a hop, and ways of a wire."""
+_Place = tuple[str, int, str, int]
+_Row = tuple[int, int, int, int, _Place, int, range, range, bool]
 
 
-def _circles(n: int, edges: list[Edge]) -> list[int]:
-    """Find the circle (strongly connected component) of each thing, numbered after those that it comes after.
+class Item(NamedTuple):
+    """A step before it has a place: its order in the GPU, its wire, and what it touches there."""
 
-    References
+    hop: int
+    phase: int
+    number: int
+    stage: int
+    wire: tuple[int, int, int]  # way, peer, channel
+    step: Step
+    reads: range
+    writes: range
+
+
+def items_of(schedule: Schedule, in_place_name: str) -> tuple[list[list[Item]], int]:
+    """Return the steps of every GPU in its order, and how many messages were cut."""
+    names = {INPUT: in_place_name, OUTPUT: in_place_name if schedule.in_place else "o", SCRATCH: "s"}
+    items: list[list[Item]] = [[] for _ in range(schedule.n_ranks)]
+    touched = np.zeros((schedule.n_ranks, schedule.n_addresses), np.bool_)
+    touched[:, : schedule.n_chunks] = True
+    transfers = schedule.expand()
+    src_at, dst_at = schedule.src_address(transfers).tolist(), schedule.dst_address(transfers).tolist()
+    columns: Any = (transfers[f].tolist() for f in ("src", "dst", "src_chunk", "dst_chunk", "count", "hop", "stage",
+                                                    "channel", "src_buffer", "dst_buffer", "op"))  # fmt: skip
+    n_cut = 0
+    number = itertools.count()
+    for a, b, (src, dst, src_chunk, dst_chunk, count, hop, stage, channel, src_buffer, dst_buffer, op) in zip(
+        src_at, dst_at, zip(*columns, strict=True), strict=True
+    ):
+        n_cut += count >= MAX_COUNT
+        for skip in range(0, count, MAX_COUNT - 1):
+            n = min(MAX_COUNT - 1, count - skip)
+            place: _Place = (names[src_buffer], src_chunk + skip, names[dst_buffer], dst_chunk + skip)
+            there = range(b + skip, b + skip + n)
+            adds = op == REDUCE and _holds(schedule, touched[dst, there.start : there.stop], dst)
+            row = (hop, next(number), stage, channel, place, n, range(a + skip, a + skip + n), there, adds)
+            _add(items, src, dst, row)
+    for mine in items:
+        mine.sort(key=lambda item: item[:3])
+        _check_hops(schedule, mine)
+    return items, n_cut
+
+
+def _add(items: list[list[Item]], src: int, dst: int, row: _Row) -> None:
+    """Add the steps of one transfer to both of its ends."""
+    hop, number, stage, channel, place, n, here, there, adds = row
+    if src == dst:
+        step = Step("re" if adds else "cpy", *place, n, hop=hop, stage=stage)
+        items[src].append(Item(hop, COPIES, number, stage, (COPIES, -1, 0), step, here, there))
+        return
+    step = Step("s", *place, n, hop=hop, stage=stage)
+    items[src].append(Item(hop, SENDS, number, stage, (SENDS, dst, channel), step, here, range(0)))
+    mine = (*place[2:], *place[2:])
+    step = Step("rrc", *mine, n) if adds else Step("r", *place, n)
+    items[dst].append(Item(hop, RECEIVES, number, stage, (RECEIVES, src, channel), step, range(0), there))
+
+
+def _holds(schedule: Schedule, touched: Any, rank: int) -> bool:
+    """Whether chunks hold something to add to; marks them as touched."""
+    before = touched.copy()
+    touched[:] = True
+    if before.any() and not before.all():
+        raise InputError(f"{schedule.name}: rank {rank} adds one message partly to data and partly to empty memory")
+    return bool(before.all())
+
+
+def _check_hops(schedule: Schedule, items: list[Item]) -> None:
+    """Raise if local copies of one hop overwrite what a later one of the same hop reads: steps have no 'before'."""
+    for hop, group in itertools.groupby((i for i in items if i.phase == COPIES), key=lambda item: item.hop):
+        written: set[int] = set()
+        for item in group:
+            if not written.isdisjoint(item.reads):
+                raise InputError(f"{schedule.name}: local copies of hop {hop} exchange chunks, which steps cannot do")
+            written.update(item.writes)
+
+
+Where = tuple[int, int]
+"""Buffer of a schedule, and chunk."""
+
+
+class Addresses:
+    """Maps the buffers of an algorithm to those of a schedule.
+
+    Of an operation that a schedule has in place only, what a file has out of place is computed in scratch memory and
+    copied in the end, which takes no time.
+
+    Parameters
     ----------
-    Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1(2), 1972.
+    algorithm : Algorithm
+        What is mapped.
     """
-    before: list[list[int]] = [[] for _ in range(n)]
-    for a, b, _ in edges:
-        before[b].append(a)
-    found, low, circle = [-1] * n, [0] * n, [-1] * n
-    waiting: list[int] = []
-    n_found = n_circles = 0
-    for root in range(n):
-        stack = [(root, 0)] if found[root] < 0 else []
-        while stack:
-            i, k = stack.pop()
-            if k == 0:
-                found[i] = low[i] = n_found
-                n_found += 1
-                waiting.append(i)
-            if k < len(before[i]):
-                stack.append((i, k + 1))
-                j = before[i][k]
-                if found[j] < 0:
-                    stack.append((j, 0))
-                elif circle[j] < 0:
-                    low[i] = min(low[i], found[j])
-                continue
-            if low[i] == found[i]:
-                while circle[i] < 0:
-                    circle[waiting.pop()] = n_circles
-                n_circles += 1
-            if stack and circle[i] < 0:
-                low[stack[-1][0]] = min(low[stack[-1][0]], low[i])
-    return circle
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self._algorithm = algorithm
+        self.operation = OPERATIONS[algorithm.collective]
+        self._moves = self.operation == "all_to_all"
+        self.apart = not algorithm.in_place and not self._moves
+        """Whether output is scratch memory that is to be copied in the end."""
+        if algorithm.in_place and self._moves:
+            raise InputError(f"{algorithm.name}: an alltoall is out of place; its file says inplace=1")
+        self._scratch = max(gpu.chunks["s"] for gpu in algorithm.gpus)
+        self._output = max(gpu.chunks["o"] for gpu in algorithm.gpus) if self.apart else 0
+        self.n_extra = 0
+        """Chunks of scratch memory taken by :meth:`take`."""
+
+    @property
+    def n_scratch(self) -> int:
+        """Chunks of scratch memory in all."""
+        return self._scratch + self._output + self.n_extra
+
+    def src(self, rank: int, step: Step) -> Where:
+        """Return what a step reads of its own GPU."""
+        return self._at(rank, step.src_buffer, step.src_chunk)
+
+    def dst(self, rank: int, step: Step) -> Where:
+        """Return what a step writes of its own GPU."""
+        return self._at(rank, step.dst_buffer, step.dst_chunk)
+
+    def take(self, count: int) -> Where:
+        """Return scratch memory that no step uses."""
+        self.n_extra += count
+        return SCRATCH, self._scratch + self._output + self.n_extra - count
+
+    def copies_back(self, rank: int) -> list[tuple[Where, Where, int]]:
+        """Return what of an output apart is to be copied: from, to, count."""
+        held = self._algorithm.gpus[rank].chunks["o"]
+        if not self.apart or not held:
+            return []
+        first = rank * held if self._algorithm.collective == "reduce_scatter" else 0
+        return [((SCRATCH, self._scratch), (INPUT, first), held)]
+
+    def _at(self, rank: int, buffer: str, chunk: int) -> Where:
+        held = self._algorithm.gpus[rank].chunks
+        if buffer == "s":
+            return SCRATCH, chunk
+        if buffer == "i":
+            return INPUT, chunk + (rank * held["i"] if self._algorithm.collective == "allgather" else 0)
+        if self._moves:
+            return OUTPUT, chunk
+        if self.apart:
+            return SCRATCH, self._scratch + chunk
+        return INPUT, chunk + (rank * held["o"] if self._algorithm.collective == "reduce_scatter" else 0)

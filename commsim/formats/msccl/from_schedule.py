@@ -17,6 +17,7 @@ from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
 
 from .algorithm import (
+    COPIES,
     MAX_BLOCKS,
     MAX_BLOCKS_OF_CHANNEL,
     MAX_COUNT,
@@ -24,12 +25,15 @@ from .algorithm import (
     MAX_STEPS,
     OPERATIONS,
     PROTOCOLS,
+    RECEIVES,
+    SENDS,
     Algorithm,
     Gpu,
+    Item,
     Step,
     ThreadBlock,
+    items_of,
 )
-from .steps import COPYING, RECEIVING, SENDING, Item, items_of
 
 MAX_IN_FLIGHT = 8
 """Messages of a connection that the runtime buffers."""
@@ -74,7 +78,7 @@ def _places(items: list[Item]) -> tuple[dict[tuple[int, int, int], int], list[tu
     block_of: dict[tuple[int, int, int], int] = {}
     ends: list[tuple[int, int, int]] = []
     for channel in sorted({channel for _, _, channel in wires}):
-        sends, receives = ([w for w in wires if w[0] == way and w[2] == channel] for way in (SENDING, RECEIVING))
+        sends, receives = ([w for w in wires if w[0] == way and w[2] == channel] for way in (SENDS, RECEIVES))
         if at_once > MAX_IN_FLIGHT:  # sends could wait for room while the receives behind them do not make any
             together = [[wire] for wire in sends + receives]
         else:
@@ -82,9 +86,9 @@ def _places(items: list[Item]) -> tuple[dict[tuple[int, int, int], int], list[tu
         for pair in together:
             peer = {way: peer for way, peer, _ in pair}
             block_of |= dict.fromkeys(pair, len(ends))
-            ends.append((peer.get(SENDING, -1), peer.get(RECEIVING, -1), channel))
-    if any(wire[0] == COPYING for wire in wires):
-        block_of[COPYING, -1, 0] = len(ends)
+            ends.append((peer.get(SENDS, -1), peer.get(RECEIVES, -1), channel))
+    if any(wire[0] == COPIES for wire in wires):
+        block_of[COPIES, -1, 0] = len(ends)
         ends.append((-1, -1, 0))
     return block_of, ends
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from commsim.core.errors import InputError
 from commsim.core.schedule import COPY, INPUT, REDUCE
 
-from .algorithm import LATER, RECEIVING, SENDING, UNLESS_AROUND, Algorithm, Edge, Step
-from .steps import Addresses, Where
+from .algorithm import LATER, RECEIVING, SENDING, UNLESS_AROUND, Addresses, Algorithm, Edge, Step, Where
 
 Place = tuple[int, int, int]
 """GPU, thread block, step."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from commsim.files.whole_files import replacing
-from commsim.files.xml_tree import Element, read_xml
+from commsim.formats.markup import Element, read_xml
 
 from .algorithm import (
     BUFFERS,

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.schedule import COPY, INPUT, REDUCE, TRANSFER, Block, Schedule
 
-from .matching import Message, deadlock, match, sorted_after
-from .operations import Programs
+from .operations import Message, Programs, deadlock, match, sorted_after
 from .schedule_to_programs import CHANNEL_STEP
 from .stages import Reductions, Token, Waits, cut_into_stages, find_reductions
 

@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from commsim.core.errors import InputError
 
-from .matching import Message, deadlock, sorted_after
-from .operations import CALC, RECV, Op, Programs
+from .operations import CALC, RECV, Message, Op, Programs, deadlock, sorted_after
 
 MAX_STAGE = 2**24
 """Stages are numbered below this, so that a number fits where formats leave room for one."""

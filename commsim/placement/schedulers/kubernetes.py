@@ -9,7 +9,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
 from commsim.files.whole_files import parse_json
-from commsim.files.yaml_text import read_yaml, write_yaml
+from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import Switch, Tree, require_unique
 from .hostlist import check_name, compress_hosts, expand_hosts

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.locality import locality_levels
-from commsim.files.fields import Fields
-from commsim.files.positions import Keys
+from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use
 from commsim.workload.sharing.periodic import PeriodicJob, parse_jobs

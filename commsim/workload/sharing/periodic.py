@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
-from commsim.files.fields import Fields
-from commsim.files.positions import Keys
+from commsim.files.fields import Fields, Keys
 from commsim.files.whole_files import read_any
 
 GBPS = 1e9 / 8  # bytes per second

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.files.xml_tree import outermost_tag, read_xml
+from commsim.formats.markup import outermost_tag, read_xml, read_yaml, write_yaml
 
 pytestmark = pytest.mark.nojit
 
@@ -98,7 +98,7 @@ def test_text_inside_an_element_is_kept_up_to_its_first_child(tmp_path):
 def test_a_missing_and_an_endless_file_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"none\.xml: No such file"):
         read_xml(tmp_path / "none.xml")
-    monkeypatch.setattr("commsim.files.xml_tree.MAX_XML_BYTES", 3)
+    monkeypatch.setattr("commsim.formats.markup.MAX_XML_BYTES", 3)
     (tmp_path / "x.xml").write_text("<a/>")
     with pytest.raises(InputError, match="larger than"):
         read_xml(tmp_path / "x.xml")
@@ -118,3 +118,40 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
     path.write_bytes(data)
     with contextlib.suppress(InputError):  # anything else fails the test
         assert read_xml(path).tag
+
+
+TREES = st.recursive(
+    st.text(st.characters(exclude_categories=("C",)), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc01-", min_size=1), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text("abc", min_size=1), TREES, min_size=1))
+def test_text_comes_back_as_it_was(tree):
+    assert read_yaml(write_yaml([tree], ("a comment",)), "f") == tree
+
+
+def test_scalars_stay_the_text_that_stands_there():
+    assert read_yaml("[007, yes, 2026-01-01, 1e3, ~]", "f") == ["007", "yes", "2026-01-01", "1e3", "~"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &x [1]\nb: *x", "line 1: anchors and aliases are refused"),
+        ("a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", "anchors and aliases are refused"),
+        ("[" * 2000, "f"),
+        ("[" * 40 + "]" * 40, "nested more than 32 deep"),
+        ("a: 1\na: 2", "line 2: key 'a' is there twice"),
+        ("? [1]\n: 2", "line 1: a key must be text"),
+        ("a: [1", "line 1|line 2"),
+        ("a: b\n---\nc: d", "line 2"),
+        ("\x00", "f"),
+        ("a: !!python/object/apply:os.system [x]\nb: *y", "line 2"),
+    ],
+)
+def test_what_could_harm_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        read_yaml(text, "f")

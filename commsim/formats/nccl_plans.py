@@ -1,11 +1,14 @@
-"""Rules for NCCL's tuner plugin (``NCCL_TUNER_CONFIG_FILE``): which algorithm and protocol at which sizes.
+"""What NCCL is told and what it decided: rules for its tuner plugin, and the channels that its search found.
 
-A line is ``collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff``; both sizes
-are included, and -1 stands for any (of channels: NCCL's own number). The plugin reads lines of at most 255 characters.
+A line of ``NCCL_TUNER_CONFIG_FILE`` is
+``collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff``; both sizes are
+included, and -1 stands for any (of channels: NCCL's own number). The plugin reads lines of at most 255 characters.
+``NCCL_GRAPH_DUMP_FILE`` is ``<graphs version="1"><graph id pattern nchannels speedintra speedinter ...>``: rates are
+GB/s (1e9) of a channel, latencies microseconds; the dump is from before channels are doubled.
 
 References
 ----------
-NCCL 2.30, ``plugins/tuner/example``.
+NCCL 2.30, ``plugins/tuner/example`` and ``src/graph/search.cc``.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.bounded import read_text
-from commsim.files.whole_files import replacing
+from commsim.files.whole_files import read_text, replacing
+from commsim.formats.markup import Element, read_xml
 from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
+from commsim.nccl.search import PATHS, Channels, doubled
 
 from .measured import Measured
 
@@ -168,3 +172,62 @@ def _rules(operation: str, n_ranks: int, n_nodes: int, table: dict[int, tuple[fl
             rules.append(Rule(operation, low, high, *table[size][1:], -1, n_nodes, n_ranks))
             low = high + 1
     return rules
+
+
+_PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)
+
+
+def read_nccl_graphs(path: str | Path, gpu: str) -> dict[str, Channels]:
+    """Read the channels of each pattern.
+
+    Parameters
+    ----------
+    path : path
+        The dump.
+    gpu : str
+        Generation, which decides whether channels are doubled.
+
+    Returns
+    -------
+    dict of str to Channels
+        By ``ring``, ``tree``, ``nvls`` and ``collnet``, those that have channels.
+
+    Raises
+    ------
+    InputError
+        If the file is not well formed, or no such dump; names the line.
+    """
+    top = read_xml(path)
+    if top.tag != "graphs":
+        top.fail("is no dump of NCCL's channels: expected <graphs>")
+    found = {}
+    for graph in top.all("graph"):
+        pattern = _PATTERNS.get(graph.text("pattern").strip())
+        if pattern is None:
+            graph.fail(f"has the pattern {graph.text('pattern')!r}; known: {', '.join(_PATTERNS)}")
+        n = graph.whole("nchannels")
+        if n:
+            found[pattern] = _channels(graph, gpu, n, pattern)
+    if "ring" not in found:
+        top.fail("has no ring (pattern 4)")
+    return found
+
+
+def _channels(graph: Element, gpu: str, n: int, pattern: str) -> Channels:
+    intra, inter = (_number(graph, f"speed{side}") * 1e9 for side in ("intra", "inter"))
+    after, rate = (n, intra) if pattern == "nvls" else doubled(gpu, n, intra)
+    paths = [graph.text(f"type{side}").strip().upper() for side in ("intra", "inter")]
+    for path in paths:
+        if path not in PATHS:
+            graph.fail(f"has the path {path!r}; known: {', '.join(PATHS)}")
+    latency = _number(graph, "latencyinter") if "latencyinter" in graph.attributes else 0.0
+    same = bool(graph.whole("samechannels", 1))
+    return Channels(after, rate, inter * rate / intra if intra else inter, latency * 1e-6, paths[0], paths[1], same)
+
+
+def _number(graph: Element, key: str) -> float:
+    text = graph.text(key).strip()
+    if not _NUMBER.fullmatch(text):
+        graph.fail(f"{key} must be a number of at least 0, got {text!r}")
+    return float(text)

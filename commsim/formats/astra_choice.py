@@ -14,13 +14,12 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
-from commsim.files.bounded import read_json
 from commsim.files.fields import Fields
-from commsim.files.whole_files import write_json
+from commsim.files.whole_files import read_json, write_json
 from commsim.run.inputs import load_schedule
 
-from ..context import Notes
-from .phases import BASELINE, DIRECT, HALVING, LOCAL, RING, TREE, schedule_of_ways, ways_of
+from .astra_phases import BASELINE, DIRECT, HALVING, LOCAL, RING, TREE, schedule_of_ways, ways_of
+from .convert import Notes
 
 OPERATIONS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",

@@ -1,16 +1,21 @@
-"""Read XML strictly, with the line of every element; no document types, so that nothing can expand without limit."""
+"""XML and YAML read strictly and with bounds.
+
+XML keeps the line of every element; document types are refused, so that nothing can expand without limit. Every scalar
+of YAML is the text that stands there, and is written so that names stay text.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
 
 import numpy as np
 
 from ..core.errors import InputError
-from .bounded import read_bytes
+from ..files.whole_files import read_bytes
 
 MAX_XML_BYTES = 16 * 2**20
 MAX_DEPTH = 64
@@ -155,3 +160,83 @@ def _check_tags(data: bytes, path: str | Path) -> None:
     longest = np.diff(begins, append=len(data)).max(initial=0)
     if longest > MAX_TAG_BYTES:
         raise InputError(f"{path}: a tag, with the text behind it, has {longest} bytes, more than {MAX_TAG_BYTES}")
+
+
+MAX_EVENTS = 2**19
+MAX_YAML_DEPTH = 32
+
+
+def read_yaml(text: str, path: str, most: int = MAX_EVENTS) -> Any:
+    """Read one document of mappings, lists and text; nothing is turned into numbers, dates or objects.
+
+    Parameters
+    ----------
+    text, path : str
+        What stands in the file, and its name for messages.
+    most : int
+        Values, and ends of lists and mappings, that it may hold.
+
+    Raises
+    ------
+    InputError
+        If it is not well formed, uses anchors or aliases (which can unfold without limit), is nested deeply, has a
+        key twice, or is very large.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        _check_events(yaml.parse(text, Loader=loader), path, most)
+        node = yaml.compose(text, Loader=loader)
+        return None if node is None else _plain(node, path)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else path
+        raise InputError(f"{where}: {getattr(error, 'problem', None) or 'not YAML'}") from None
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not YAML") from None
+
+
+def write_yaml(documents: Iterable[Any], comments: tuple[str, ...] = ()) -> str:
+    """Write documents one after the other, keys in the order given, without aliases."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
+
+    text = yaml.dump_all(list(documents), Dumper=Dumper, sort_keys=False, default_flow_style=False, width=120)
+    return "".join(f"# {comment}\n" for comment in comments) + str(text)
+
+
+def _check_events(events: Iterable[Any], path: str, most: int) -> None:
+    depth = 0
+    for n, event in enumerate(events):
+        kind = type(event).__name__
+        where = f"{path}, line {event.start_mark.line + 1}"
+        depth += kind in ("MappingStartEvent", "SequenceStartEvent")
+        depth -= kind in ("MappingEndEvent", "SequenceEndEvent")
+        if getattr(event, "anchor", None):
+            raise InputError(f"{where}: anchors and aliases are refused; write it out")
+        if depth > MAX_YAML_DEPTH:
+            raise InputError(f"{where}: nested more than {MAX_YAML_DEPTH} deep")
+        if n > most:
+            raise InputError(f"{path}: more than {most} values")
+
+
+def _plain(node: Any, path: str) -> Any:
+    if node.id == "scalar":
+        return node.value
+    if node.id == "sequence":
+        return [_plain(child, path) for child in node.value]
+    found: dict[str, Any] = {}
+    for key, value in node.value:
+        where = f"{path}, line {key.start_mark.line + 1}"
+        if key.id != "scalar":
+            raise InputError(f"{where}: a key must be text")
+        if key.value in found:
+            raise InputError(f"{where}: key {key.value!r} is there twice")
+        found[key.value] = _plain(value, path)
+    return found

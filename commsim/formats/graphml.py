@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.files.node_link import node_link_of, read_node_link
 from commsim.files.whole_files import replacing
-from commsim.files.xml_tree import Element, read_xml
+from commsim.formats.markup import Element, read_xml
 
 _ORDER = "link"
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}

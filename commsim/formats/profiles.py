@@ -1,4 +1,6 @@
-"""PyTorch's flight recorder: the last calls of one rank, as JSON or as a pickle of plain values.
+"""Profiles of PyTorch: traces of Kineto, and records of the flight recorder as JSON or as a pickle of plain values.
+
+The flight recorder keeps the last calls of one rank.
 
 References
 ----------
@@ -10,38 +12,21 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
+from commsim.files.whole_files import parse_json, read_bytes, read_text, refused_by_name
 
-from .calls import MAX_RANKS, Call, left_out_notes, whole_array
+from .calls import MAX_RANKS, Call, bytes_of_type, left_out_notes, measured_calls, operation_of, whole_array
+from .kineto import is_kineto, kineto_calls, kineto_tree, step_times
+from .measured import MAX_BYTES, Asked, Measured
+from .plain_pickle import MAX_PICKLE_BYTES, load_plain_pickle
 
 MAX_ENTRIES = 1_000_000
 MAX_TENSOR_BYTES = 2**50
-_NAMES = (
-    ("all_reduce_barrier", "barrier"), ("barrier", "barrier"), ("all_?reduce", "all_reduce"),
-    ("reduce_scatter", "reduce_scatter"), ("all_?gather", "all_gather"), ("all_?to_?all", "all_to_all"),
-    ("broadcast", "broadcast"), ("reduce", "reduce"), ("gather", "gather"), ("scatter", "scatter"),
-    ("send", "send_recv"),
-)  # fmt: skip
-"""By what a profiling name has in it; the first that fits. A receive is the send of somebody else."""
-_BYTES = {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "int": 4, "long": 8, "short": 2, "char": 1, "byte": 1,
-          "bool": 1, "complexfloat": 8, "complexdouble": 16}  # fmt: skip
-
-
-def bytes_of_type(name: str) -> int:
-    """Bytes of an element, by PyTorch's or Kineto's name of its type; 0 if it is not known."""
-    name = name.lower().removeprefix("at::").removeprefix("torch.").replace("c10::", "")
-    return 1 if name.startswith("float8") else _BYTES.get(name, 0)
-
-
-def operation_of(name: str) -> str:
-    """Operation of a profiling name such as ``nccl:_all_gather_base``; empty if it is none that is known."""
-    short = name[:256].rpartition(":")[2].lower()
-    return next((operation for pattern, operation in _NAMES if re.search(pattern, short)), "")
 
 
 def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
@@ -150,3 +135,58 @@ def _rank(tree: Mapping[str, Any], path: Path) -> int | None:
 
 def _without_tuples(entry: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key): list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+
+
+def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[Call, ...], tuple[float, ...]]:
+    """Read the collective calls of a profile.
+
+    Parameters
+    ----------
+    path : path
+        A record of the flight recorder (JSON or pickle), or a trace of Kineto; either may be packed with gzip.
+    notes : list of str, optional
+        Receives what was left out, and why.
+
+    Returns
+    -------
+    tuple of Call, tuple of float
+        In the order in which they started; and when the steps did that the profiler marked, s.
+
+    Raises
+    ------
+    InputError
+        If the file is neither, is damaged or too large, or has no calls.
+    """
+    path, notes = Path(path), [] if notes is None else notes
+    tree = _tree(path)
+    calls = calls_of_tree(tree, path, notes)
+    if not calls:
+        raise InputError(f"{path}: has no collective calls" + (f" ({notes[-1]})" if notes else ""))
+    return tuple(calls), tuple(step_times(tree, path) if "traceEvents" in tree else ())
+
+
+def calls_of_tree(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
+    """Read the calls of a decoded profile, in the order in which they started."""
+    read = kineto_calls if "traceEvents" in tree else flight_recorder_calls
+    return sorted(read(tree, path, notes), key=lambda call: call.start)
+
+
+def read_profile_rows(path: Path, asked: Asked) -> Sequence[Measured]:
+    """Read a pickle of the flight recorder as rows of measurements."""
+    return measured_calls(calls_of_tree(_tree(path), path, asked.notes), path, asked)
+
+
+def _json(path: Path) -> Any:
+    text = read_text(path, MAX_BYTES)
+    with refused_by_name(path):
+        return kineto_tree(text) if is_kineto(text) else parse_json(text)
+
+
+def _tree(path: Path) -> dict[str, Any]:
+    is_pickle = read_bytes(path, MAX_BYTES)[:1] == b"\x80"
+    tree = load_plain_pickle(read_bytes(path, MAX_PICKLE_BYTES), str(path)) if is_pickle else _json(path)
+    if not isinstance(tree, dict) or not ("entries" in tree or "traceEvents" in tree):
+        raise InputError(
+            f"{path}: neither a record of the flight recorder (entries) nor a trace of Kineto (traceEvents)"
+        )
+    return tree

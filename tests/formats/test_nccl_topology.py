@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import CPU, GPU, NIC
-from commsim.files.nccl_topology import read_nccl_topology
+from commsim.formats.nccl_topology import read_nccl_topology
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.files.bounded import read_text
-from commsim.files.whole_files import replacing
-from commsim.files.yaml_text import read_yaml
+from commsim.files.whole_files import read_text, replacing
+from commsim.formats.markup import read_yaml
 
-from .recognise import BLOCKS, Dimension, dimensions_of, network_of
+from .astra_recognise import BLOCKS, Dimension, dimensions_of, network_of
 
 GB = 2.0**30
 MAX_DIMENSIONS = 16

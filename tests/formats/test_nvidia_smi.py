@@ -5,7 +5,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import CPU, NIC, SWITCH
-from commsim.files.nvidia_smi import read_nvidia_smi
+from commsim.formats.nvidia_smi import read_nvidia_smi
 from commsim.routing.routing import find_routes
 
 pytestmark = pytest.mark.nojit

@@ -16,7 +16,7 @@ from ..core.errors import InputError
 from ..core.machine import Parts
 from ..core.network import CPU, GPU, NIC, Network
 from ..core.units import Bandwidth
-from .nccl_rates import nvlink_rate
+from .nccl_topology import nvlink_rate
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|irdma)\w*)", re.ASCII)
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)

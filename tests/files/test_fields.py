@@ -1,6 +1,6 @@
 import pytest
 
-from commsim.files.positions import line_of
+from commsim.files.fields import line_of
 
 pytestmark = pytest.mark.nojit
 

@@ -1,22 +1,28 @@
-"""Which of the known kinds of JSON a file of measurements is: ours, nccl-tests', the inspector's, or a profile.
+"""Measurements in JSON and Parquet: our own results, nccl-tests' JSON, lines of NCCL's inspector, and profiles.
 
-Our own results as rows: ``--json`` of run and validate, a saved result, and the Parquet files of a sweep.
+Our own are ``--json`` of run and validate, a saved result, and the Parquet files of a sweep. NCCL's inspector, a
+profiler plugin, writes one JSON object for each collective of each rank.
+
+References
+----------
+NCCL 2.30, ``plugins/profiler/inspector``: header, metadata and coll_perf.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.bounded import read_text
 from commsim.files.fields import Fields
-from commsim.files.whole_files import parse_json
+from commsim.files.whole_files import parse_json, read_text
 
 from .kineto import is_kineto, kineto_tree
 from .measured import MAX_BYTES, Asked, Measured, check_count
+from .nccl_tests import NCCL_FUNCTIONS
 
 
 def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
@@ -34,8 +40,6 @@ def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
         raise InputError(f"{path}: nested too deeply") from None
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":  # one table to a line
-            from .nccl_inspector import read_lines
-
             return read_lines(text, path, asked)
         raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
     return _by_kind(tree, path, asked)
@@ -43,12 +47,10 @@ def read_json_rows(path: Path, asked: Asked) -> Sequence[Measured]:
 
 def _by_kind(tree: dict[str, Any], path: Path, asked: Asked) -> Sequence[Measured]:
     if "coll_perf" in tree:
-        from .nccl_inspector import read_lines
-
         return read_lines(json.dumps(tree), path, asked)
     if "traceEvents" in tree or "entries" in tree:
         from .calls import measured_calls
-        from .profile_rows import calls_of_tree
+        from .profiles import calls_of_tree
 
         return measured_calls(calls_of_tree(tree, path, asked.notes), path, asked)
     if "schema" in tree or tree.get("kind") == "result":
@@ -153,3 +155,53 @@ def _operation(row: Fields, asked: Asked) -> str:
 
 def _maybe(row: Fields, key: str) -> float | None:
     return row.number(key) if key in row else None
+
+
+def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
+    """Read JSON lines; the last one may be cut off, since a run that is killed leaves it so.
+
+    Raises
+    ------
+    InputError
+        Naming line and field, if one is missing or wrong.
+    """
+    rows: list[Measured] = []
+    skipped: set[str] = set()
+    n_lines = text.count("\n") + (not text.endswith("\n"))
+    for number, line in enumerate(io.StringIO(text), 1):
+        if not line.strip():
+            continue
+        try:
+            tree = parse_json(line)
+        except RecursionError:
+            raise InputError(f"{path}, line {number}: nested too deeply") from None
+        except ValueError as error:
+            if number == n_lines:
+                asked.notes.append(f"{path}: the last line is cut off and left out")
+                continue
+            raise InputError(f"{path}, line {number}: {str(error).splitlines()[0]}") from None
+        top = Fields(tree if isinstance(tree, dict) else {}, f"{path}, line {number}")
+        if "coll_perf" in top:
+            rows += _row(top, number, path, skipped)
+            check_count(path, len(rows))
+    if skipped:
+        asked.notes.append(f"{path}: left out, since they are no operation here: {', '.join(sorted(skipped))}")
+    return rows
+
+
+def _row(top: Fields, number: int, path: Path, skipped: set[str]) -> list[Measured]:
+    perf, header = top.table("coll_perf"), top.table("header")
+    name = perf.text("coll")
+    if name not in NCCL_FUNCTIONS:
+        skipped.add(repr(name[:40]))
+        return []
+    return [
+        Measured(
+            NCCL_FUNCTIONS[name],
+            perf.number("coll_msg_size_bytes"),
+            perf.number("coll_exec_time_us") * 1e-6,
+            header.whole("n_ranks", 1),
+            source=str(path),
+            line=number,
+        )
+    ]

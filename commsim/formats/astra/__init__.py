@@ -1,1 +1,0 @@
-"""The configuration of ASTRA-sim: the network and the system layer."""

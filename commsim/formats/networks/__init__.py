@@ -1,1 +1,0 @@
-"""Networks as other simulators and graph libraries write them."""
