@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from commsim.report.columns import table_of_rows
 from commsim.report.page.write import page_text, write_page
 from commsim.report.played_run import PlayedRun, play_run
-from commsim.report.study import Study, make_study, table_of_rows
-from commsim.report.trace.chrome import write_chrome
-from commsim.report.trace.perfetto_native import write_perfetto
-from commsim.report.trace.timeline import make_timeline
+from commsim.report.study import Study, make_study
+from commsim.report.timeline import make_timeline
+from commsim.report.timeline_files import write_chrome, write_perfetto
 from commsim.run import prepare
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from commsim.report.chart import draw_scatter
-from commsim.report.svg import svg_text
+from commsim.report.paint import svg_text
 
 from .page import number, percent
 from .row import KINDS, Row

@@ -202,7 +202,7 @@ def draw_comparison(pairs: Sequence[Pair], path: str) -> None:
         If there is none, or no picture can be written to `path`.
     """
     from commsim.report.chart import Axis, Series, draw_chart
-    from commsim.report.svg import write_picture
+    from commsim.report.paint import write_picture
 
     series = []
     for operation in sorted({pair.measured.operation for pair in pairs}):

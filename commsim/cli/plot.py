@@ -11,7 +11,7 @@ from commsim.report.table import print_remarks
 from .report_data import add_data_arguments, read_data
 
 if TYPE_CHECKING:
-    from commsim.report.figures.figure import Figure
+    from commsim.report.figure import Figure
     from commsim.report.played_run import PlayedRun
     from commsim.report.study import Study
 
@@ -34,13 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Read, draw, write."""
-    from commsim.report.paper.axes import read_width
-    from commsim.report.paper.write import check_plot, write_plot
+    from commsim.report.plot import check_plot, write_plot
+    from commsim.report.plot_axes import read_width
 
     check_plot(args.output)
     width = read_width(args.width)
-    from commsim.report.figures.all_figures import OF_ROWS, OF_RUNS
-    from commsim.report.figures.figure import NothingToDraw
+    from commsim.report.all_figures import OF_ROWS, OF_RUNS
+    from commsim.report.figure import NothingToDraw
 
     study = read_data(args, detail=args.kind in OF_RUNS or args.kind == "busbw")
     try:

@@ -87,8 +87,7 @@ def _with_measured(study: Study, args: argparse.Namespace) -> Study:
 
 def _measured_table(rows: Sequence[Any], study: Study) -> Table:
     from commsim.core.operations import operation
-    from commsim.report.columns import Table, number_column, word_column
-    from commsim.report.study import distinct
+    from commsim.report.columns import Table, distinct, number_column, word_column
 
     usual = distinct(study.rows["n_ranks"]).tolist() if "n_ranks" in study.rows else []
     ranks = [row.n_ranks or (int(usual[0]) if len(usual) == 1 else None) for row in rows]

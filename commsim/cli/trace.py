@@ -15,7 +15,7 @@ from .run.auto import AUTO
 from .run.replay import prepare_one
 
 if TYPE_CHECKING:
-    from commsim.report.trace.timeline import Timeline
+    from commsim.report.timeline import Timeline
 
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
 REFUSED = ("operation", "algorithm", "group", "compressor", "bound", "draw", "json", "report")
@@ -45,17 +45,17 @@ def main(args: argparse.Namespace) -> int:
     if len(specs) > 1:
         raise InputError(f"a timeline is of one collective, got {len(specs)}")
     if native:
-        from commsim.report.trace.perfetto_native import require_perfetto
+        from commsim.report.timeline_files import require_perfetto
 
         require_perfetto()
     size = read_sizes(args)[-1]
     timeline = _timeline(args, specs[0], float(size))
     if native:
-        from commsim.report.trace.perfetto_native import write_perfetto
+        from commsim.report.timeline_files import write_perfetto
 
         n = write_perfetto(timeline, args.output)
     else:
-        from commsim.report.trace.chrome import write_chrome
+        from commsim.report.timeline_files import write_chrome
 
         n = write_chrome(timeline, args.output)
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)
@@ -69,7 +69,7 @@ def _timeline(args: argparse.Namespace, spec: str, size: float) -> Timeline:
     from commsim import __version__
     from commsim.core.operations import OPERATIONS
     from commsim.report.played_run import play_run
-    from commsim.report.trace.timeline import TRACKS, make_timeline
+    from commsim.report.timeline import TRACKS, make_timeline
 
     window = _window(args)
     prepared, options = prepare_one(args, spec)

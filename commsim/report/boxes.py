@@ -1,4 +1,8 @@
-"""What is drawn as one box: a node, a whole machine, endpoints that hang on the same switches, the middle of a row."""
+"""The boxes of a network's picture, and the bundles of links between them.
+
+A box is a node, a whole machine, endpoints on the same switches, or the middle of a long row, so that a large network
+stays readable.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,79 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
 from commsim.core.network import KINDS, PLURALS, Network
+from commsim.core.network_queries import tiers
 
-from .grid import grid_dims
-from .merging import MAX_IN_ROW, MAX_IN_ROW_IF_ASKED, elided_rows, fewer, machines
 from .palette import MACHINE
+
+MAX_IN_ROW, SHOWN_AT_ENDS = 48, 12
+MAX_IN_ROW_IF_ASKED = 256
+"""Where nothing is to be collapsed, and for a grid."""
+MAX_BUNDLES = 160
+"""Pairs of boxes with links between them, beyond which switches with the same neighbours are one box as well."""
+Numbers = NDArray[np.int64]
+
+
+def machines(network: Network, merge: bool) -> tuple[Numbers, Numbers]:
+    """Return the element (node or machine) of each node, and the row of each element."""
+    part = np.arange(network.n_nodes)
+    if merge and (len(np.unique(network.machine)) > 1 or (network.machine < 0).all()):
+        part = np.where(network.machine >= 0, network.n_nodes + network.machine, part)
+    _, first, of_node = np.unique(part, return_index=True, return_inverse=True)
+    of_node = np.argsort(np.argsort(first))[of_node]
+    tier = tiers(network)
+    tier = np.where(tier < 0, tier.max() + 1, tier)  # what no endpoint reaches stands above all
+    lowest = np.full(len(first), network.n_nodes)
+    np.minimum.at(lowest, of_node, tier)
+    return of_node, np.unique(lowest, return_inverse=True)[1]
+
+
+def fewer(network: Network, of_node: Numbers, row: Numbers) -> Numbers:
+    """Merge in the bottom row, and then in others, those with the most elements first, until few bundles are left."""
+    ends = _ends(network, of_node)
+    unit = np.arange(len(row))
+    for level in (0, *(1 + np.argsort(-np.bincount(row)[1:], kind="stable"))):
+        if level and len(np.unique(elided_rows(unit, row, MAX_IN_ROW)[0][ends], axis=0)) <= 2 * MAX_BUNDLES:
+            break
+        unit = np.where(row == level, _merged(network, of_node, row == level, ends), unit)
+    return unit
+
+
+def _ends(network: Network, of_node: Numbers) -> Numbers:
+    """Return (element, neighbour) for all links, both ways, sorted."""
+    src, dst = of_node[network.src], of_node[network.dst]
+    ends = np.concatenate((np.stack((src, dst), 1), np.stack((dst, src), 1)))
+    return np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+
+
+def _merged(network: Network, of_node: Numbers, which: NDArray[np.bool_], ends: Numbers) -> Numbers:
+    """Return the unit of each element: of `which` elements, those of a kind that have the same neighbours are one."""
+    begin = np.searchsorted(ends[:, 0], np.arange(len(which) + 1))
+    kind = np.empty(len(which), np.int64)
+    kind[of_node[::-1]] = network.kind[::-1]
+    unit = np.arange(len(which))
+    seen: dict[tuple[int, bytes], int] = {}
+    for element in np.flatnonzero(which).tolist():
+        key = int(kind[element]), ends[begin[element] : begin[element + 1], 1].tobytes()
+        unit[element] = seen.setdefault(key, element)
+    return unit
+
+
+def elided_rows(unit: Numbers, row: Numbers, most: int) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Make the middle of long rows one unit; which elements are in such a middle."""
+    elided = np.zeros(len(unit), np.bool_)
+    for level in range(int(row.max()) + 1):
+        units = np.unique(unit[row == level])
+        if len(units) > most:
+            middle = (row == level) & np.isin(unit, units[SHOWN_AT_ENDS:-SHOWN_AT_ENDS])
+            elided |= middle
+            unit = np.where(middle, units[SHOWN_AT_ENDS], unit)
+    return unit, elided
+
 
 MAX_ENDPOINTS = 48
 """Drawn one by one unless asked otherwise."""
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,3 +186,99 @@ def _common(names: list[str]) -> str:
 def _content(network: Network, nodes: Numbers) -> str:
     count = np.bincount(network.kind[nodes], minlength=len(KINDS))
     return ", ".join(f"{n} {KINDS[k] if n == 1 else PLURALS[k]}" for k, n in enumerate(count) if n)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundles:
+    """All links between two boxes, by pair; those inside a box are left out.
+
+    Parameters
+    ----------
+    low, high : int64[n]
+        The two boxes.
+    up, down : int64[n]
+        Links from low to high, and from high to low.
+    rate : float64[n], bytes/s
+        Of the fastest link.
+    load_up, load_down : float64[n]
+        Of the busiest link each way: what it carried over what it could carry; 0 without a result.
+    """
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    up: NDArray[np.int64]
+    down: NDArray[np.int64]
+    rate: NDArray[np.float64]
+    load_up: NDArray[np.float64]
+    load_down: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+def make_bundles(
+    network: Network, box: NDArray[np.int64], row: NDArray[np.int64], load: NDArray[np.float64] | None
+) -> Bundles:
+    """Gather links by the boxes that they join.
+
+    Parameters
+    ----------
+    network : Network
+        Whose links.
+    box : int64[n_nodes]
+        Box of each node.
+    row : int64[n_boxes]
+        Row of each box; the lower one of a pair is `low`.
+    load : float64[n_links] or None
+        Of each link.
+    """
+    src, dst = box[network.src], box[network.dst]
+    between = np.flatnonzero(src != dst)
+    src, dst = src[between], dst[between]
+    rises = (row[src] < row[dst]) | ((row[src] == row[dst]) & (src < dst))
+    pairs = np.where(rises[:, np.newaxis], np.stack((src, dst), 1), np.stack((dst, src), 1))
+    pairs, of_link = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
+    of_link, n = of_link.reshape(-1), len(pairs)
+    rate, load_up, load_down = np.zeros(n), np.zeros(n), np.zeros(n)
+    np.maximum.at(rate, of_link, network.bandwidth[between])
+    if load is not None:
+        np.maximum.at(load_up, of_link[rises], load[between][rises])
+        np.maximum.at(load_down, of_link[~rises], load[between][~rises])
+    up = np.bincount(of_link[rises], minlength=n)
+    down = np.bincount(of_link[~rises], minlength=n)
+    return Bundles(pairs[:, 0], pairs[:, 1], up, down, rate, load_up, load_down)
+
+
+def link_loads(network: Network, link_bytes: NDArray[np.float64], time: float) -> NDArray[np.float64]:
+    """Divide what each link carried by what it could have carried in that time.
+
+    Parameters
+    ----------
+    network : Network
+        Of `n_links` links.
+    link_bytes : float64[n_links], bytes
+        What each link carried.
+    time : float, s
+        In which time.
+
+    Raises
+    ------
+    InputError
+        If there is not one number per link.
+    """
+    if len(link_bytes) != network.n_links:
+        given = f"{len(link_bytes)} links" if len(link_bytes) else "no links (a real run or a closed form has none)"
+        raise InputError(f"the result has loads of {given}, but {network.name} has {network.n_links} links")
+    return np.asarray(link_bytes / (network.bandwidth * time) if time else np.zeros(network.n_links))
+
+
+MAX_DIMS = 3
+
+
+def grid_dims(network: Network) -> list[int]:
+    """Dimensions in which the nodes' coordinates differ; none unless there are two or three, and no switches."""
+    at = network.coordinates
+    if not at.size or (at < 0).any() or (network.kind != network.seat_kind).any():
+        return []
+    dims = [d for d in range(at.shape[1]) if np.ptp(at[:, d]) > 0]
+    return dims if 2 <= len(dims) <= MAX_DIMS and len(np.unique(at, axis=0)) == len(at) else []

@@ -1,7 +1,4 @@
-"""The lines between boxes: bundles of links, one line per cable while there are few.
-
-Where the lines between boxes run.
-"""
+"""The lines between boxes: where they run, how wide they are, and their colour under load."""
 
 from __future__ import annotations
 
@@ -13,9 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth
 
-from .boxes import Boxes
-from .bundles import Bundles
-from .grid import grid_dims, link_on_grid
+from .boxes import Boxes, Bundles, grid_dims
 from .layout import Layout
 from .palette import BOX_HEIGHT, FAINT, LINK, load_colour
 from .picture import Label, Line, Point, Shape
@@ -167,3 +162,21 @@ def _title(boxes: Boxes, bundles: Bundles, i: int, full: float | None) -> str:
     if full is not None:
         text += f"\nbusiest: {low} sends {bundles.load_up[i]:.1%}, {high} sends {bundles.load_down[i]:.1%} of capacity"
     return text.replace("1 links", "1 link") if up == down == 1 else text
+
+
+def link_on_grid(network: Network, dims: list[int], ends: tuple[int, int], path: tuple[Point, Point]) -> list[Point]:
+    """Points of a link between two nodes: straight between neighbours, an arc around those in between otherwise."""
+    a, b = (network.coordinates[node, dims].astype(int) for node in ends)
+    (x0, y0), (x1, y1) = path
+    if np.abs(a - b).sum() <= 1:
+        return [(x0, y0), (x1, y1)]
+    length = math.hypot(x1 - x0, y1 - y0)
+    bulge = min(34.0, 14.0 + 0.04 * length)
+    if x1 < x0 or (x1 == x0 and y1 < y0):
+        bulge = -bulge
+    turns = np.linspace(0.0, 1.0, 13)
+    side = 4 * bulge * turns * (1 - turns)
+    points = zip(turns.tolist(), side.tolist(), strict=True)
+    return [
+        (x0 + (x1 - x0) * t + (y1 - y0) / length * s, y0 + (y1 - y0) * t - (x1 - x0) / length * s) for t, s in points
+    ]

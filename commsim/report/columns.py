@@ -1,4 +1,4 @@
-"""Tables of numbers with units and of words: what figures are made of, and what pages, plots and CSV files show."""
+"""Tables of numbers with units and of words, from JSON rows or Arrow: what figures, pages and CSV files show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, parse_size, parse_time
 
 UNITS = {"_Bps": "B/s", "_B": "B", "_bytes": "B", "_s": "s"}
 """What a name ends with says its unit."""
@@ -139,3 +139,70 @@ def _quantity(parse: Callable[[str], float], text: str) -> float | None:
         return parse(text)
     except (InputError, ValueError):
         return None
+
+
+def format_value(value: float, unit: str) -> str:
+    """Write a number of bytes, seconds, bytes per second or nothing."""
+    if unit == "B":
+        return format_size(value)
+    if unit == "s":
+        return format_time(value).replace("us", "µs")
+    return format_bandwidth(value).rpartition("(")[2].removesuffix(")") if unit == "B/s" else f"{value:.10g}"
+
+
+def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Make a table of JSON objects; what is neither a number nor text nor true or false is left out."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = (_column(name, [row.get(name) for row in rows]) for name in names)
+    return Table.of(column for column in columns if column is not None)
+
+
+def table_of_arrow(table: Any) -> Table:
+    """Make a table of a ``pyarrow.Table``, units from its metadata; columns of lists or structures are left out."""
+    found = (_arrow_column(field, table.column(i)) for i, field in enumerate(table.schema))
+    return Table.of(column for column in found if column is not None)
+
+
+def distinct(column: Column) -> np.ndarray[Any, Any]:
+    """Different values of a column in ascending order, without what is missing."""
+    values = column.values
+    return np.unique(values[~np.isnan(values)] if column.labels is None else values[values >= 0])
+
+
+def _column(name: str, values: Sequence[Any]) -> Column | None:
+    present = [v for v in values if v is not None]
+    if present and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in present):
+        return number_column(name, [np.nan if v is None else _number(v) for v in values])
+    if all(isinstance(v, (str, bool, int, float)) for v in present):
+        return word_column(name, [None if v is None else _word(v) for v in values])
+    return None
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # JSON has whole numbers of any length
+        return np.nan
+
+
+def _word(value: str | bool | float) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def _arrow_column(field: Any, chunks: Any) -> Column | None:
+    import pyarrow as pa
+
+    name, unit = field.name, (field.metadata or {}).get(b"unit", b"").decode() or None
+
+    kind = chunks.type.value_type if pa.types.is_dictionary(chunks.type) else chunks.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        plain = chunks.cast(kind) if kind != chunks.type else chunks
+        return number_column(name, plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), unit)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)):
+        return None
+    coded = chunks.cast(pa.string()).combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    words = coded.dictionary.to_pylist()
+    order = word_column(name, words)
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Column(name, np.where(codes >= 0, order.values[codes] if words else -1, -1), "", order.labels)

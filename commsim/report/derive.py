@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import Table, number_column
-from .figures.figure import grouped, medians
+from .figure import grouped, medians
 
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]

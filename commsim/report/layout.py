@@ -1,9 +1,4 @@
-"""Where boxes go: in rows by tier; on a circle or a grid when switches, or hosts, are cabled to each other.
-
-Boxes on a circle, where switches, or hosts, are cabled to each other.
-
-Boxes in rows by tier, each above the middle of what hangs on it.
-"""
+"""Positions of boxes: rows by tier, or a circle or grid where switches or hosts are cabled to each other."""
 
 from __future__ import annotations
 
@@ -16,9 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 
-from .boxes import Boxes
-from .bundles import Bundles
-from .grid import grid_dims, on_grid
+from .boxes import MAX_DIMS, Boxes, Bundles, grid_dims
 from .palette import BOX_HEIGHT, GAP, LEAST_WIDTH, LOOSE, MAX_LOOSE, NARROW, WIDE
 from .picture import text_width
 
@@ -191,3 +184,24 @@ def _texts(labels: list[str], wide: float) -> tuple[list[str], str]:
     if len(stems) != 1 or not all(match or label[0].isdigit() for match, label in zip(found, labels, strict=True)):
         return labels, ""
     return [match[2] if match else label for match, label in zip(found, labels, strict=True)], stems.pop()
+
+
+GAP_X, GAP_Y = 46.0, 62.0
+
+
+def on_grid(
+    network: Network, dims: list[int], of_node: NDArray[np.int64], width: NDArray[np.float64], height: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Place boxes by the coordinates of their first nodes: the last dimension to the right, the one before it down.
+
+    A third dimension goes back, up and to the right, by so little that no box covers another one.
+    """
+    first = np.unique(of_node, return_index=True)[1]
+    at = [network.coordinates[first, d].astype(np.float64) for d in dims]
+    deep = float(np.ptp(at[0])) if len(dims) == MAX_DIMS else 0.0
+    wide = float(width.max())
+    across, down = wide + GAP_X + deep * (wide * 0.5 + 8), height + GAP_Y + deep * (height + 8)
+    x, y = at[-1] * across, at[-2] * down
+    if len(dims) == MAX_DIMS:
+        x, y = x + at[0] * (wide * 0.5 + 8), y - at[0] * (height + 8)
+    return x - (x - width / 2).min(), y - y.min() + height / 2

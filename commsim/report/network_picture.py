@@ -1,7 +1,4 @@
-"""Draw a network by tier, its links coloured by load when there is one.
-
-The legend under a network: what boxes, widths and colours mean.
-"""
+"""Draw a network by tier, its links coloured by load when there is one, with its legend."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from commsim.core.network import PLURALS, SWITCH, Network
 from commsim.core.result import Result
 from commsim.core.units import format_bandwidth, format_size, format_time
 
-from .boxes import Boxes, make_boxes
-from .bundles import link_loads, make_bundles
+from .boxes import Boxes, link_loads, make_boxes, make_bundles
 from .cables import MAX_CLASSES, draw_cables, line_width, rate_classes
 from .layout import Layout, make_layout
 from .palette import BOX_HEIGHT, FAINT, FILL, INK, LINK, MACHINE, STROKE, load_colour

@@ -1,7 +1,4 @@
-"""Draw a small schedule: a lane per participant, a column per hop, an arrow per message.
-
-The arrows of a schedule's picture: from the lane of who sends to the lane of who copies or adds.
-"""
+"""Draw a small schedule: a lane per participant, a column per hop, an arrow per message."""
 
 from __future__ import annotations
 

@@ -1,18 +1,147 @@
-"""One point: from its parameters to a row of numbers. What neighbours have in common is prepared once."""
+"""One point, a collective or a training iteration: from its parameters to a row of numbers.
+
+What neighbouring points have in common is prepared once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 
 from .specs import LATE, collective_spec, network_costs_of, network_spec, prediction_options
-from .training import Trainer
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.run import Prepared
+    from commsim.workload.task_graph import Task
+
+ALGORITHMS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "send_recv")
+
+KINDS = {
+    f"workload.{key}": kind
+    for key, kind in {
+        "trace": "text", "graph": "text", "workers": "whole", "policy": "text", "batch_time": "time",
+        "compression": "number", "add_rate": "bandwidth", "value_bytes": "whole", "straggler": "number",
+        "jitter": "number", "iterations": "whole", "bandwidth": "bandwidth", "latency": "time",
+        **dict.fromkeys(ALGORITHMS, "text"),
+    }.items()
+}  # fmt: skip
+"""Parameters of a training iteration, as the flags of ``commsim workload run``, and the kind of each."""
+
+_ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
+_ENGINE = ("engine.name", "engine.overhead", "engine.recv_overhead", "engine.reduce_rate")
+
+
+def check_workload(parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that contradict each other, or change nothing.
+
+    Raises
+    ------
+    InputError
+        Naming them.
+    """
+    own = {name.partition(".")[2] for name in parameters if name.startswith("workload.")}
+    if len(own & {"trace", "graph"}) != 1:
+        raise InputError("workload needs a trace of gradients or the graph of an iteration: workload.trace = FILE.csv")
+    if "trace" in own and "workers" not in own:
+        raise InputError("workload.trace needs workload.workers")
+    if "graph" in own and own & set(_ONLY_TRACE):
+        raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} goes with workload.trace")
+    on_network = "topology.name" in parameters
+    if on_network == ("bandwidth" in own):
+        raise InputError("workload needs workload.bandwidth or topology.name, one of them: what communication costs")
+    if "latency" in own and on_network:
+        raise InputError("workload.latency goes with workload.bandwidth: a topology has latencies of its own")
+    for name in parameters:
+        if name.startswith("collective."):
+            raise InputError(f"{name} does not go with [workload], which says itself what is sent")
+        if name.startswith("engine.") and (name not in _ENGINE or not on_network):
+            raise InputError(f"{name} changes nothing in a training iteration here; known: {', '.join(_ENGINE)}")
+        if not on_network and (name.startswith(("placement.", "topology.")) or name.partition(".")[2] in ALGORITHMS):
+            raise InputError(f"{name} goes with topology.name")
+    if "topology.routing" in parameters:
+        raise InputError("topology.routing cannot be set for [workload]; the topology has its own")
+
+
+class Trainer:
+    """Predicts iterations; keeps what communication costs as long as the network stays the same."""
+
+    def __init__(self) -> None:
+        self._costs: tuple[Any, Callable[[Task], float]] | None = None
+
+    def row(self, seed: int, parameters: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        """Compute one point; columns as ``commsim workload run`` has them.
+
+        Parameters
+        ----------
+        seed : int
+            Of jitter, random placement and ECMP.
+        parameters : mapping of str to value
+            By table and key.
+        network : Network, optional
+            Unless there is a bandwidth.
+
+        Raises
+        ------
+        CommsimError
+            If the point cannot be computed.
+        """
+        check_workload(parameters)
+        own = {name.partition(".")[2]: v for name, v in parameters.items() if name.startswith("workload.")}
+        costs = self._costs_of(seed, parameters, own, network)
+        return _graph(own, costs) if "graph" in own else _train(seed, own, costs)
+
+    def _costs_of(
+        self, seed: int, parameters: Mapping[str, Any], own: Mapping[str, Any], network: Network | None
+    ) -> Callable[[Task], float]:
+        from commsim.workload.cost_of import closed_form_costs, network_costs
+
+        if network is None:
+            return closed_form_costs(own.get("latency", 0.0), own["bandwidth"])
+        algorithms = {key: own[key] for key in ALGORITHMS if key in own}
+        placement, engine = parameters.get("placement.strategy", "packed"), parameters.get("engine.name", "flow")
+        key = (network, placement, own.get("workers"), tuple(algorithms.items()), engine, seed)
+        if self._costs is None or self._costs[0][0] is not network or self._costs[0][1:] != key[1:]:
+            self._costs = (key, network_costs(network, placement, n_ranks=own.get("workers"), algorithms=algorithms,
+                                              engine=engine, seed=seed))  # fmt: skip
+        return self._costs[1]
+
+
+def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
+    from commsim.workload.backward_trace import read_backward_trace
+    from commsim.workload.data_parallel import sent_bytes, train
+    from commsim.workload.setting import Setting, free_addition
+
+    trace = read_backward_trace(own["trace"], own.get("value_bytes", 4))
+    if "batch_time" in own:
+        trace = trace.with_compute_time(own["batch_time"])
+    rate = own.get("add_rate")
+    add_time = free_addition if rate is None else lambda n_bytes: n_bytes / rate
+    setting = Setting(trace, own["workers"], costs, own.get("compression", 1.0), add_time)
+    jitter = own.get("jitter", 0.0)
+    slow = (own["straggler"],) if "straggler" in own else ()
+    found = train(own.get("policy", "ddp"), setting, slowdowns=slow, jitter=jitter,
+                  iterations=own.get("iterations", 100) if jitter else 1, seed=seed)  # fmt: skip
+    return {
+        "policy": found.policy,
+        "workers": setting.n_workers,
+        "iteration_s": found.iteration_time,
+        "exposed_comm_s": found.exposed_communication,
+        "scaling": found.scaling,
+        "compute_s": found.alone,
+        "batches": round(found.alone / trace.compute_time) if found.alone else 1,
+        "sent_per_worker_B": sent_bytes(found.timeline.graph),
+    }
+
+
+def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
+    from commsim.workload.task_graph import play, read_graph
+
+    timeline = play(read_graph(own["graph"]), costs)
+    time, exposed = timeline.iteration_time, timeline.exposed_communication
+    return {"iteration_s": time, "exposed_comm_s": exposed, "scaling": (time - exposed) / time if time else 1.0}
 
 
 class Bench:

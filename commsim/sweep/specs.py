@@ -153,7 +153,7 @@ def check_specs(config: Config) -> None:
 
 
 def _check_case(case: Case, config: Config) -> None:
-    from .training import KINDS as WORKLOAD_KINDS
+    from .compute import KINDS as WORKLOAD_KINDS
 
     names = {axis.name: axis for axis in case.axes}
     for name, axis in names.items():
@@ -172,7 +172,7 @@ def _check_case(case: Case, config: Config) -> None:
     _check_words(names)
     first = {name: axis.values[0] for name, axis in names.items()}
     if any(name.startswith("workload.") for name in names):
-        from .training import check_workload
+        from .compute import check_workload
 
         check_workload(first)
     for table in ("topology", "collective"):

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.result import Result
-from commsim.report.boxes import MAX_ENDPOINTS, make_boxes
-from commsim.report.bundles import make_bundles
+from commsim.report.boxes import MAX_ENDPOINTS, make_boxes, make_bundles
 from commsim.report.layout import make_layout, spread
 from commsim.report.network_picture import draw_network, full_load
+from commsim.report.paint import svg_text
 from commsim.report.palette import BOX_HEIGHT, IDLE, LINK, load_colour
 from commsim.report.picture import Label, Line, Rectangle, text_width
-from commsim.report.svg import svg_text
 from commsim.run.inputs import load_network
 
 pytestmark = pytest.mark.nojit

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.program import Program
+from commsim.report.paint import svg_text
 from commsim.report.palette import COPY, FAINT, HELPER_LANE, REDUCE
 from commsim.report.picture import Disc, Label, Line, Polygon, Rectangle, text_width
 from commsim.report.schedule_picture import COLUMNS_IN_A_SYSTEM, MAX_TRANSFERS, draw_schedule
-from commsim.report.svg import svg_text
 
 pytestmark = pytest.mark.nojit
 

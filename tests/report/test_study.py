@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from commsim.report.study import constants_of, parameters_of, table_of_arrow, table_of_rows
+from commsim.report.columns import table_of_arrow, table_of_rows
+from commsim.report.study import constants_of, parameters_of
 from commsim.run import predict
 
 pytestmark = pytest.mark.nojit

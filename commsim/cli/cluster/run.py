@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
 
     runs = _runs(args)
     if args.plot:
-        from commsim.report.svg import check_drawable
+        from commsim.report.paint import check_drawable
 
         check_drawable(args.plot)
     if args.seed < 0:
@@ -120,7 +120,7 @@ def _write(args: argparse.Namespace, outcomes: list[Outcome]) -> None:
 
         write_jobs(args.csv, outcomes)
     if args.plot:
-        from commsim.report.cluster_charts import draw_outcomes
-        from commsim.report.svg import write_picture
+        from commsim.report.chart import draw_outcomes
+        from commsim.report.paint import write_picture
 
         write_picture(draw_outcomes(outcomes), args.plot)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_drawable(path: str) -> None:
-    """Refuse, before anything is computed, a file that no picture can be written to; see commsim.report.svg."""
-    from commsim.report import svg
+    """Refuse, before anything is computed, a file that no picture can be written to; see commsim.report.paint."""
+    from commsim.report import paint
 
-    svg.check_drawable(path)
+    paint.check_drawable(path)
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: cannot write: no such folder")
 
@@ -40,7 +40,7 @@ def check_draw_arguments(args: argparse.Namespace) -> None:
 def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> None:
     """Draw a network, with the loads of a result when there is one, and say what was drawn as one box."""
     from commsim.report.network_picture import draw_network
-    from commsim.report.svg import write_picture
+    from commsim.report.paint import write_picture
 
     picture, notes = draw_network(network, result, collapse=collapse)
     write_picture(picture, path)
@@ -49,8 +49,8 @@ def draw_loads(network: Network, result: Result | None, path: str, collapse: boo
 
 def draw_transfers(schedule: Schedule, path: str) -> None:
     """Draw a small schedule."""
+    from commsim.report.paint import write_picture
     from commsim.report.schedule_picture import draw_schedule
-    from commsim.report.svg import write_picture
 
     write_picture(draw_schedule(schedule), path)
     print(f"# {path}: drawn")

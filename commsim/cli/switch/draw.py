@@ -20,7 +20,7 @@ def draw_simulated(path: str, rows: Sequence[Row], series: Sequence[Row] | None)
     InputError
         If the file is no picture's.
     """
-    from commsim.report.svg import write_picture
+    from commsim.report.paint import write_picture
 
     if series is not None:
         write_picture(_over_time(series), path)

@@ -1,23 +1,139 @@
-"""Write the page: a template, our own style and script, and the data, in one file that loads nothing."""
+"""Write the page: a template, style, script and data in one file that loads nothing.
+
+Tables and figures are embedded as JSON of few bytes, with nothing in it that a browser could run.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import html
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth
 from commsim.files.whole_files import replacing
-from commsim.report.figures.all_figures import make_figures
-from commsim.report.figures.figure import without_unit
-from commsim.report.format_value import format_value
+from commsim.report.all_figures import make_figures
+from commsim.report.columns import Column, Table, format_value
+from commsim.report.figure import Figure, without_unit
+from commsim.report.paint import svg_text
+from commsim.report.palette import EFFECTS, FAINT, IDLE, INK, LANES, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.report.study import Study, constants_of
 
-from .encode import PALETTE, encode_figures, json_in_html
+MAX_CODES = 65_534
+OUTCOMES = ("time_s", "algbw_Bps", "busbw_Bps")
+"""What came out, in the table of all rows."""
+PALETTE: dict[str, Any] = {
+    "series": SERIES, "load": LOAD_RAMP, "ratio": RATIO_RAMP, "ends": RATIO_ENDS, "effects": EFFECTS, "idle": IDLE,
+    "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#e3e3e3", "lane": LANES[0],
+}  # fmt: skip
+
+
+def encode_column(column: Column) -> dict[str, Any]:
+    """Encode words and at most 65,534 different numbers as codes of one or two bytes, others as little-endian doubles.
+
+    The code behind the last one stands for what is missing.
+    """
+    out: dict[str, Any] = {"name": column.name, "unit": column.unit}
+    if column.labels is not None:
+        codes, n = np.where(column.values < 0, len(column.labels), column.values), len(column.labels)
+        out["labels"] = column.labels
+    else:
+        known, codes = np.unique(column.values[~np.isnan(column.values)], return_inverse=True)
+        if len(known) > min(MAX_CODES, column.values.size // 4 + 16):
+            return out | {"type": "f8", "data": _text(column.values.astype("<f8"))}
+        full = np.full(column.values.size, len(known))
+        full[~np.isnan(column.values)] = codes
+        codes, n = full, len(known)
+        out["values"] = known.tolist()
+    kind = "u1" if n < 256 else "u2"
+    if n > MAX_CODES:
+        raise InputError(f"column {column.name} has {n} different words; at most {MAX_CODES} can be shown")
+    return out | {"type": kind, "data": _text(codes.astype("<" + kind))}
+
+
+def encode_table(table: Table, names: Iterable[str]) -> dict[str, Any]:
+    """Encode some columns of a table."""
+    return {"n": table.n_rows, "columns": [encode_column(table[name]) for name in names if name in table]}
+
+
+def encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Table) -> dict[str, Any]:
+    """Encode figures and, once each, the tables that they show.
+
+    Parameters
+    ----------
+    figures : iterable of Figure
+        In the order in which they are shown.
+    filters : iterable of str
+        Columns to filter by.
+    rows : Table
+        To which filters belong.
+    """
+    tables: list[Table] = [rows]
+    listed = [*filters, *(name for name in OUTCOMES if name in rows)]
+    used: list[dict[str, None]] = [dict.fromkeys(listed)]
+    shown: list[dict[str, Any]] = []
+
+    def place(table: Table, names: Iterable[str]) -> int:
+        at = next((i for i, known in enumerate(tables) if known is table), len(tables))
+        if at == len(tables):
+            tables.append(table)
+            used.append({})
+        used[at] |= dict.fromkeys(names)
+        return at
+
+    for i, figure in enumerate(figures):
+        own = [*figure.roles.values(), *(_more(figure))]
+        uses = [*(filters if figure.table is not rows and not figure.of_run else ()), *own]
+        one: dict[str, Any] = {
+            "id": f"{figure.name}-{i}",
+            "name": figure.name,
+            "kind": figure.kind,
+            "title": figure.title,
+        }
+        one |= {"caption": figure.caption, "roles": dict(figure.roles), "words": figure.wording, "run": figure.of_run}
+        one |= {
+            "log": sorted(figure.logarithmic),
+            "scale": figure.scale,
+            "level": figure.level,
+            "table": place(figure.table, uses),
+            "uses": uses,
+        }
+        if figure.points is not None:
+            one["points"] = place(figure.points, figure.points.columns)
+        if figure.picture is not None:
+            one["picture"] = svg_text(figure.picture).partition("?>")[2]
+        shown.append(one)
+    encoded = [encode_table(table, names) for table, names in zip(tables, used, strict=True)]
+    words = {name: without_unit(name) for name in listed}
+    return {"tables": encoded, "figures": shown, "rows": 0, "filters": list(filters), "listed": listed, "words": words}
+
+
+def json_in_html(tree: Mapping[str, Any]) -> str:
+    """Write JSON that can stand inside of a script element: it has no ``<``, so nothing in it ends the element."""
+    text = json.dumps(tree, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _more(figure: Figure) -> list[str]:
+    """Columns without a role that a mouse is told of."""
+    if figure.kind in ("curves", "heat", "choice", "cdf"):
+        return []
+    if figure.kind == "scatter":
+        return ["measured_s", "predicted_s", "predicted_over_measured"]
+    return list(figure.table)
+
+
+def _text(values: np.ndarray[Any, Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
 
 SCRIPTS = (
     "format.js", "table.js", "filters.js", "numbers.js", "rows.js", "chart.js", "picture.js", "draw_curves.js",

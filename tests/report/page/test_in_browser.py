@@ -10,12 +10,12 @@ import pytest
 
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.report.columns import csv_text
-from commsim.report.figures.all_figures import make_figures
-from commsim.report.figures.figure import drawn
+from commsim.report.all_figures import make_figures
+from commsim.report.columns import csv_text, table_of_rows
+from commsim.report.figure import drawn
 from commsim.report.page.write import write_page
 from commsim.report.played_run import play_run
-from commsim.report.study import make_study, table_of_rows
+from commsim.report.study import make_study
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"

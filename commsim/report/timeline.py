@@ -1,9 +1,4 @@
-"""What a timeline shows of a run, whatever it is written as: tracks with lanes, slices with names, counters.
-
-The parts of a timeline: slices, the tracks that they are on, and counters.
-
-What happens on ranks and links as slices of time on lanes, none of which overlaps another on its lane.
-"""
+"""What a timeline shows of a run: tracks of ranks and links, lanes on which slices do not overlap, counters."""
 
 from __future__ import annotations
 
@@ -16,8 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE
-from commsim.report.link_bins import LinkBins, link_bins
-from commsim.report.played_run import PlayedRun
+from commsim.report.played_run import LinkBins, PlayedRun, link_bins
 
 PICOSECOND = 1e-12
 Numbers = NDArray[np.int64]

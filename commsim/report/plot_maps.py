@@ -1,7 +1,4 @@
-"""Maps for papers: a cell per value of x and y, coloured by a number or by which algorithm is fastest.
-
-Cells of maps: where they are, one map per value of the facet, and what is written beside them.
-"""
+"""Maps for papers: a cell per value of x and y, coloured by a number or by the fastest algorithm."""
 
 from __future__ import annotations
 
@@ -11,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.report.columns import Column, Table
-from commsim.report.figures.figure import Figure, drawn
-from commsim.report.format_value import format_value
+from commsim.report.columns import Column, Table, distinct, format_value
+from commsim.report.figure import Figure, drawn
 from commsim.report.palette import IDLE, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
-from commsim.report.study import distinct
 
-from .axes import MARKS, SMALL, legend_columns, unit_scale
+from .plot_axes import MARKS, SMALL, legend_columns, unit_scale
 
 MAX_PANELS = 6
 LETTER, MARGIN = 0.058, 0.4

@@ -1,15 +1,59 @@
-"""A run in Perfetto's own format: protocol buffers, a quarter of the size of JSON. Needs the extra ``perfetto``."""
+"""A timeline as trace events (JSON), or in Perfetto's own format, which needs the extra ``perfetto``."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.trace_events import opened
+from commsim.files.trace_events import opened, process_name, sort_index, thread_name, write_events
 
 from .timeline import Timeline, Track
+
+
+def write_chrome(timeline: Timeline, path: str | Path) -> int:
+    """Write JSON, compressed when the name ends with .gz; return the number of events.
+
+    Times are microseconds with six digits behind the point, so that they are the whole picoseconds of the slices.
+    """
+    return write_events(path, _events(timeline), otherData=dict(timeline.provenance))
+
+
+def _events(timeline: Timeline) -> Iterator[dict[str, Any] | str]:
+    for pid, name in timeline.processes.items():
+        yield process_name(pid, name)
+        yield sort_index(pid, None, pid)
+    for track in timeline.tracks:
+        for lane, (name, pid) in track.lanes.items():
+            yield thread_name(pid, lane, name)
+            yield sort_index(pid, lane, lane)
+    for track in timeline.tracks:
+        yield from _slices(timeline, track)
+    for counter in timeline.counters():
+        name = json.dumps(f"load {counter.name}")
+        for time, load in counter.changes():
+            yield f'{{"ph":"C","pid":{counter.pid},"name":{name},"ts":{_us(time)},"args":{{"percent":{load:.4g}}}}}'
+
+
+def _slices(timeline: Timeline, track: Track) -> Iterator[str]:
+    """Complete events; an arrow starts at the slice of the sender and ends at that of the receiver."""
+    arrow = {"send": '"ph":"s"', "receive": '"ph":"f","bp":"e"'}.get(track.kind)
+    for one in timeline.slices(track):
+        at = f'"pid":{one.pid},"tid":{one.lane},"ts":{_us(one.start)}'
+        more = f',"cname":"terrible","cat":"{track.kind},critical"' if one.critical else f',"cat":"{track.kind}"'
+        yield (
+            f'{{"ph":"X",{at},"dur":{_us(one.end - one.start)},"name":{json.dumps(one.name)}{more},'
+            f'"args":{{"bytes":{one.n_bytes:.17g},"hop":{one.hop},"transfer":{one.transfer}}}}}'
+        )
+        if arrow is not None and timeline.has_arrow(one):
+            yield f'{{{arrow},{at},"name":"message","cat":"message","id":{one.transfer}}}'
+
+
+def _us(picoseconds: int) -> str:
+    return f"{picoseconds // 1_000_000}.{picoseconds % 1_000_000:06d}"
+
 
 AT_ONCE = 8192
 """Packets that are in memory at a time; traces are concatenated by concatenating their bytes."""
@@ -59,7 +103,7 @@ def _packets(timeline: Timeline, messages: Any) -> Iterator[Any]:
         for lane, (name, pid) in track.lanes.items():
             yield _descriptor(messages, lane, name, _PROCESSES + pid)[0]
     for track in timeline.tracks:
-        yield from _slices(timeline, track, messages)
+        yield from _packets_of_slices(timeline, track, messages)
     for i, counter in enumerate(timeline.counters()):
         packet, about = _descriptor(messages, _COUNTERS + i, f"load {counter.name}", _PROCESSES + counter.pid)
         about.counter.unit_name = "%"
@@ -86,7 +130,7 @@ def _event(messages: Any, picoseconds: int, uuid: int, kind: int) -> tuple[Any, 
     return packet, packet.track_event
 
 
-def _slices(timeline: Timeline, track: Track, messages: Any) -> Iterator[Any]:
+def _packets_of_slices(timeline: Timeline, track: Track, messages: Any) -> Iterator[Any]:
     kinds = messages.TrackEvent
     for one in timeline.slices(track):
         packet, event = _event(messages, one.start, one.lane, kinds.TYPE_SLICE_BEGIN)

@@ -1,7 +1,4 @@
-"""Axes of plots: which unit they are in, where their ticks are, what is written on them.
-
-How plots for papers look: as wide as a column, letters of at least 7 points, colours that all can tell apart.
-"""
+"""The look of plots for papers: units, ticks and labels of axes, letters from 7 points, marks and line styles."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.report.figures.figure import Figure
-from commsim.report.format_value import format_value
+from commsim.report.columns import format_value
+from commsim.report.figure import Figure
 from commsim.report.palette import INK, SERIES
 
 WIDTHS = {"column": 3.33, "page": 7.0}

@@ -42,7 +42,7 @@ class Figure:
     name : str
         What ``commsim plot`` calls it.
     kind : str
-        One of ``KINDS``; :mod:`commsim.report.figures.figure` says what each shows of the table.
+        One of ``KINDS``; :mod:`commsim.report.figure` says what each shows of the table.
     title, caption : str
         Of the page; a plot for a paper has neither.
     table : Table

@@ -6,12 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.schedule import REDUCE
-from commsim.report.bundles import link_loads
+from commsim.report.boxes import link_loads
 from commsim.report.columns import Column, Table, number_column, word_column
-from commsim.report.link_bins import link_bins
 from commsim.report.network_picture import draw_network
-from commsim.report.played_run import PlayedRun
-from commsim.report.trace.timeline import PICOSECOND, Slices, on_links, sends
+from commsim.report.played_run import PlayedRun, link_bins
+from commsim.report.timeline import PICOSECOND, Slices, on_links, sends
 
 from .figure import Figure, NothingToDraw
 

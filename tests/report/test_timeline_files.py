@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.report import timeline_files
 from commsim.report.played_run import play_run
-from commsim.report.trace import perfetto_native
-from commsim.report.trace.chrome import write_chrome
-from commsim.report.trace.timeline import make_timeline
+from commsim.report.timeline import make_timeline
+from commsim.report.timeline_files import write_chrome
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
@@ -104,7 +104,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 
 def parsed(path):
     pytest.importorskip("perfetto")
-    trace = perfetto_native.require_perfetto().Trace()
+    trace = timeline_files.require_perfetto().Trace()
     trace.ParseFromString(path.read_bytes())
     return trace.packet
 
@@ -112,13 +112,13 @@ def parsed(path):
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_perfettos_own_format_holds_the_same_slices(tmp_path, collective, monkeypatch):
     pytest.importorskip("perfetto")
-    monkeypatch.setattr(perfetto_native, "AT_ONCE", 16)
+    monkeypatch.setattr(timeline_files, "AT_ONCE", 16)
     run = played(collective)
-    n = perfetto_native.write_perfetto(make_timeline(run), tmp_path / "t.pftrace")
+    n = timeline_files.write_perfetto(make_timeline(run), tmp_path / "t.pftrace")
     packets = parsed(tmp_path / "t.pftrace")
     assert len(packets) == n
     tracks = {p.track_descriptor.uuid for p in packets if p.HasField("track_descriptor")}
-    kinds = perfetto_native.require_perfetto().TrackEvent
+    kinds = timeline_files.require_perfetto().TrackEvent
     open_slice, slices = {}, []
     for packet in packets:
         event = packet.track_event
@@ -148,4 +148,4 @@ def test_without_the_package_one_line_says_what_to_install(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace", None)
     with pytest.raises(InputError, match=r"pip install 'commsim\[perfetto\]', or write .json.gz"):
-        perfetto_native.require_perfetto()
+        timeline_files.require_perfetto()

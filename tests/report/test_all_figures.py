@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from commsim.report.columns import Table, number_column, word_column
-from commsim.report.figures.all_figures import OF_ROWS, OF_RUNS, make_figures
-from commsim.report.figures.figure import Figure, NothingToDraw
-from commsim.report.figures.results import pairs
+from commsim.report.all_figures import OF_ROWS, OF_RUNS, make_figures
+from commsim.report.columns import Table, number_column, table_of_rows, word_column
+from commsim.report.figure import Figure, NothingToDraw
+from commsim.report.figures_of_rows import pairs
 from commsim.report.played_run import play_run
-from commsim.report.study import Study, make_study, table_of_rows
+from commsim.report.study import Study, make_study
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
@@ -139,7 +139,7 @@ def test_lanes_name_participants_and_where_they_are():
 
 
 def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
-    monkeypatch.setattr("commsim.report.figures.runs.MAX_SLICES", 9)
+    monkeypatch.setattr("commsim.report.figures_of_runs.MAX_SLICES", 9)
     run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
     figure = OF_RUNS["timeline"](run)
     assert figure.table.n_rows == 6  # of one of four ranks, all that it sends

@@ -8,8 +8,8 @@ from commsim.report.played_run import PlayedRun
 from commsim.report.study import Study
 
 from .figure import Figure, NothingToDraw
-from .results import accuracy, busbw, cdf, choice, speedup, strong, time, weak
-from .runs import link_timeline, links, messages, network, timeline
+from .figures_of_rows import accuracy, busbw, cdf, choice, speedup, strong, time, weak
+from .figures_of_runs import link_timeline, links, messages, network, timeline
 
 OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
     "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,

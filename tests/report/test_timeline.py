@@ -3,7 +3,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report.played_run import play_run
-from commsim.report.trace.timeline import PICOSECOND, chosen, on_links, receives, sends
+from commsim.report.timeline import PICOSECOND, chosen, on_links, receives, sends
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=3,bandwidth=100Gbps,latency=1us"

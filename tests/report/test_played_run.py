@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from commsim.core.cost import Framing
-from commsim.report.link_bins import link_bins
-from commsim.report.played_run import play_run
+from commsim.report.played_run import link_bins, play_run
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
@@ -21,7 +20,7 @@ def test_bins_add_up_to_what_the_engine_says_that_links_carried(engine, routing)
 
 
 def test_headers_are_counted():
-    run = play_run("ring", prepare("ring_all_reduce", NETWORK), 2**20, {"wire": Framing(1024.0, 100.0)})
+    run = play_run("ring", prepare("ring_all_reduce", NETWORK), 2**20, {"framing": Framing(1024.0, 100.0)})
     bins = link_bins(run, 10, 5)
     np.testing.assert_allclose(bins.n_bytes.sum(axis=1), run.result.link_bytes[bins.link], rtol=1e-9)
 

@@ -1,27 +1,26 @@
-"""Draw figures with matplotlib: what is drawn is what :mod:`commsim.report.figures.figure` says.
-
-Timelines for papers: a lane per rank or link, a bar per message, the critical path outlined.
-"""
+"""Write a figure as PDF, SVG or PNG with matplotlib, and the numbers behind it as CSV (reproducible bytes)."""
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.report.columns import Column, Table
-from commsim.report.figures.figure import Figure, drawn
-from commsim.report.figures.results import BAND
-from commsim.report.format_value import format_value
+from commsim.files.whole_files import replacing
+from commsim.report.columns import Column, Table, csv_text, distinct, format_value
+from commsim.report.figure import Figure, drawn
+from commsim.report.figures_of_rows import BAND
+from commsim.report.paint import matplotlib_figure
 from commsim.report.palette import EFFECTS, INK, SERIES
-from commsim.report.png import matplotlib_figure
-from commsim.report.study import distinct
 
-from .axes import DASHES, MARKS, draw_rules, label_axis, legend_columns
-from .maps import draw_choice, draw_heat
+from .plot_axes import DASHES, MARKS, STYLE, draw_rules, label_axis, legend_columns
+from .plot_maps import draw_choice, draw_heat
 
 Reals = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -191,3 +190,74 @@ def _legend(canvas: Any, axes: Any) -> None:
         canvas.legend(handles, names, loc="outside upper left", ncols=columns, columnspacing=1.0)
         rows = -(-len(names) // columns)
         canvas.set_size_inches(canvas.get_figwidth(), canvas.get_figheight() + LEGEND_ROW * (rows - 1))
+
+
+SUFFIXES = (".pdf", ".svg", ".png")
+
+
+def check_plot(path: str | Path) -> None:
+    """Refuse, before anything is computed, a file that no plot can be written to.
+
+    Raises
+    ------
+    InputError
+        If its name has another ending, its folder is missing, it or the CSV beside it is a folder, or matplotlib is
+        missing.
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: a plot is a file that ends with {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: cannot write: no such folder")
+    for file in (path, path.with_suffix(".csv")):
+        if file.is_dir():
+            raise InputError(f"{file}: cannot write: Is a directory")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise InputError("plots need matplotlib: pip install 'commsim[plot]'") from None
+
+
+def write_plot(figure: Figure, path: str | Path, width: float, provenance: Mapping[str, str]) -> Path:
+    """Draw a figure and write it, and beside it the CSV of what is drawn.
+
+    Parameters
+    ----------
+    figure : Figure
+        What.
+    path : path
+        Ends with .pdf, .svg or .png.
+    width : float, inches
+        Of the plot.
+    provenance : mapping of str to str
+        Stamped into the metadata; no date is.
+
+    Returns
+    -------
+    Path
+        Of the CSV file.
+    """
+    check_plot(path)
+    path = Path(path)
+    import matplotlib as mpl
+
+    out = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        canvas = draw(figure, width)
+        canvas.savefig(out, format=path.suffix[1:], metadata=_metadata(path.suffix, figure, provenance))
+    beside = path.with_suffix(".csv")
+    with replacing(beside) as file:
+        file.write(csv_text(drawn(figure)).encode())
+    with replacing(path) as file:
+        file.write(out.getvalue())
+    return beside
+
+
+def _metadata(suffix: str, figure: Figure, provenance: Mapping[str, str]) -> dict[str, Any]:
+    stamp = json.dumps(dict(provenance), sort_keys=True, ensure_ascii=True)
+    program = f"commsim {provenance.get('commsim', '')}".strip()
+    if suffix == ".pdf":
+        return {"Creator": program, "Producer": program, "Subject": stamp, "Title": figure.title, "CreationDate": None}
+    if suffix == ".svg":
+        return {"Creator": program, "Description": stamp, "Title": figure.title, "Date": None}
+    return {"Software": program, "Description": stamp, "Title": figure.title}

@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.report.figures.all_figures import OF_RUNS, make_figures
-from commsim.report.paper.axes import STYLE, WIDTHS, read_width
-from commsim.report.paper.figure_drawing import draw
-from commsim.report.paper.write import write_plot
+from commsim.report.all_figures import OF_RUNS, make_figures
+from commsim.report.columns import table_of_rows
 from commsim.report.played_run import play_run
-from commsim.report.study import make_study, table_of_rows
+from commsim.report.plot import draw, write_plot
+from commsim.report.plot_axes import STYLE, WIDTHS, read_width
+from commsim.report.study import make_study
 from commsim.run import prepare
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=100Gbps,latency=1us"
@@ -143,7 +143,7 @@ def test_the_same_data_gives_the_same_bytes_without_a_date(made, suffix, tmp_pat
 
 def test_another_process_gives_the_same_bytes(made, tmp_path):
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_write as t; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_plot as t; "
         "t.write_plot(t.figures()['choice'], sys.argv[2], 3.33, t.STAMP)"
     )
     write_plot(made["choice"], tmp_path / "a.pdf", 3.33, STAMP)

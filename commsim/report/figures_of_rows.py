@@ -1,11 +1,4 @@
-"""Busbw and time against size, with the line rate and what was measured.
-
-Speed-up over a baseline, and which algorithm is fastest where: maps of size and ranks.
-
-How completion times are spread, and how they change with the number of ranks.
-
-Predicted against measured, with a band of 10 %.
-"""
+"""Figures of results: rates, times, speed-up, algorithm choice, distribution, scaling, accuracy."""
 
 from __future__ import annotations
 
@@ -13,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.comparison.pairs import SAME_SIZE
-from commsim.report.columns import Table, number_column
+from commsim.report.columns import Table, distinct, number_column
 from commsim.report.derive import is_algorithm
-from commsim.report.study import Study, distinct
+from commsim.report.study import Study
 
 from .figure import Figure, NothingToDraw
 

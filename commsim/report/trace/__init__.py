@@ -1,1 +1,0 @@
-"""Timelines of runs: who sent what when, and on which links."""
