@@ -14,13 +14,24 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.files.whole_files import check_writable, read_bytes, replacing, write_json
 
-from .messages import GROUPS, Metadata, Node, decode_metadata, decode_node, encode_metadata, encode_node
-from .wire import read_varint, varint
+from .messages import (
+    GROUPS,
+    Metadata,
+    Node,
+    decode_metadata,
+    decode_node,
+    encode_metadata,
+    encode_node,
+    read_varint,
+    varint,
+)
 
 VERSION = "1.0.0"
 MAX_NODES = 2**21
 MAX_BYTES = 2**26
 MAX_WAITS = 2**22
+MAX_MESSAGE = 2**22
+"""Bytes of one message: of two bytes each can become an attribute, which then takes a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,8 @@ def _messages(data: memoryview) -> Iterator[memoryview]:
         size, at = read_varint(data, at)
         if size > len(data) - at:
             raise InputError(f"a message has {size} bytes, of which {len(data) - at} are there")
+        if size > MAX_MESSAGE:
+            raise InputError(f"a message has {size} bytes, more than {MAX_MESSAGE}")
         yield data[at : at + size]
         at += size
 
