@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from commsim.placement.cluster import Cluster
-from commsim.placement.generators import candidates
 from commsim.placement.place import evaluate_all, place_jobs
 from commsim.placement.score import score_link
+from commsim.placement.strategies import candidates
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from commsim.placement.muri import group_time
 from commsim.placement.score import score_link
+from commsim.placement.strategies.muri import group_time
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from commsim.workload.systems.checkpoint import placement_sets, recovery_probability
 from commsim.workload.systems.elastic import even_stages, recovery_copies

@@ -14,8 +14,9 @@ import numpy as np
 
 from commsim.placement.affinity import SharedLink, traverse
 from commsim.placement.circles import unify
-from commsim.placement.free_gpus import order_ranks
+from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_at, score_link
+from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 from topologies.leaf_spine import leaf_spine
 
@@ -96,8 +97,10 @@ def scores() -> Iterator[Row]:
 
 def ranks() -> Iterator[Row]:
     """Ten pods on racks with room for four, in any order: how many of each rack's the numbering keeps together."""
-    mixed = [f"h{i}" for i in (8, 0, 4, 1, 5, 9, 2, 6, 3, 7)]
-    racks = [int(name[1:]) // 4 for name in order_ranks(leaf_spine(3, 2, 4), mixed)]
+    network = leaf_spine(3, 2, 4)
+    free = FreeGpus(Cluster(network, network.kind == 0), ())
+    mixed = np.array([network.nodes.index(f"h{i}") for i in (8, 0, 4, 1, 5, 9, 2, 6, 3, 7)])
+    racks = [int(name[1:]) // 4 for name in free.names(free.in_order(mixed))]
     for (rack, run), published in zip(itertools.groupby(racks), (4, 4, 2), strict=True):
         yield Example(id=f"published/rank_order/{rack}", model="order of ranks", engine="sort", operation="ring",
                       network="leaf_spine", ranks=10, reference=float(published), ours=float(len(list(run))),

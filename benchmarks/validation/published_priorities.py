@@ -19,7 +19,7 @@ from commsim.placement.crux import (
     times_on_link,
     utilisation,
 )
-from commsim.placement.muri import group_time
+from commsim.placement.strategies.muri import group_time
 
 from .row import Row
 

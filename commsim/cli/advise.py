@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
-from commsim.core.placement import STRATEGIES
+from commsim.core.placement import RANK_ORDERS
 from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time
 from commsim.report.table import print_table, write_results
 from commsim.sparse.generate import PATTERNS
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--servers", type=int, metavar="N", help="hosts beside the workers that may serve (as many as workers)")
     add("--lossy", action="store_true", help="rank also what does not sum all values")
     add("--programmable", action="store_true", help="switches can aggregate though the network says so of none")
-    add("--placement", default="packed", choices=STRATEGIES, help="of the workers (packed)")
+    add("--placement", default="packed", choices=tuple(RANK_ORDERS), help="of the workers (packed)")
     add("--routing", choices=ROUTINGS, help="instead of the network's own")
     add("--seed", type=int, default=0, help="of the data, random placement and hashes in routing (0)")
     add("--overhead", metavar="TIME", help="o: per message, at the sender's port")

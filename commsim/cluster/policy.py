@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.registry import Registry
+from commsim.core.errors import InputError
+from commsim.core.registry import Entry, Registry, resolve
 
 from .machines import Machines
 from .state import JobState, Work
@@ -120,6 +121,20 @@ def policy(
         return build
 
     return register
+
+
+def load_policy(text: str) -> Entry[list[Grant]]:
+    """Look up a policy by name, or execute a ``FILE.py`` that registers one.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the file registers no policy.
+    """
+    entry, arguments = resolve(POLICIES, text)
+    if arguments:
+        raise InputError(f"{text}: a policy takes no arguments")
+    return entry
 
 
 def fill(

@@ -15,11 +15,11 @@ import numpy as np
 
 from commsim.core.errors import InputError, PhysicsError
 
-from .free_gpus import Seating
+from .allocation import Allocation
 from .machines import DAY, Machines
 from .models import Assumptions
 from .outcome import Outcome, Stay, outcome_of
-from .policy import POLICIES, View
+from .policy import Grant, View, load_policy
 from .state import JobState, Work, speeds
 from .trace_file import TraceJob
 
@@ -44,7 +44,7 @@ def simulate_cluster(
     jobs : sequence of TraceJob
         In order of submission.
     policy : str
-        A name in ``POLICIES``.
+        A name in ``POLICIES``, or a ``FILE.py`` that registers one.
     cassini : bool
         Whether placements are ranked and jobs shifted by CASSINI; otherwise shifts are drawn.
     assumed : Assumptions, optional
@@ -62,7 +62,16 @@ def simulate_cluster(
     replay = _Replay(machines, jobs, policy, cassini, assumed or Assumptions(), seed)
     while replay.step():
         pass
-    return outcome_of(machines, policy, cassini, replay.states, replay.stays, replay.use, replay.excess, replay.asked)
+    return outcome_of(
+        machines,
+        replay.name,
+        cassini,
+        replay.states,
+        replay.stays,
+        replay.use,
+        replay.excess,
+        replay.asked,
+    )
 
 
 class _Replay:
@@ -71,13 +80,14 @@ class _Replay:
     def __init__(
         self, machines: Machines, jobs: Sequence[TraceJob], policy: str, cassini: bool, assumed: Assumptions, seed: int
     ) -> None:
-        entry, self._name = POLICIES[policy], policy
+        entry = load_policy(policy)
+        self.name = entry.name
         if 0 < entry.facts["interval"] <= assumed.restart:
             interval = entry.facts["interval"]
             raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
         self._policy, self._facts = entry.build, entry.facts
         self._work = Work(jobs, machines, assumed.models)
-        self._seating = Seating(machines, self._work, cassini=cassini, restart=assumed.restart, seed=seed)
+        self._allocation = Allocation(machines, self._work, cassini=cassini, restart=assumed.restart, seed=seed)
         self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
         self._machines, self._now, self._next = machines, 0.0, 0
         self._active: list[JobState] = []
@@ -91,7 +101,7 @@ class _Replay:
     def step(self) -> bool:
         """Go to the next event and decide; False when there is none."""
         arrival = self.states[self._next].job.submit if self._next < len(self.states) else math.inf
-        ends = {state.index: self._end(state) for state in self._seating.running}
+        ends = {state.index: self._end(state) for state in self._allocation.running}
         a_round = self._round()
         then = min(arrival, min(ends.values(), default=math.inf), a_round)
         if then == math.inf:
@@ -99,21 +109,21 @@ class _Replay:
         if then > LONGEST:
             raise InputError(f"the simulation would last longer than {LONGEST / DAY:.0f} days")
         self._advance(then)
-        for state in [s for s in self._seating.running if ends[s.index] <= then]:
+        for state in [s for s in self._allocation.running if ends[s.index] <= then]:
             self._finish(state)
         while self._next < len(self.states) and self.states[self._next].job.submit <= then:
             self._active.append(self.states[self._next])
             self._next += 1
         self._decide(then == a_round)
-        if self._active and not self._seating.running and self._next == len(self.states):
+        if self._active and not self._allocation.running and self._next == len(self.states):
             waiting = self._active[0].job
-            raise InputError(f"{waiting.name} never gets the {waiting.gpus} GPUs that it wants from {self._name}")
+            raise InputError(f"{waiting.name} never gets the {waiting.gpus} GPUs that it wants from {self.name}")
         return True
 
     def _round(self) -> float:
         """When running jobs may be stopped next; never if there is nothing that this could change."""
         interval = float(self._facts["interval"])
-        waiting = len(self._active) > len(self._seating.running)
+        waiting = len(self._active) > len(self._allocation.running)
         if not interval or not self._active or not (waiting or self._facts["scales"]):
             return math.inf
         return (math.floor(self._now / interval * (1 + 1e-15)) + 1) * interval
@@ -122,7 +132,7 @@ class _Replay:
         return max(self._now, state.resume) + (state.total - state.done) / state.rate
 
     def _advance(self, then: float) -> None:
-        for state in self._seating.running:
+        for state in self._allocation.running:
             iterating = max(0.0, then - max(self._now, state.resume))
             state.done += state.rate * iterating
             state.attained += len(state.gpus) * (then - self._now)
@@ -137,23 +147,28 @@ class _Replay:
         if abs(state.done - state.total) > 1e-6 * state.total:
             raise PhysicsError(f"{state.job.name} ends with {state.done} of {state.total} iterations")
         state.done, state.finish = state.total, self._now
-        self._seating.stop(state)
+        self._allocation.stop(state)
         self._active.remove(state)
 
     def _decide(self, is_round: bool) -> None:
-        """Ask the policy, seat jobs, and bring all rates up to date."""
-        seating = self._seating
+        """Ask the policy, allocate GPUs, and bring all rates up to date."""
+        allocation = self._allocation
         if self._facts["borrows"] and (is_round or self._now == 0.0):
-            self._usable = self._machines.lent(self._now, seating.used())
-            for state in tuple(seating.running):
+            self._usable = self._machines.lent(self._now, allocation.used())
+            for state in tuple(allocation.running):
                 if not all(self._usable[host] for host, _ in state.spread):
-                    seating.stop(state)
-        kept = [] if is_round and self._facts["interval"] else list(seating.running)
+                    allocation.stop(state)
+        kept = [] if is_round and self._facts["interval"] else list(allocation.running)
         usable = np.where(self._usable, self._machines.gpus, 0)
         view = View(self._now, tuple(self._active), kept, usable, self._work, self._machines)
-        seating.apply(self._policy(view), self._usable, self._now)
-        seating.settle()
-        for index, factor in speeds(self._machines, self._work, seating.running, self._facts["tunes_cpu"]).items():
+        grants = self._policy(view)
+        if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.gpus >= 1 for grant in grants):
+            raise InputError(
+                f"{self.name}: a policy returns a list of grants of at least 1 GPU each, got {str(grants)[:80]}"
+            )
+        allocation.apply(grants, self._usable, self._now)
+        allocation.settle()
+        for index, factor in speeds(self._machines, self._work, allocation.running, self._facts["tunes_cpu"]).items():
             state = self.states[index]
             alone = self._work.rate(index, len(state.gpus), len(state.spread), state.gpu_type)
             state.rate = alone * factor / state.slowdown
@@ -161,12 +176,12 @@ class _Replay:
 
     def _record(self) -> None:
         """Note who has begun or left, the use of GPUs, and what is asked of links."""
-        holding = {state.index: state.gpus for state in self._seating.running}
+        holding = {state.index: state.gpus for state in self._allocation.running}
         for index, (since, gpus) in tuple(self._began.items()):
             if holding.get(index) != gpus:
                 self.stays.append(Stay(index, since, self._now, gpus))
                 del self._began[index]
         for index, gpus in holding.items():
             self._began.setdefault(index, (self._now, gpus))
-        self.use.append((self._now, self._seating.pool.used))
-        self._flow = self._seating.traffic.excess()
+        self.use.append((self._now, self._allocation.pool.used))
+        self._flow = self._allocation.traffic.excess()

@@ -6,6 +6,7 @@ Which ranks are near each other: what collectives with locality take as `groups`
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .locality import locality_levels, numbered
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
+from .registry import Registry, is_own_file, resolve
 from .value import Value, freeze
 
-STRATEGIES = ("packed", "spread", "random")
+STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry("placement strategy", "commsim.placement.strategies")
+"""How jobs, and the ranks of one collective, are placed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +87,12 @@ def place(
         Where to.
     n_participants : int
         Ranks and helpers.
-    strategy : {"packed", "spread", "random"}
-        In the order of the endpoints; dealt round robin over the racks, and in each over its machines; or drawn
-        without repetition.
+    strategy : str
+        ``packed``: in the order of the endpoints; ``spread``: dealt round robin over the racks, and in each over its
+        machines; ``random``: drawn without repetition; or another placement strategy, or a ``FILE.py`` that registers
+        one: what it gives a job alone on the network.
     seed : int
-        Of the random strategy.
+        Of what is drawn.
     n_helpers : int
         How many of the participants, the last ones, may go to :func:`helper_nodes`, in turn; without such nodes they
         take endpoints like ranks.
@@ -104,17 +108,18 @@ def place(
     if not 1 <= n_seats <= len(endpoints):
         seats = f"{len(endpoints)} {PLURALS[network.seat_kind]}"
         raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {seats}), got {n_seats}")
-    if strategy == "packed":
-        chosen = endpoints[:n_seats]
-    elif strategy == "random":
-        if seed < 0:
-            raise InputError(f"the seed of a random placement must be 0 or more, got {seed}")
-        chosen = np.random.default_rng(seed).choice(endpoints, n_seats, replace=False)
-    elif strategy == "spread":
-        chosen = endpoints[_spread(network)[:n_seats]]
-    else:
-        raise InputError(f"unknown placement {strategy!r}; known: {', '.join(STRATEGIES)}, or a file")
-    return Placement(np.concatenate((chosen, np.resize(beside, n_helpers))))
+    order = RANK_ORDERS.get(strategy)
+    if order is None:
+        entry, arguments = resolve(STRATEGIES, strategy)
+        if arguments:
+            raise InputError(f"{strategy}: a placement strategy takes no arguments")
+        order = entry.facts["ranks"]
+    return Placement(np.concatenate((order(network, n_seats, seed), np.resize(beside, n_helpers))))
+
+
+def is_strategy(text: str) -> bool:
+    """Whether :func:`place` takes `text`; the usual strategies are known without importing the others."""
+    return text in RANK_ORDERS or is_own_file(text) or text in STRATEGIES
 
 
 def helper_nodes(network: Network) -> NDArray[np.intp]:
@@ -132,12 +137,28 @@ def helper_nodes(network: Network) -> NDArray[np.intp]:
     return np.empty(0, np.intp)
 
 
-def _spread(network: Network) -> NDArray[np.intp]:
-    """Order of endpoints that deals the machines of each rack in turn, and then the racks."""
+def _packed(network: Network, n: int, seed: int) -> NDArray[np.intp]:  # noqa: ARG001 - as the others
+    return network.endpoints[:n]
+
+
+def _spread(network: Network, n: int, seed: int) -> NDArray[np.intp]:  # noqa: ARG001 - as the others
+    """Deal the machines of each rack in turn, and then the racks."""
     order = np.arange(len(network.endpoints))
     for level in locality_levels(network)[:2]:
         order = order[_round_robin(level.group[order])]
-    return order
+    return network.endpoints[order[:n]]
+
+
+def _random(network: Network, n: int, seed: int) -> NDArray[np.intp]:
+    if seed < 0:
+        raise InputError(f"the seed of a random placement must be 0 or more, got {seed}")
+    return np.random.default_rng(seed).choice(network.endpoints, n, replace=False)
+
+
+RANK_ORDERS: dict[str, Callable[[Network, int, int], NDArray[np.intp]]] = {
+    "packed": _packed, "spread": _spread, "random": _random,
+}  # fmt: skip
+"""Nodes of the first n ranks on an idle network, from the network, n and a seed."""
 
 
 def _round_robin(rack: NDArray[np.int64]) -> NDArray[np.intp]:

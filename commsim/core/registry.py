@@ -132,6 +132,20 @@ def names_own_file(text: str) -> bool:
     return any(is_own_file("@".join(parts[i:])) for i in range(len(parts)))
 
 
+def resolve(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
+    """Look up ``name:key=value,...``, or execute ``FILE.py:function:key=value,...``; the arguments stay text.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the file registers no such function.
+    """
+    if is_own_file(text):
+        return own_entry(registry, text)
+    name, raw = split_spec(text)
+    return registry[name], raw
+
+
 def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str]]:
     """Execute a file and return what it registered, and the raw arguments given with it.
 
@@ -156,7 +170,9 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
     raw = split_spec(f"{name or path.stem}:{rest}")[1]
     found = _load(registry, path)
     if not found:
-        raise InputError(f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind}")
+        raise InputError(
+            f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind.replace(' ', '_')}"
+        )
     if name is None and len(found) > 1:
         raise InputError(f"{path}: registers several; say which: {', '.join(f'{path}:{known}' for known in found)}")
     if name is not None and name not in found:

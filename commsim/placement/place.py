@@ -14,9 +14,9 @@ from commsim.workload.sharing.periodic import PeriodicJob
 from .affinity import SharedLink, components, inconsistency, joint_shifts, traverse
 from .candidate import Candidate, ContendedLink, disagreements, estimate, simulated
 from .cluster import Cluster
-from .generators import candidates
 from .link_use import LinkClass, Scores, Settings, link_classes, link_uses
 from .score import score_at
+from .strategies import candidates
 
 LOOPS = ("merged", "literal")
 
@@ -185,7 +185,7 @@ def place_jobs(
     n : int
         Candidates in all, at most; the generators take turns.
     generators : sequence of str
-        As in :func:`commsim.placement.generators.candidates`.
+        As in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}
         As in :func:`commsim.placement.place.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.errors import InputError
 from ..core.network import KINDS, PLURALS, SWITCH, Network
-from ..core.placement import STRATEGIES, Placement, helper_nodes, place, rank_levels
+from ..core.placement import Placement, helper_nodes, is_strategy, place, rank_levels
 from ..core.registry import Entry
 from ..core.schedule import Schedule
 from ..files.store import SUFFIXES, read_placement
@@ -194,7 +194,7 @@ def machines_of(
     fits = 1 <= n_ranks <= len(network.endpoints)
     if "machines" not in entry.parameters or network.machine.max() < 0 or not fits:
         return {}
-    if isinstance(placement, str) and placement not in STRATEGIES:
+    if isinstance(placement, str) and not is_strategy(placement):
         placement = read_placement(placement, network)
     ranks = placement if isinstance(placement, Placement) else place(network, n_ranks, placement, seed)
     levels = rank_levels(network, ranks, n_ranks)
@@ -235,7 +235,11 @@ def require_seats(schedule: Schedule, network: Network, placement: str | Placeme
         Naming how many seats are needed, and how many there are.
     """
     n_seats = schedule.n_participants
-    if not schedule.n_helpers or placement not in STRATEGIES or helpers_sit_beside(network, placement):
+    if (
+        not schedule.n_helpers
+        or not (isinstance(placement, str) and is_strategy(placement))
+        or helpers_sit_beside(network, placement)
+    ):
         return
     if n_seats > len(network.endpoints):
         raise InputError(

@@ -18,7 +18,7 @@ from ..core.checking.check_compact import check_builder
 from ..core.errors import InputError
 from ..core.machine import attach_machines
 from ..core.network import Network
-from ..core.placement import STRATEGIES, Placement, place
+from ..core.placement import STRATEGIES, Placement, is_strategy, place
 from ..core.registry import Entry, blamed, is_own_file, own_entry
 from ..core.schedule import Schedule
 from ..core.spec import read_arguments, split_spec
@@ -84,7 +84,7 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
         If the strategy is unknown, the network has too few hosts, or the file does not place `n_participants`.
     """
     if Path(text).suffix not in SUFFIXES:
-        if text not in STRATEGIES:
+        if not is_strategy(text):
             files = f"a file that ends with {', '.join(SUFFIXES)}"
             raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
         return place(network, n_participants, text, seed, n_helpers=n_helpers)

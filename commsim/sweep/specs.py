@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,14 +184,20 @@ def _check_case(case: Case, config: Config) -> None:
 def _check_words(axes: Mapping[str, Axis]) -> None:
     """Refuse unknown engines, routings and placements."""
     from commsim.core.network import ROUTINGS
-    from commsim.core.placement import STRATEGIES
+    from commsim.core.placement import STRATEGIES, is_strategy
     from commsim.files.store import SUFFIXES
     from commsim.run import ENGINES
 
-    words = {"engine.name": (*ENGINES, "auto"), "topology.routing": ROUTINGS, "placement.strategy": STRATEGIES}
+    words: dict[str, Iterable[str]] = {
+        "engine.name": (*ENGINES, "auto"),
+        "topology.routing": ROUTINGS,
+        "placement.strategy": STRATEGIES,
+    }
     for name, known in words.items():
         for value in axes[name].values if name in axes else ():
-            if value not in known and not (name == "placement.strategy" and Path(value).suffix in SUFFIXES):
+            if name == "placement.strategy" and (Path(value).suffix in SUFFIXES or is_strategy(value)):
+                continue
+            if value not in known:
                 more = f", or a file that ends with {', '.join(SUFFIXES)}" if name == "placement.strategy" else ""
                 raise InputError(f"{name} must be one of {', '.join(known)}{more}, got {value!r}")
 

@@ -1,5 +1,6 @@
 """A user's own collective and topology: those of the documentation, and broken ones."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,9 +8,13 @@ import pytest
 
 import commsim as package
 from collectives import COLLECTIVES
+from commsim.cluster.policy import POLICIES
+from commsim.core.placement import STRATEGIES
+from commsim.workload.policies import TRAINING_POLICIES
 from topologies import TOPOLOGIES
 
 DOCS = Path(package.__file__).parent.parent / "docs"
+EXAMPLES = DOCS.parent / "examples"
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 
 
@@ -25,7 +30,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_ring.py").write_text(example("collectives.md"))
     (tmp_path / "line.py").write_text(example("topologies.md"))
-    for registry in (COLLECTIVES, TOPOLOGIES):
+    for registry in (COLLECTIVES, TOPOLOGIES, POLICIES, STRATEGIES, TRAINING_POLICIES):
         len(registry)
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     return tmp_path
@@ -124,3 +129,72 @@ def test_wrong_arguments_are_refused_like_those_of_ours(commsim, files):
     assert "line needs n_hosts" in commsim.refuses("topo", "show", "./line.py")
     assert "my_ring needs a number of ranks" in commsim.refuses("schedule", "show", "./my_ring.py")
     assert "at least 1 rank" in commsim.refuses("schedule", "show", "./my_ring.py", "--ranks", 0)
+
+
+POLICY = '''
+from commsim.cluster.policy import Grant, View, fill, policy
+
+
+@policy(interval=600.0, paper="mine")
+def last_come(view: View) -> list[Grant]:
+    """Last in, first out."""
+    return fill(view, view.states[::-1])[0]
+'''
+
+STRATEGY = '''
+import numpy as np
+
+from commsim.placement.strategies import placement_strategy
+from commsim.placement.strategies.free_gpus import FreeGpus
+
+
+@placement_strategy
+def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
+    """The last hosts first."""
+    waiting = [i for i, job in enumerate(jobs) if job.placement is None]
+    nodes, ends = np.repeat(np.arange(len(free.free)), free.free)[::-1], np.cumsum([jobs[i].n_gpus for i in waiting])
+    return dict(zip(waiting, np.split(nodes[: ends[-1]], ends[:-1])))
+'''
+
+TRAINING = '''
+from commsim.workload.policies import training_policy
+from commsim.workload.setting import Bucket, Setting, bucketed_graph
+from commsim.workload.task_graph import Graph
+
+
+@training_policy
+def at_once(setting: Setting, *, overlap: bool = False) -> Graph:
+    """All gradients in one message."""
+    return bucketed_graph(setting, [Bucket(tuple(range(len(setting.trace.n_bytes))))], overlap=overlap)
+'''
+
+
+def test_an_own_policy_replays_a_trace(commsim, files):
+    (files / "own.py").write_text(POLICY)
+    words = ("cluster", "run", EXAMPLES / "cluster.toml", "--trace", "poisson:jobs=8,load=0.9,mean_gpus=2")
+    row = commsim.results(*words, "--policy", "own.py")["results"][0]
+    assert (row["policy"], row["jobs"]) == ("last_come", 8)
+    assert "takes no arguments" in commsim.refuses(*words, "--policy", "own.py:a=1")
+    (files / "own.py").write_text(POLICY.replace("fill(view, view.states[::-1])[0]", "view.states"))
+    assert "returns a list of grants" in commsim.refuses(*words, "--policy", "own.py")
+    (files / "own.py").write_text(POLICY.replace("@policy", "#").replace("last_come", "other"))
+    assert "registers no policy; decorate a function with @policy" in commsim.refuses(*words, "--policy", "own.py")
+
+
+def test_an_own_placement_strategy_makes_candidates_and_places_ranks(commsim, files):
+    (files / "own.py").write_text(STRATEGY)
+    jobs = [{"job": "a", "gpus": 3, "iter_time_ms": 100, "phases": []}]
+    (files / "jobs.json").write_text(json.dumps(jobs))
+    tree = commsim.results("place", EXAMPLES / "cluster.toml", "jobs.json", "--generator", "packed,own.py")
+    assert [c["generator"] for c in tree["candidates"]][:2] == ["packed", "backwards"]
+    row = commsim.results("run", "--collective", "ring_all_reduce", "--topology", STAR, "--placement", "own.py")
+    assert row["results"][0]["n_ranks"] == 4
+
+
+def test_an_own_training_policy_is_run_with_its_arguments(commsim, files):
+    (files / "own.py").write_text(TRAINING)
+    (files / "trace.csv").write_text("nbytes,wait_us\n1000,10\n1000,10\n")
+    words = ("workload", "run", "--trace", "trace.csv", "--workers", 4, "--bandwidth", "10Gbps")
+    late, soon = (commsim.results(*words, "--policy", f"own.py:overlap={x}")["results"][0] for x in ("false", "true"))
+    assert late["policy"] == "own.py:overlap=false"
+    assert late["iteration_s"] == soon["iteration_s"] > 20e-6

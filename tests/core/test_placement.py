@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.locality import racks
 from commsim.core.network import CPU, GPU, HOST, SWITCH, Network, both_ways
-from commsim.core.placement import STRATEGIES, Placement, helper_nodes, place, rank_grid, rank_groups, rank_levels
+from commsim.core.placement import RANK_ORDERS, Placement, helper_nodes, place, rank_grid, rank_groups, rank_levels
 from commsim.run.inputs import load_network
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.nojit
 def test_every_strategy_puts_every_rank_on_a_host_of_its_own(n_leaves, per_leaf, seed, data):
     network = leaf_spine(n_leaves, 2, per_leaf)
     n = data.draw(st.integers(1, n_leaves * per_leaf))
-    for strategy in STRATEGIES:
+    for strategy in RANK_ORDERS:
         place(network, n, strategy, seed).check(network, n)
 
 
@@ -61,7 +61,7 @@ def test_more_ranks_than_hosts_or_none_are_refused(n):
 
 
 def test_an_unknown_strategy_lists_the_known_ones():
-    with pytest.raises(InputError, match="unknown placement 'tight'; known: packed, spread, random"):
+    with pytest.raises(InputError, match="unknown placement strategy 'tight'; known: muri, packed, random, spread"):
         place(star(4), 2, "tight")
 
 
@@ -104,7 +104,7 @@ def test_placements_are_compared_by_value():
     assert len({Placement([1, 2]), Placement([1, 2]), Placement([2, 1])}) == 2
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", RANK_ORDERS)
 def test_helpers_go_to_host_memory_where_ranks_sit_on_gpus(strategy):
     network = load_network("dgx-h100@star:n_hosts=16")
     placement = place(network, 16 + 5, strategy, n_helpers=5)

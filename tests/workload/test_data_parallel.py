@@ -5,7 +5,7 @@ from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
-from commsim.workload.policies import POLICIES
+from commsim.workload.policies import TRAINING_POLICIES
 from commsim.workload.setting import Setting
 
 pytestmark = pytest.mark.nojit
@@ -13,7 +13,7 @@ TRACE = BackwardTrace(np.array([4e6, 40e6, 8e6]), np.array([1.0, 2.0, 3.0]), np.
 SETTING = Setting(TRACE, 4, closed_form_costs(1e-3, 20e6))
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", list(TRAINING_POLICIES))
 def test_every_policy_computes_all_of_an_iteration_and_is_no_faster_than_its_link(policy):
     training = train(policy, SETTING)
     assert training.alone == pytest.approx(6)
@@ -30,7 +30,7 @@ def test_every_policy_computes_all_of_an_iteration_and_is_no_faster_than_its_lin
     assert moved == pytest.approx(whole)
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", list(TRAINING_POLICIES))
 def test_one_worker_has_nothing_to_exchange(policy):
     training = train(policy, Setting(TRACE, 1, SETTING.time_of))
     waits = 0.0 if policy != "horovod" else 1e-3  # of a cycle

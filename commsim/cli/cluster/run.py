@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("cluster", metavar="cluster.toml", help="topology and hosts with GPUs")
     add("--trace", required=True, metavar="FILE.csv|KIND:...", help="jobs, such as poisson:jobs=500,load=0.9,seed=1")
-    add("--policy", metavar="NAME[,NAME...]", help="such as fifo; see commsim cluster policies")
+    add("--policy", metavar="NAME[,NAME...]", help="such as fifo, or FILE.py; see commsim cluster policies")
     add("--cassini", action="store_true", help="rank placements and shift jobs by CASSINI")
     add("--compare", action="store_true", help="all policies (or those named), each without and with CASSINI")
     add("--assume", metavar="FILE.toml", help="models, types of GPUs, CPUs, hosts that inference lends, restart time")
@@ -65,11 +65,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _runs(args: argparse.Namespace) -> list[tuple[str, bool]]:
-    from commsim.cluster.policy import POLICIES
+    from commsim.cluster.policy import POLICIES, load_policy
 
-    named = args.policy.split(",") if args.policy else []
-    for name in named:
-        POLICIES[name]  # refuses what it does not know
+    named = [load_policy(text).name for text in args.policy.split(",")] if args.policy else []
     if args.compare:
         if args.cassini:
             raise InputError("--compare runs every policy without and with CASSINI; --cassini says nothing beside it")

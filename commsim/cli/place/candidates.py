@@ -66,11 +66,13 @@ _MOST_NAMES = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of this verb."""
+    from commsim.core.placement import STRATEGIES
+
     add = parser.add_argument
     add("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
     add("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
     add("--candidates", type=int, default=10, metavar="N", help="how many to look at, at most (10)")
-    what = "where they come from, in turn: packed, spread, random, themis, tiresias, muri (packed,spread,random)"
+    what = f"where they come from, in turn: {', '.join(STRATEGIES)}, or FILE.py (packed,spread,random)"
     add("--generator", default="packed,spread,random", metavar="NAME[,NAME...]", help=what)
     what = "merged: links that are alike count once; literal: each counts, and candidates with loops are discarded"
     add("--loops", default="merged", choices=("merged", "literal"), help=what)
@@ -83,6 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Make candidates, score and rank them."""
+    from commsim.core.placement import STRATEGIES
+    from commsim.core.registry import resolve
     from commsim.placement.cluster import read_cluster
     from commsim.placement.place import place_jobs
     from commsim.workload.sharing.periodic import read_jobs
@@ -93,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
         cluster,
         jobs,
         n=args.candidates,
-        generators=[name.strip() for name in args.generator.split(",")],
+        generators=[resolve(STRATEGIES, text.strip())[0].name for text in args.generator.split(",")],
         loops=args.loops,
         rank_by=args.rank_by,
         check=args.check,

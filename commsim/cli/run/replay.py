@@ -136,7 +136,7 @@ def _play(args: argparse.Namespace, spec: str, row: Mapping[str, Any], trusted: 
 
     if args.group or args.compressor:
         raise InputError(f"{'--group' if args.group else '--compressor'} has no timeline")
-    if not trusted and (names_own_file(spec) or names_own_file(args.topology)):
+    if not trusted and any(map(names_own_file, (spec, args.topology, args.placement))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     prepared, options = prepare_one(args, spec)
     size, time = row.get("size_B"), row.get("time_s")

@@ -78,10 +78,10 @@ def _graph_verb(verb: str) -> ModuleType:
 
 
 def _policies(args: argparse.Namespace) -> int:
-    from commsim.workload.policies import POLICIES
+    from commsim.workload.policies import TRAINING_POLICIES
 
-    rows = [{"policy": name, "parameters": [k for k in POLICIES[name].parameters if k != "setting"],
-             "summary": POLICIES[name].summary} for name in POLICIES]  # fmt: skip
+    rows = [{"policy": name, "parameters": [k for k in TRAINING_POLICIES[name].parameters if k != "setting"],
+             "summary": TRAINING_POLICIES[name].summary} for name in TRAINING_POLICIES]  # fmt: skip
     for row in rows:
         given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
         print(f"{row['policy']}{given}\n    {row['summary']}")

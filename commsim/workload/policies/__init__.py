@@ -1,6 +1,7 @@
-"""When gradients of data-parallel workers go to the network: one function per policy, returning one Graph.
+"""Training policies: when gradients of data-parallel workers go to the network; each returns a graph of tasks.
 
-To add one, write ``commsim/workload/policies/NAME.py`` with a function decorated by :func:`policy`, and its test.
+To add one, write ``commsim/workload/policies/NAME.py`` with a function decorated by :func:`training_policy`, and its
+test; or a file of your own, ``--policy FILE.py``.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ import inspect
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, cast
 
-from commsim.core.registry import Registry
-from commsim.core.spec import check_arguments, read_arguments, split_spec
+from commsim.core.registry import Registry, resolve
+from commsim.core.spec import check_arguments, read_arguments
 
 from ..setting import Setting
 from ..task_graph import Graph
 
 P = ParamSpec("P")
-POLICIES: Registry[Graph] = Registry("policy", __name__)
+TRAINING_POLICIES: Registry[Graph] = Registry("training policy", __name__)
 
 
-def policy(build: Callable[Concatenate[Setting, P], Graph]) -> Callable[Concatenate[Setting, P], Graph]:
+def training_policy(build: Callable[Concatenate[Setting, P], Graph]) -> Callable[Concatenate[Setting, P], Graph]:
     """Register a policy under its own name; its arguments are checked whenever it is called."""
 
     @functools.wraps(build)
@@ -29,7 +30,7 @@ def policy(build: Callable[Concatenate[Setting, P], Graph]) -> Callable[Concaten
         check_arguments(build, {k: v for k, v in bound.arguments.items() if k != "setting"})
         return build(setting, *args, **kwargs)
 
-    POLICIES.add(named)
+    TRAINING_POLICIES.add(named)
     return cast("Callable[Concatenate[Setting, P], Graph]", named)
 
 
@@ -41,6 +42,5 @@ def load_policy(text: str) -> Callable[[Setting], Graph]:
     InputError
         If the policy is unknown or an argument is wrong.
     """
-    name, raw = split_spec(text)
-    build = POLICIES[name].build
-    return functools.partial(build, **read_arguments(build, raw, given=("setting",)))
+    entry, raw = resolve(TRAINING_POLICIES, text)
+    return functools.partial(entry.build, **read_arguments(entry.build, raw, given=("setting",)))

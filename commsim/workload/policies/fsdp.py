@@ -10,12 +10,12 @@ from commsim.core.units import Bytes
 
 from ..setting import COMPUTE, NETWORK, Setting, backward_tasks, fill_buckets
 from ..task_graph import Graph, Task
-from . import policy
+from . import training_policy
 
 GATHER_FIRST, SCATTER_LATER = 0, 1  # what a pass waits for overtakes what nothing waits for
 
 
-@policy
+@training_policy
 def zero3(setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1) -> Graph:
     """ZeRO-3: each unit's parameters are gathered for its forward and its backward pass, its gradients scattered.
 
@@ -31,7 +31,7 @@ def zero3(setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1) -> G
     return fsdp(setting, unit=unit, prefetch=prefetch)
 
 
-@policy
+@training_policy
 def fsdp(
     setting: Setting, *, unit: Bytes = 25 * 2**20, prefetch: int = 1, shard: int | None = None, reshard: bool = True
 ) -> Graph:
@@ -98,7 +98,7 @@ def _reduced(setting: Setting, name: str, n_bytes: float, shard: int, number: in
                                       priority=SCATTER_LATER)]  # fmt: skip
 
 
-@policy
+@training_policy
 def zero1(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
     """ZeRO-1: after the backward pass gradients are reduce-scattered, and after the step parameters gathered.
 
@@ -118,7 +118,7 @@ def zero1(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
     return _split(setting, bucket, overlap=False)
 
 
-@policy
+@training_policy
 def zero2(setting: Setting, *, bucket: Bytes = 25 * 2**20) -> Graph:
     """ZeRO-2: buckets of gradients are reduce-scattered during the backward pass; after the step parameters gathered.
 

@@ -11,10 +11,10 @@ from commsim.core.units import Bytes, Seconds
 from ..backward_trace import BackwardTrace
 from ..setting import Bucket, Setting, bucketed_graph, fill_buckets
 from ..task_graph import Graph, Task
-from . import policy
+from . import training_policy
 
 
-@policy
+@training_policy
 def ddp(
     setting: Setting,
     *,
@@ -72,7 +72,7 @@ def _buckets(trace: BackwardTrace, sparse: set[int], first: float, other: float)
     yield from (Bucket((t,), "all_gather") for t in sorted(sparse))
 
 
-@policy
+@training_policy
 def horovod(
     setting: Setting, *, cycle: Seconds = 1e-3, fusion: Bytes = 128 * 2**20, negotiation: Seconds | None = None
 ) -> Graph:
@@ -118,7 +118,7 @@ def _fuse_cycles(trace: BackwardTrace, period: float, negotiation: float, capaci
     yield Bucket(tuple(inside), not_before=number * period + negotiation)
 
 
-@policy
+@training_policy
 def wfbp(setting: Setting, *, overlap: bool = True) -> Graph:
     """Wait-free back-propagation: each tensor goes by itself as soon as it is ready, first come first served.
 
@@ -136,7 +136,7 @@ def wfbp(setting: Setting, *, overlap: bool = True) -> Graph:
     return bucketed_graph(setting, [Bucket((t,)) for t in range(len(setting.trace.n_bytes))], overlap=overlap)
 
 
-@policy
+@training_policy
 def netai20(setting: Setting, *, window: Seconds = 5e-3, buffer: Bytes = 64 * 2**20) -> Graph:
     """What-if model of NetAI'20: gradients fuse for 5 ms of backward time or to 64 MiB, and go one bucket at a time.
 

@@ -9,10 +9,10 @@ from commsim.core.units import Bytes
 from ..setting import COMPUTE, Setting, backward_tasks
 from ..task_graph import Graph, Task
 from ..tensor_queue import Discipline, send_in_order
-from . import policy
+from . import training_policy
 
 
-@policy
+@training_policy
 def bytescheduler(
     setting: Setting, *, partition: Bytes = 32e6, credit: Bytes = 64e6, priority: bool = True, barrier: bool = False
 ) -> Graph:
@@ -36,7 +36,7 @@ def bytescheduler(
     return _scheduled(setting, Discipline(True, partition, priority, credit, barrier))
 
 
-@policy
+@training_policy
 def p3(setting: Setting, *, partition: Bytes = 200e3) -> Graph:
     """P3: small slices by priority, one at a time; each layer's forward pass waits for its own gradients only.
 

@@ -84,7 +84,7 @@ def test_help_names_the_other_verbs(commsim):
         (("place", "absent.toml", "absent.json"), "absent.toml: No such file"),
         (
             ("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--generator", "best"),
-            "unknown generator 'best'",
+            "unknown placement strategy 'best'",
         ),
         (("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--seed", "-1"), "--seed must be 0 or more"),
         (("place", EXAMPLES / "cluster.toml", EXAMPLES / "jobs.json", "--angles", "0"), "angles, got 0"),

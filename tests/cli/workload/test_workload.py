@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from commsim.workload.policies import POLICIES
+from commsim.workload.policies import TRAINING_POLICIES
 from commsim.workload.sharing.periodic import read_jobs
 
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "data" / "traces"
@@ -108,7 +108,7 @@ def test_an_iteration_may_be_described_task_by_task(commsim, tmp_path):
 
 def test_the_policies_are_listed(commsim):
     rows = commsim.results("workload", "policies")["results"]
-    assert [row["policy"] for row in rows] == list(POLICIES)
+    assert [row["policy"] for row in rows] == list(TRAINING_POLICIES)
     assert "horovod:cycle,fusion,negotiation" in commsim.out
 
 
@@ -119,7 +119,7 @@ def test_the_policies_are_listed(commsim):
         (("--bandwidth", "10Gbps", "--network", "star:n_hosts=4"), "one of them"),
         (("--bandwidth", "10"), "--bandwidth needs a unit"),
         (("--bandwidth", "0Gbps"), "--bandwidth must be positive"),
-        (("--bandwidth", "10Gbps", "--policy", "ddq"), "unknown policy 'ddq'"),
+        (("--bandwidth", "10Gbps", "--policy", "ddq"), "unknown training policy 'ddq'"),
         (("--bandwidth", "10Gbps", "--batch-time", "1ms"), "the backward pass alone takes 0.006 s"),
         (("--bandwidth", "10Gbps", "--compression", "0"), "compression must be 1 or more"),
         (("--bandwidth", "10Gbps", "--vector-add", "gone.csv"), "gone.csv: cannot be read"),

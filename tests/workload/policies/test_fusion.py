@@ -70,7 +70,7 @@ def test_without_overlap_all_of_the_communication_is_exposed():
         ("ddp:no_sync=0", "at least 1 batch, got 0"),
         ("ddp:bucket=25", "bucket needs a unit"),
         ("ddp:buckets=25MiB", "did you mean bucket"),
-        ("dpp", "unknown policy 'dpp'; did you mean ddp"),
+        ("dpp", "unknown training policy 'dpp'; did you mean ddp"),
     ],
 )
 def test_what_makes_no_sense_is_refused(policy, message):

@@ -5,7 +5,7 @@ The order of ranks within a placement: neighbours on the ring share a host, then
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from commsim.core.locality import locality_levels
 from commsim.core.network import Network
 from commsim.workload.sharing.periodic import PeriodicJob
 
-from .cluster import Cluster
+from ..cluster import Cluster
 
 
 def nearness(network: Network) -> NDArray[np.int64]:
@@ -28,39 +28,22 @@ def nearness(network: Network) -> NDArray[np.int64]:
     return path
 
 
-def order_ranks(network: Network, nodes: Iterable[str]) -> tuple[str, ...]:
-    """Order the places of a job so that its ring leaves each machine, rack and pod only once.
-
-    Groups are nested, so going through them one by one enters and leaves each as often as any ring must.
-
-    Parameters
-    ----------
-    nodes : iterable of str
-        One per GPU, in any order.
-    """
-    path = nearness(network).tolist()
-    index = {name: i for i, name in enumerate(network.nodes)}
-    return tuple(sorted(nodes, key=lambda name: path[index[name]]))
-
-
-def crossings(network: Network, placement: Iterable[str], level: int = 1) -> int:
-    """How many edges of a placement's ring leave a group: machines are level 0, racks 1, pods 2."""
-    levels = locality_levels(network)
-    group = np.full(network.n_nodes, -1, np.int64)
-    group[network.endpoints] = levels[min(level, len(levels) - 1)].group
-    index = {name: i for i, name in enumerate(network.nodes)}
-    at = group[[index[name] for name in placement]]
-    return int(np.count_nonzero(at != np.roll(at, -1)))
-
-
 Taken = NDArray[np.int64]
 """One node per GPU, in the order of ranks: neighbours on the ring are near each other."""
 Plan = dict[int, Taken]
 """What each job takes, by its number."""
 
 
-class Seats:
-    """The GPUs that are left.
+def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:
+    """Return the indices of the jobs to be placed: the largest first, or in a drawn order."""
+    waiting = [i for i, job in enumerate(jobs) if job.placement is None]
+    if rng is not None:
+        return [waiting[k] for k in rng.permutation(len(waiting))]
+    return sorted(waiting, key=lambda i: -jobs[i].n_gpus)
+
+
+class FreeGpus:
+    """GPUs that no job has taken yet.
 
     Parameters
     ----------

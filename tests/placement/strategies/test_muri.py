@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.placement.muri import efficiency, group_jobs, group_time, match, stages_of
+from commsim.placement.strategies.muri import efficiency, group_jobs, group_time, match, stages_of
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
 

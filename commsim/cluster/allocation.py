@@ -1,4 +1,4 @@
-"""Puts a policy's grants into effect: who leaves its GPUs, and which ones the others get.
+"""Allocation of GPUs: puts a policy's grants into effect, by host and by link use.
 
 Which free GPUs a job could get: one packed choice, and others that are about as good.
 """
@@ -94,7 +94,7 @@ def _take(free: NDArray[np.int64], hosts: NDArray[np.intp], n: int) -> Spread:
     return tuple(spread)
 
 
-class Seating:
+class Allocation:
     """GPUs and links of one run, and the jobs on them.
 
     Parameters
@@ -116,7 +116,7 @@ class Seating:
         self._restart, self._seed = restart, seed
 
     def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
-        """Stop the jobs that are granted nothing, or something else; then seat the others in order."""
+        """Stop the jobs that are granted nothing, or something else; then give the others their GPUs in order."""
         granted = {id(grant.state): grant for grant in grants}
         for state in tuple(self.running):
             grant = granted.get(id(state))
@@ -124,7 +124,7 @@ class Seating:
                 self.stop(state)
         for grant in grants:
             if not grant.state.running:
-                self._seat(grant, usable, now)
+                self._allocate(grant, usable, now)
 
     def stop(self, state: JobState) -> None:
         """Take a job off its GPUs and links."""
@@ -146,7 +146,7 @@ class Seating:
         """GPUs of each host that have a job."""
         return self.machines.gpus - self.pool.free
 
-    def _seat(self, grant: Grant, usable: NDArray[np.bool_], now: float) -> None:
+    def _allocate(self, grant: Grant, usable: NDArray[np.bool_], now: float) -> None:
         state, other = grant.state, grant.beside
         if other is None:
             right = [grant.gpu_type in (None, kind) for kind in self.machines.types]

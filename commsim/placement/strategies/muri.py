@@ -1,4 +1,4 @@
-"""Muri: which jobs to group, so that one uses a resource while the others use other ones."""
+"""Muri: groups of jobs of which one uses a resource while the others use other ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,33 @@ from numpy.typing import NDArray
 from commsim.core.errors import BackendError, InputError
 from commsim.workload.sharing.periodic import PeriodicJob
 
+from . import placement_strategy
+from .free_gpus import FreeGpus, Plan, unplaced
+
 Stages = tuple[float, ...]
 """Seconds of an iteration on each kind of resource, one after the other."""
 LARGEST_GROUP = 4
+
+
+@placement_strategy
+def muri(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
+    """Jobs that Muri would group, since one computes while the other sends, become neighbours.
+
+    Muri itself lets them share GPUs, which is not done here: a GPU has one job.
+
+    References
+    ----------
+    Zhao et al., "Multi-resource interleaving for deep learning training", SIGCOMM 2022.
+    """
+    waiting = unplaced(jobs, rng)
+    groups = group_jobs([stages_of(jobs[i]) for i in waiting], [jobs[i].n_gpus for i in waiting])
+    plan: Plan = {}
+    for group in groups:
+        members = [waiting[k] for k in group]
+        together = free.take_near(sum(jobs[i].n_gpus for i in members), rng)
+        cuts = np.cumsum([jobs[i].n_gpus for i in members])[:-1]
+        plan.update(zip(members, np.split(together, cuts), strict=True))
+    return plan
 
 
 def stages_of(job: PeriodicJob) -> Stages:

@@ -1,7 +1,8 @@
-"""Candidates: every job gets its GPUs, none is given twice, and each generator does what its scheduler does."""
+"""Candidates: every job gets its GPUs, none is given twice, and each strategy does what its scheduler does."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -10,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.core.locality import locality_levels
+from commsim.core.network import Network
+from commsim.core.placement import STRATEGIES, place
 from commsim.placement.cluster import Cluster
-from commsim.placement.free_gpus import Seats, crossings, order_ranks
-from commsim.placement.generators import GENERATORS, candidates
+from commsim.placement.strategies import candidates
+from commsim.placement.strategies.free_gpus import FreeGpus
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
+from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 
 NETWORK = leaf_spine(4, 2, 4)
@@ -28,16 +33,29 @@ def racks(placement: tuple[str, ...] | None) -> set[int]:
     return {int(name[1:]) // 4 for name in placement or ()}
 
 
+def order_ranks(network: Network, nodes: list[str]) -> list[str]:
+    free = FreeGpus(Cluster(network, network.kind == 0), ())
+    return list(free.names(free.in_order(np.array([network.nodes.index(name) for name in nodes]))))
+
+
+def crossings(network: Network, nodes: list[str], level: int = 1) -> int:
+    """How many edges of the ring leave a group: machines are level 0, racks 1, pods 2."""
+    levels = locality_levels(network)
+    group = dict(zip(network.endpoints, levels[min(level, len(levels) - 1)].group, strict=True))
+    at = np.array([group[network.nodes.index(name)] for name in nodes])
+    return int(np.count_nonzero(at != np.roll(at, -1)))
+
+
 @given(
-    st.sampled_from(list(GENERATORS)),
+    st.sampled_from(list(STRATEGIES)),
     st.lists(st.integers(1, 12), min_size=1, max_size=5),
     st.integers(0, 3),
     st.integers(1, 6),
 )
 @settings(max_examples=60, deadline=None)
-def test_every_job_gets_its_gpus_and_no_gpu_has_two(generator: str, sizes: list[int], seed: int, n: int) -> None:
+def test_every_job_gets_its_gpus_and_no_gpu_has_two(strategy: str, sizes: list[int], seed: int, n: int) -> None:
     jobs = [job(f"j{i}", size) for i, size in enumerate(sizes)] + [job("fixed", 2, placement=("h3", "h1"))]
-    found = candidates(CLUSTER, jobs, generator, n, seed)
+    found = candidates(CLUSTER, jobs, strategy, n, seed)
     assert 1 <= len(found) <= n
     assert len({tuple(one.placement for one in placed) for placed in found}) == len(found)
     for placed in found:
@@ -47,8 +65,8 @@ def test_every_job_gets_its_gpus_and_no_gpu_has_two(generator: str, sizes: list[
         assert placed[-1].placement == ("h3", "h1")  # stays, in its own order
         used = Counter(name for one in placed for name in one.placement or ())
         assert all(count <= 4 for count in used.values())
-        assert all(one.placement == order_ranks(NETWORK, one.placement or ()) for one in placed[:-1])
-    assert found == candidates(CLUSTER, jobs, generator, n, seed)
+        assert all(list(one.placement or ()) == order_ranks(NETWORK, list(one.placement or ())) for one in placed[:-1])
+    assert found == candidates(CLUSTER, jobs, strategy, n, seed)
 
 
 def test_packed_uses_the_smallest_group_that_has_room() -> None:
@@ -62,7 +80,7 @@ def test_packed_uses_the_smallest_group_that_has_room() -> None:
 def test_a_job_that_no_rack_can_hold_leaves_as_few_racks_as_possible() -> None:
     placed = candidates(CLUSTER, [job("large", 20)], "packed", 1)[0]
     assert len(racks(placed[0].placement)) == 2
-    assert crossings(NETWORK, placed[0].placement or ()) == 2
+    assert crossings(NETWORK, list(placed[0].placement or ())) == 2
 
 
 def test_spread_goes_round_the_racks_and_their_hosts() -> None:
@@ -73,11 +91,11 @@ def test_spread_goes_round_the_racks_and_their_hosts() -> None:
 
 def test_themis_candidates_are_all_as_close_together_as_when_packed() -> None:
     jobs = [job("a", 6), job("b", 20), job("c", 3), job("d", 8)]
-    seats = Seats(CLUSTER, jobs)
+    free = FreeGpus(CLUSTER, jobs)
     index = {name: i for i, name in enumerate(NETWORK.nodes)}
 
     def levels(placed: tuple[PeriodicJob, ...]) -> list[int]:
-        return [seats.level(np.array([index[name] for name in one.placement or ()])) for one in placed]
+        return [free.level(np.array([index[name] for name in one.placement or ()])) for one in placed]
 
     found = candidates(CLUSTER, jobs, "themis", 10)
     assert len(found) == 10
@@ -87,8 +105,8 @@ def test_themis_candidates_are_all_as_close_together_as_when_packed() -> None:
 
 def test_tiresias_consolidates_skewed_jobs_and_lets_others_take_leftovers() -> None:
     taken = [job(f"t{i}", 3, placement=(f"h{4 * i}",) * 3) for i in range(4)]  # one GPU is left in each rack's first
-    jobs = [job("skewed", 4), job("even", 4), *taken]
-    placed = candidates(CLUSTER, jobs, "tiresias", 1, skew={"skewed": 0.9, "even": 0.1})[0]
+    even = PeriodicJob("even", 4, 0.1, tuple(Phase(offset, 0.02, 1e9) for offset in (0.0, 0.03, 0.06)))
+    placed = candidates(CLUSTER, [job("skewed", 4), even, *taken], "tiresias", 1)[0]
     assert len(set(placed[0].placement or ())) == 1
     assert placed[1].placement == ("h0", "h4", "h8", "h12")
 
@@ -107,7 +125,7 @@ def test_jobs_that_do_not_fit_are_refused() -> None:
         candidates(CLUSTER, [job("b", 5, placement=("h0",) * 5)])
     with pytest.raises(InputError, match="placed on leaf0, which has no GPUs"):
         candidates(CLUSTER, [job("b", 1, placement=("leaf0",))])
-    with pytest.raises(InputError, match="unknown generator 'pack'; known: packed, spread"):
+    with pytest.raises(InputError, match="unknown placement strategy 'pack'; did you mean packed"):
         candidates(CLUSTER, [job("a", 1)], "pack")
     with pytest.raises(InputError, match="number of candidates is 1 or more"):
         candidates(CLUSTER, [job("a", 1)], n=0)
@@ -115,3 +133,66 @@ def test_jobs_that_do_not_fit_are_refused() -> None:
 
 def test_when_all_jobs_are_placed_there_is_one_candidate() -> None:
     assert len(candidates(CLUSTER, [job("a", 1, placement=("h0",))], "random", 10)) == 1
+
+
+def test_the_ranks_of_a_collective_are_one_job_on_an_idle_network() -> None:
+    for strategy in STRATEGIES:
+        nodes = place(NETWORK, 10, strategy).nodes
+        assert len(set(nodes.tolist())) == 10
+        assert set(nodes) <= set(NETWORK.endpoints)
+    assert place(NETWORK, 10, "themis") == place(NETWORK, 10, "packed")
+
+
+OWN = """
+import numpy as np
+from commsim.placement.strategies import placement_strategy
+from commsim.placement.strategies.free_gpus import FreeGpus
+
+@placement_strategy
+def backwards(free: FreeGpus, jobs: list, rng: object) -> dict:
+    nodes = np.repeat(np.arange(len(free.free)), free.free)[::-1]
+    return {0: nodes[: NUMBER]}
+"""
+
+
+def test_a_file_of_the_user_places_ranks(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(STRATEGIES, "_entries", dict(STRATEGIES._entries))
+    own = tmp_path / "own.py"
+    own.write_text(OWN.replace("NUMBER", "jobs[0].n_gpus"))
+    assert place(NETWORK, 2, str(own)).nodes.tolist() == [15, 14]
+    with pytest.raises(InputError, match="takes no arguments"):
+        place(NETWORK, 2, f"{own}:a=1")
+    for taken, message in (
+        ("nodes[:1]", "job ranks must get 2 nodes"),
+        ("np.full(2, 3)", "takes more GPUs of h3 than the 1 that are free"),
+    ):
+        own.write_text(OWN.replace("nodes[: NUMBER]", taken))
+        with pytest.raises(InputError, match=message):
+            place(NETWORK, 2, str(own))
+
+
+RACKS = leaf_spine(3, 2, 4)
+
+
+def test_ten_pods_on_racks_of_four_are_numbered_rack_by_rack() -> None:
+    mixed = [f"h{i}" for i in (8, 0, 4, 1, 5, 9, 2, 6, 3, 7)]
+    assert order_ranks(RACKS, mixed) == [f"h{i}" for i in range(10)]
+
+
+@given(st.lists(st.sampled_from(RACKS.nodes[:12]), min_size=2, max_size=6))
+@settings(deadline=None)
+def test_no_order_crosses_racks_less_often(nodes: list[str]) -> None:
+    least = min(crossings(RACKS, order) for order in itertools.permutations(nodes))
+    assert crossings(RACKS, order_ranks(RACKS, nodes)) == least
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_hosts_racks_and_pods_are_kept_together(level: int) -> None:
+    network = fat_tree(4)
+    nodes = [network.nodes[i] for i in (0, 15, 1, 8, 9, 2, 4, 0, 12, 3)]
+    groups = {0: 9, 1: 6, 2: 4}
+    assert crossings(network, order_ranks(network, nodes), level) == groups[level]
+
+
+def test_a_job_in_one_rack_crosses_nothing() -> None:
+    assert crossings(RACKS, ["h0", "h1", "h2"]) == 0

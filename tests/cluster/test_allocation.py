@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commsim.cluster.free_gpus import spreads
+from commsim.cluster.allocation import spreads
 from commsim.cluster.machines import machines_of
 from commsim.cluster.models import Assumptions
 from commsim.placement.cluster import Cluster

@@ -1,0 +1,113 @@
+"""Placement strategies: how the unplaced jobs of a cluster take free GPUs, in the manner of several schedulers.
+
+To add one, write ``commsim/placement/strategies/NAME.py`` with a function decorated by :func:`placement_strategy`, and
+its test; or a file of your own, ``--generator FILE.py`` and ``--placement FILE.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import RANK_ORDERS, STRATEGIES
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from ..cluster import Cluster
+from .free_gpus import FreeGpus, Plan
+
+Strategy = Callable[[FreeGpus, Sequence[PeriodicJob], "np.random.Generator | None"], Plan]
+_TRIES = 20
+
+
+def placement_strategy(build: Strategy) -> Strategy:
+    """Register a strategy under its function's name.
+
+    Parameters
+    ----------
+    build : callable
+        Given the free GPUs, the jobs and a random generator, it takes GPUs for each job whose placement is None, and
+        returns their nodes by the job's index. Without a random generator it returns its first choice.
+
+    Notes
+    -----
+    The ranks of ``commsim run`` are one job on an idle network, of which every endpoint is one GPU.
+    """
+    ranks = RANK_ORDERS.get(build.__name__) or functools.partial(_place_ranks, build)
+    STRATEGIES.add(build, ranks=ranks)
+    return build
+
+
+def _place_ranks(build: Strategy, network: Network, n: int, seed: int) -> NDArray[np.intp]:
+    gpus = np.isin(np.arange(network.n_nodes), network.endpoints).astype(np.int64)
+    free = FreeGpus(Cluster(network, gpus), ())
+    jobs = [PeriodicJob("ranks", n, 1.0, ())]
+    return _checked(free, jobs, build(free, jobs, np.random.default_rng(seed) if seed else None))[0]
+
+
+def candidates(
+    cluster: Cluster, jobs: Sequence[PeriodicJob], strategy: str = "packed", n: int = 10, seed: int = 0
+) -> list[tuple[PeriodicJob, ...]]:
+    """Make different placements of the jobs that have none; the others stay where they are.
+
+    Ranks are ordered so that the ring leaves each host, rack and pod once.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose GPUs are free, each for one job.
+    jobs : sequence of PeriodicJob
+        To be placed together.
+    strategy : str
+        A name in ``STRATEGIES``.
+    n : int
+        At most so many; fewer where no others are found.
+    seed : int
+        Of what is drawn; the first of each is the same for every seed, but for ``random``.
+
+    Returns
+    -------
+    list of tuple of PeriodicJob
+        The same jobs in the same order, all with placements.
+
+    Raises
+    ------
+    InputError
+        If the strategy is unknown, or the cluster has no room.
+    """
+    build = STRATEGIES[strategy].build
+    if n < 1:
+        raise InputError(f"the number of candidates is 1 or more, got {n}")
+    free = FreeGpus(cluster, jobs)
+    found: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
+    for i in range(n * _TRIES):
+        free.reset()
+        rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
+        plan = _checked(free, jobs, build(free, jobs, rng), strategy)
+        placed = tuple(
+            dataclasses.replace(job, placement=free.names(plan[i])) if i in plan else job for i, job in enumerate(jobs)
+        )
+        found.setdefault(tuple(job.placement or () for job in placed), placed)
+        if len(found) == n or not plan:
+            break
+    return list(found.values())
+
+
+def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: str = "the strategy") -> Plan:
+    """Refuse a plan that leaves a job out, or takes GPUs that are not free."""
+    left = free.at_first.copy()
+    for i, job in enumerate(jobs):
+        if job.placement is None:
+            nodes = np.asarray(plan.get(i, ()))
+            if nodes.shape != (job.n_gpus,) or not np.isin(nodes, np.arange(len(left))).all():
+                raise InputError(f"{strategy}: job {job.name} must get {job.n_gpus} nodes, got {plan.get(i)}")
+            np.subtract.at(left, nodes.astype(np.intp), 1)
+    if (left < 0).any():
+        node = free.network.nodes[int(left.argmin())]
+        raise InputError(f"{strategy}: takes more GPUs of {node} than the {free.at_first[left.argmin()]} that are free")
+    return plan

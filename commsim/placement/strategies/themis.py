@@ -1,0 +1,87 @@
+"""Themis: candidate placements that are as fair as a packed one: every job stays as close together as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.workload.sharing.periodic import PeriodicJob
+
+from . import placement_strategy
+from .free_gpus import FreeGpus, Plan, Taken
+from .packing import packed
+
+
+@placement_strategy
+def themis(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
+    """Placements that Themis's arbiter finds equally fair: each job as close together as when packed.
+
+    A job's finish time depends on how close together it is; other machines at the same distance are as fair.
+
+    References
+    ----------
+    Mahajan et al., "Themis: fair and efficient GPU cluster scheduling", NSDI 2020; as changed for CASSINI, NSDI 2024.
+    """
+    fair = packed(free, jobs, None)
+    if rng is None:
+        return fair
+    levels = {i: free.level(taken) for i, taken in fair.items()}
+    free.reset()
+    other = packed(free, jobs, rng)
+    as_fair = all(free.level(taken) == levels[i] for i, taken in other.items())
+    return exchanged(free, other if as_fair else fair, rng)
+
+
+def exchanged(free: FreeGpus, plan: Plan, rng: np.random.Generator) -> Plan:
+    """Let drawn workers of two jobs change places, or one take a free GPU.
+
+    An exchange is undone when a job would then be in a wider group (host, rack, pod), or a narrower one, than before:
+    that is what Themis takes a job's slow-down from.
+
+    Parameters
+    ----------
+    free : FreeGpus
+        Where `plan` is taken from.
+    plan : dict of int to int64[n_gpus]
+        Of all jobs that can be moved.
+
+    Returns
+    -------
+    dict of int to int64[n_gpus]
+        After twice as many attempts as there are jobs.
+    """
+    plan, left = dict(plan), free.at_first.copy()
+    for taken in plan.values():
+        np.subtract.at(left, taken, 1)
+    movable = np.array(list(plan), np.int64)
+    for _ in range(2 * len(movable)):
+        i, j = (int(job) for job in rng.choice(movable, 2))
+        if i != j:
+            _swap(free, plan, i, j, rng)
+        elif left.any():
+            _move(free, plan, i, left, rng)
+    return plan
+
+
+def _swap(free: FreeGpus, plan: Plan, i: int, j: int, rng: np.random.Generator) -> None:
+    a, b = int(rng.integers(len(plan[i]))), int(rng.integers(len(plan[j])))
+    new_i, new_j = _with(plan[i], a, plan[j][b]), _with(plan[j], b, plan[i][a])
+    if free.level(new_i) == free.level(plan[i]) and free.level(new_j) == free.level(plan[j]):
+        plan[i], plan[j] = free.in_order(new_i), free.in_order(new_j)
+
+
+def _move(free: FreeGpus, plan: Plan, i: int, left: NDArray[np.int64], rng: np.random.Generator) -> None:
+    a, to = int(rng.integers(len(plan[i]))), rng.choice(np.flatnonzero(left))
+    new = _with(plan[i], a, to)
+    if free.level(new) == free.level(plan[i]):
+        left[plan[i][a]] += 1
+        left[to] -= 1
+        plan[i] = free.in_order(new)
+
+
+def _with(taken: Taken, at: int, node: np.int64) -> Taken:
+    changed = taken.copy()
+    changed[at] = node
+    return changed
