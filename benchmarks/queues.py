@@ -45,9 +45,8 @@ from commsim.core.placement import Placement, place
 from commsim.core.schedule import Schedule
 from commsim.engine import flow_kernel
 from commsim.engine.flow import payload
-from commsim.engine.flow_memory import tables
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.flow_state import Tables
+from commsim.engine.flow_state import Tables, tables
 from commsim.report.table import print_table
 from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree

@@ -13,8 +13,7 @@ from commsim.core.result import Result
 from commsim.routing.routing import Routes
 
 from .flow import job_results, not_negative, payload
-from .flow_plan import FlowPlan
-from .flow_times import FlowTimes
+from .flow_plan import FlowPlan, FlowTimes
 
 TRANSFER_ROW = np.dtype(
     [

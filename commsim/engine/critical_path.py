@@ -77,7 +77,7 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
     if not len(trace.done):
         return CriticalPath((), 0, 0, 0.0, 0.0, 0.0, 0.0, -1)
 
-    from .critical_path_kernel import last_predecessors
+    from .predecessors_kernel import last_predecessors
 
     before, by_completion = last_predecessors(*plan.successors, plan.queue, plan.wire_of, trace.sent, trace.done)
     path = [int(trace.done.argmax())]

@@ -1,4 +1,11 @@
-"""The flow engine's event loop: phases of transfers start and finish, rates are shared max-min fair in between."""
+"""The flow engine's event loop: phases of transfers start and finish, rates are shared max-min fair in between.
+
+Phases of slots, and what is to be looked at before time goes on.
+
+Sending: a wire tries its next message, pays the overhead, sends the data.
+
+Receiving: a message arrives, is received, is reduced, and is complete.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +14,26 @@ from typing import Any
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from commsim.core.schedule import REDUCE
 
-from .flow_state import N_BEGINNING, N_CHANGED, N_DIRTY, N_HEAP, N_WAITING, N_WORK
-from .phases_kernel import push, try_later
+from .flow_state import (
+    DATA,
+    IDLE,
+    N_BEGINNING,
+    N_CHANGED,
+    N_DIRTY,
+    N_DONE,
+    N_EVENTS,
+    N_HEAP,
+    N_WAITING,
+    N_WORK,
+    OVERHEAD,
+    RECEIVING,
+    REDUCING,
+)
 from .queue_kernel import heap_fix, pop_event, push_event
-from .receiving_kernel import arrive, end_receiving
-from .sending_kernel import end_sending, try_to_send
-from .sharing.representative_kernel import mark_broken
-from .sharing.sharing_kernel import share_again
-from .sharing.users_kernel import enter, leave
+from .sharing_kernel import share_again
+from .users_kernel import enter, leave, mark_broken
 
 
 @njit_norefcount
@@ -108,3 +126,131 @@ def first_finish(t: Any) -> float:
             return first
         heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, first)
     return np.inf
+
+
+@njit_norefcount
+def push(t: Any, what: int) -> None:
+    """Put on the list of what is to be looked at: a wire to try, or n_wires + a slot whose phase has ended."""
+    t.work[t.counter[N_WORK]] = what
+    t.counter[N_WORK] += 1
+
+
+@njit_norefcount
+def try_later(t: Any, w: int) -> None:
+    """Look, before time goes on, whether wire `w` may send its next transfer."""
+    if not t.trying[w]:
+        t.trying[w] = True
+        push(t, w)
+
+
+@njit_norefcount
+def begin(t: Any, s: int, phase: int, work: float) -> None:
+    """Begin a phase of slot `s`; one that moves nothing, or uses nothing, ends at once."""
+    t.slot[s]["phase"] = phase
+    t.slot[s]["work"] = work
+    if work == 0.0 or t.slot[s]["begin"] == t.slot[s]["end"]:
+        push(t, s + len(t.wire))
+    else:
+        t.beginning[t.counter[N_BEGINNING]] = s
+        t.counter[N_BEGINNING] += 1
+
+
+@njit_norefcount
+def release(t: Any, i: int, kind: int) -> None:
+    """Tell the successors that wait for `kind` (0 sent, 1 complete) of transfer `i`."""
+    for k in range(t.first[i], t.first[i + 1]):
+        if t.successor[k] % 2 == kind:
+            j = t.successor[k] // 2
+            t.waiting[j] -= 1
+            if t.waiting[j] == 0:
+                try_later(t, t.wire_of[j])
+
+
+@njit_norefcount
+def try_to_send(t: Any, w: int, now: float) -> None:
+    """Send the next transfer of wire `w`, if nothing is in its way."""
+    t.trying[w] = False
+    t.counter[N_EVENTS] += 1
+    i = t.wire[w]["upcoming"]
+    if i >= 0 and t.slot[w]["phase"] == IDLE and now >= t.wire[w]["ready"] and t.waiting[i] == 0:
+        t.start[i] = now
+        t.slot[w]["transfer"] = i
+        k = t.wire[w]["next"] + 1  # looked up early: it is far away in memory
+        t.wire[w]["following"] = t.queue[k] if k < t.wire[w]["end"] else -1
+        work = t.wire[w]["overhead_work"]
+        if work > 0.0:
+            begin(t, w, OVERHEAD, work)
+        else:
+            begin(t, w, DATA, t.n_bytes[i])
+
+
+@njit_norefcount
+def end_sending(t: Any, w: int, now: float) -> None:
+    """Go from overhead to data, or from data to what may follow it."""
+    c = t.counter
+    c[N_EVENTS] += 1
+    i = t.slot[w]["transfer"]
+    if t.slot[w]["phase"] == OVERHEAD:
+        begin(t, w, DATA, t.n_bytes[i])
+        return
+    t.slot[w]["phase"] = IDLE
+    t.sent[i] = now
+    t.wire[w]["next"] += 1
+    t.wire[w]["upcoming"] = t.wire[w]["following"]
+    try_later(t, w)
+    release(t, i, 0)
+    if t.wire[w]["latency"] == 0.0:
+        arrive(t, w, now)
+    elif t.wire[w]["arrived"] == t.wire[w]["next"] - 1:  # else an earlier one is on its way, and will call this one
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.wire[w]["latency"], 2 * w + 1)
+
+
+@njit_norefcount
+def arrive(t: Any, w: int, now: float) -> None:
+    """Take what has arrived over wire `w`, and wait for the next that is on its way."""
+    c = t.counter
+    c[N_EVENTS] += 1
+    t.wire[w]["arrived"] += 1
+    k = t.wire[w]["arrived"]
+    if k < t.wire[w]["next"] and t.wire[w]["latency"] > 0.0:
+        then = t.sent[t.queue[k]] + t.wire[w]["latency"]
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * w + 1)
+    receive(t, w, now)
+
+
+@njit_norefcount
+def receive(t: Any, w: int, now: float) -> None:
+    """Receive what has arrived over wire `w`, one after the other; it is complete where that costs nothing."""
+    s = len(t.wire) + w
+    while t.slot[s]["phase"] == IDLE and t.wire[w]["receive"] < t.wire[w]["arrived"]:
+        i = t.queue[t.wire[w]["receive"]]
+        t.slot[s]["transfer"] = i
+        work = t.wire[w]["receive_work"]
+        if work > 0.0:
+            begin(t, s, RECEIVING, work)
+        elif t.op[i] == REDUCE and t.wire[w]["reduces"]:
+            begin(t, s, REDUCING, t.n_bytes[i])
+        else:
+            _complete(t, w, i, now)
+
+
+@njit_norefcount
+def end_receiving(t: Any, s: int, now: float) -> None:
+    """Go from receiving to reducing, or on to the next transfer."""
+    t.counter[N_EVENTS] += 1
+    w = s - len(t.wire)
+    i = t.slot[s]["transfer"]
+    if t.slot[s]["phase"] == RECEIVING and t.op[i] == REDUCE and t.wire[w]["reduces"]:
+        begin(t, s, REDUCING, t.n_bytes[i])
+    else:
+        t.slot[s]["phase"] = IDLE
+        _complete(t, w, i, now)
+        receive(t, w, now)
+
+
+@njit_norefcount
+def _complete(t: Any, w: int, i: int, now: float) -> None:
+    t.done[i] = now
+    t.wire[w]["receive"] += 1
+    t.counter[N_DONE] += 1
+    release(t, i, 1)

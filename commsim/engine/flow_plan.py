@@ -1,4 +1,7 @@
-"""From schedules on a network to the tables that the flow kernel plays."""
+"""From schedules on a network to the tables that the flow kernel plays.
+
+What playing a plan gives: when everything happened, and what each link carried.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.routing.routing import Routes, find_routes
 
-from .flow_memory import share_table
+from .flow_state import share_table
 from .flow_tables import slot_tables, wire_table
 
 Table = NDArray[Any]
@@ -202,3 +205,38 @@ def _job_tables(network: Network, job: Job) -> _JobTables:
 
 def _offsets(counts: list[int]) -> list[int]:
     return [0, *np.cumsum(counts)[:-1].tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowTimes:
+    """When everything happened, in the plan's order of transfers.
+
+    Parameters
+    ----------
+    bytes_on_wire, start, sent, done : float64[n_transfers]
+        Bytes with headers, and seconds.
+    ready : float64[n_wires], s
+        When both ends of each wire had entered the collective.
+    n_events : int
+        Phases that started or ended.
+    """
+
+    bytes_on_wire: NDArray[np.float64]
+    start: NDArray[np.float64]
+    sent: NDArray[np.float64]
+    done: NDArray[np.float64]
+    ready: NDArray[np.float64]
+    n_events: int
+
+
+def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDArray[np.float64]:
+    """Bytes that each link carried, headers included, for one job or for all.
+
+    Returns
+    -------
+    float64[n_links], bytes
+    """
+    mine = slice(None) if job is None else plan.transfers_of[job]
+    per_wire = np.bincount(plan.wire_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.wire))
+    per_entry = np.repeat(per_wire, np.diff(plan.routes.first)) * plan.routes.share
+    return np.bincount(plan.routes.link, weights=per_entry, minlength=plan.network.n_links).astype(np.float64)

@@ -9,8 +9,7 @@ from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
 
-from .flow_plan import FlowPlan
-from .flow_times import FlowTimes, link_bytes
+from .flow_plan import FlowPlan, FlowTimes, link_bytes
 
 SLACK = 1e-9
 Times = NDArray[np.float64]
@@ -81,7 +80,7 @@ def _require(took: Times, least: Times, slack: float, what: str) -> None:
 
 def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
     """Raise if a transfer did not wait for what it had to."""
-    from .physics_kernel import find_too_early
+    from .predecessors_kernel import find_too_early
 
     of_transfers = times.start, times.sent, times.done
     before, after, waits = find_too_early(of_transfers, plan.successors, plan.queue, plan.wire_of, slack)

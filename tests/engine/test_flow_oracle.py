@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from slow_flow import simulate
 
 from commsim.engine.flow import payload, play
-from commsim.engine.flow_plan import plan_flows
-from commsim.engine.flow_times import FlowTimes
+from commsim.engine.flow_plan import FlowTimes, plan_flows
 
 
 def played(case: Case) -> FlowTimes:

@@ -15,8 +15,7 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import payload, play
-from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.flow_times import FlowTimes
+from commsim.engine.flow_plan import FlowPlan, FlowTimes, Job, plan_flows
 from commsim.engine.physics import check_physics
 
 pytestmark = pytest.mark.nojit

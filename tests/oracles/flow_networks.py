@@ -16,8 +16,7 @@ from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import play, simulate_flows
-from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.flow_times import FlowTimes
+from commsim.engine.flow_plan import FlowTimes, Job, plan_flows
 from topologies.star import star
 
 

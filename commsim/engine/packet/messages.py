@@ -17,8 +17,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
 from commsim.engine.flow import job_results, not_negative, payload
-from commsim.engine.flow_plan import FlowPlan
-from commsim.engine.flow_times import FlowTimes
+from commsim.engine.flow_plan import FlowPlan, FlowTimes
 
 from . import packet_state as s
 from .fabric import PS, Fabric

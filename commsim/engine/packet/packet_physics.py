@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.errors import PhysicsError
-from commsim.engine.flow_plan import FlowPlan
-from commsim.engine.flow_times import FlowTimes
+from commsim.engine.flow_plan import FlowPlan, FlowTimes
 from commsim.engine.physics import SLACK, check_order
 
 from . import packet_state as s

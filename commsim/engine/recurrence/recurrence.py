@@ -16,9 +16,8 @@ from commsim.core.cost import Framing
 from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 
-from ..flow import chunk_bytes, not_negative
+from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job
-from ..one_job import one_job_result
 from .connection_costs import Lanes
 from .moves import Moves, plan_moves, play_moves
 from .ring_phases import Turn, find_turns

@@ -1,14 +1,62 @@
-"""Kernels that settle levels after a departure: who gives less than he could, and who has more than he can."""
+"""State of flows that depart one after the other: links with clocks, and who holds whom.
+
+Kernels that settle levels after a departure: who gives less than he could, and who has more than he can.
+
+Kernels about links that hold flows: their clocks, their levels, and how a flow changes hands.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
 from ..queue_kernel import heap_fix
-from .bottleneck_kernel import hand_over, set_level
-from .departure_state import TIE
+
+TIE = 1.0 + 1e-12  # levels this close are one level, as in the sharing kernels
+
+LINK_ROW = np.dtype(
+    [
+        ("given", np.int64),  # what it gives to flows that others hold, in units so small that sums are exact,
+        ("whole", np.int64),  # and its capacity
+        ("per_unit", np.float64),
+        ("top", np.float64),  # no flow that others hold has a higher level
+        ("level", np.float64),  # of the flows that it holds
+        ("n_held", np.int32),
+        ("n_users", np.int32),
+        ("first", np.int32),  # row of its users: those that it holds, then the others
+        ("unit", np.float64),
+        ("clock", np.float64),  # bytes that each flow would have been sent if it had always been held,
+        ("since", np.float64),  # up to this time
+        ("least", np.float64),  # first end of a flow that it holds, on its clock
+        ("stale", np.bool_),  # whether `least` is to be found again
+    ],
+    align=True,
+)
+
+
+class State(NamedTuple):
+    """All state; changed in place."""
+
+    link: Any
+    first: Any  # int64[n_flows + 1], rows of
+    of_flow: Any  # int32[n_entries], links
+    place: Any  # int32[n_entries], among the users of the link
+    user: Any  # int32[n_entries], flows by link,
+    user_entry: Any  # int32[n_entries], their entries,
+    others: Any  # int32[n_entries, longest route], and their other links, ended by -1: read one after the other
+    holder: Any  # int32[n_flows]
+    ends: Any  # float64[n_flows], on the clock of the holder
+    key: Any  # float64[n_links], heap of links to be looked at
+    heap_place: Any  # int32[n_links]
+    heap: Any  # int32[n_links]
+    picked: Any  # int32[most users]
+    next_end: Any  # float64[n_links], s, when the first flow that each holds will end; -1 where that must be found
+    clock: Any  # float64[1], s
+    n_heap: Any  # int64[1]
+
 
 MAX_STEPS = 1000
 """Links looked at for each link and departure, beyond which something goes round in circles."""
@@ -111,3 +159,100 @@ def held_elsewhere(t: Any, r: int, level: float) -> int:
                 n += 1
                 break
     return n
+
+
+@njit_norefcount
+def swap(t: Any, i: int, j: int) -> None:
+    """Exchange two users of one link."""
+    t.user[i], t.user[j] = t.user[j], t.user[i]
+    t.user_entry[i], t.user_entry[j] = t.user_entry[j], t.user_entry[i]
+    t.place[t.user_entry[i]], t.place[t.user_entry[j]] = i, j
+    for k in range(t.others.shape[1]):
+        t.others[i, k], t.others[j, k] = t.others[j, k], t.others[i, k]
+
+
+@njit_norefcount
+def next_end(t: Any, r: int) -> float:
+    """Find when the first of the flows that link `r` holds will end."""
+    link = t.link[r]
+    if link["n_held"] == 0:
+        return np.inf
+    if link["stale"]:
+        least = np.inf
+        for k in range(link["first"], link["first"] + link["n_held"]):
+            least = min(least, t.ends[t.user[k]])
+        link["least"], link["stale"] = least, False
+    end: float = link["since"] + max(link["least"] - link["clock"], 0.0) / link["level"]
+    return end
+
+
+@njit_norefcount
+def give(t: Any, r: int, more: float, less: float) -> None:
+    """Note that link `r` gives a flow that another one holds `more` in place of `less`."""
+    link = t.link[r]
+    link["given"] += int(more * link["per_unit"]) - int(less * link["per_unit"])
+    link["top"] = max(link["top"], more)
+    if link["n_held"] > 0:
+        ask(t, r, link["level"])
+    elif link["given"] > link["whole"]:
+        ask(t, r, more)
+
+
+@njit_norefcount
+def ask(t: Any, r: int, key: float) -> None:
+    """Have link `r` looked at, after those with smaller keys."""
+    if t.heap_place[r] < 0:
+        t.n_heap[0] = heap_fix(t.heap, t.n_heap[0], t.key, t.heap_place, r, key)
+
+
+@njit_norefcount
+def advance(t: Any, r: int) -> None:
+    """Bring the clock of link `r` up to now."""
+    link = t.link[r]
+    if link["n_held"] > 0:
+        link["clock"] += link["level"] * (t.clock[0] - link["since"])
+    link["since"] = t.clock[0]
+    t.next_end[r] = -1.0
+
+
+@njit_norefcount
+def set_level(t: Any, r: int, level: float) -> None:
+    """Give all flows that link `r` holds another level, and tell their other links."""
+    link = t.link[r]
+    advance(t, r)
+    old = link["level"]
+    link["level"] = level
+    for k in range(link["first"], link["first"] + link["n_held"]):
+        for j in range(t.others.shape[1]):
+            q = t.others[k, j]
+            if q < 0:
+                break
+            give(t, q, level, old)
+
+
+@njit_norefcount
+def hand_over(t: Any, f: int, to: int) -> None:
+    """Let link `to` hold flow `f`."""
+    old, before = t.holder[f], t.link[t.holder[f]]["level"]
+    advance(t, old)
+    advance(t, to)
+    level = t.link[to]["level"]
+    t.ends[f] = t.ends[f] - t.link[old]["clock"] + t.link[to]["clock"]
+    t.holder[f] = to
+    for e in range(t.first[f], t.first[f + 1]):
+        q = t.of_flow[e]
+        link = t.link[q]
+        if q == to:
+            link["given"] -= int(before * link["per_unit"])
+            swap(t, t.place[e], link["first"] + link["n_held"])
+            link["n_held"] += 1
+            link["least"] = min(link["least"], t.ends[f]) if link["n_held"] > 1 else t.ends[f]
+            ask(t, q, level)
+        elif q == old:
+            link["n_held"] -= 1
+            link["stale"] = True
+            swap(t, t.place[e], link["first"] + link["n_held"])
+            give(t, q, level, 0.0)
+            ask(t, q, link["level"])
+        else:
+            give(t, q, level, before)

@@ -3,20 +3,28 @@
 If they are of one size, one allocation of rates says when each of them ends: the fastest leave first, and the rates of
 slower ones do not depend on them (see the sharing kernel), so nothing changes from the start to the end. If they are
 not, rates change at every departure (see the departures kernel).
+
+What flows that start together need that does not depend on their sizes: routes, and rates at first.
+
+Schedules in which no transfer waits for another, not even for its wire.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
+from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.core.schedule import REDUCE, Schedule
 
-from ..flow import chunk_bytes, not_negative
-from ..one_job import one_job_result
+from ..flow import chunk_bytes, not_negative, one_job_result
+from ..flow_plan import Job
 from ..trace_files import Columns, TraceFile, keep_trace
-from .plan import TogetherPlan, plan_together
+from .bundles import Bundles, bundle_flows
 
 __all__ = ["plan_together", "simulate_together"]
 
@@ -36,7 +44,7 @@ def simulate_together(
     Parameters
     ----------
     plan : TogetherPlan
-        From :func:`commsim.engine.simultaneous.plan.plan_together`.
+        From :func:`commsim.engine.simultaneous.simultaneous.plan_together`.
     size, starts, wire, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
@@ -128,3 +136,152 @@ def _times(
         return start, np.where(at >= 0, sent[at], start), np.where(at >= 0, done[at], start)
 
     return columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TogetherPlan:
+    """Transfers that wait for nothing, and their rates.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    job : Job
+        What runs.
+    src, dst, row : int32[n_transfers]
+        Participants, and the row of the schedule's blocks put together that the transfer repeats.
+    count : int64[n_rows]
+        Chunks of each row's messages.
+    crosses : int32[n_flows]
+        Transfers that use links, by source, so that those which share a link are near to each other.
+    bundles : Bundles
+        Their routes.
+    rate : float64[n_flows], bytes/s
+        Max-min fair while all of them are under way.
+    overhead : float, s
+        Until all ports are through with the overheads of all messages.
+    """
+
+    network: Network
+    job: Job
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+    row: NDArray[np.int32]
+    count: NDArray[np.int64]
+    crosses: NDArray[np.int32]
+    bundles: Bundles
+    rate: NDArray[np.float64]
+    overhead: float
+
+
+def plan_together(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> TogetherPlan | None:
+    """Lay out a schedule whose transfers all start together.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    job : Job
+        What runs.
+    routing, seed : str, int
+        As in :func:`commsim.routing.routing.find_routes`.
+
+    Returns
+    -------
+    TogetherPlan or None
+        None if some transfer waits for another, shares its wire, or has a cost of its own to receive or to reduce; or
+        if ports are not through with their overheads at the same time.
+    """
+    schedule = job.schedule
+    job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
+    found = unrolled(schedule)
+    if found is None:
+        return None
+    from commsim.core.dependencies_kernel import counting_order
+
+    from .rates_kernel import levels_of_flows
+
+    src, dst, row = found
+    body = np.concatenate([block.body for block in schedule.blocks])
+    channel = body["channel"].astype(np.int64)[row]
+    nodes = job.placement.nodes.astype(np.int64)
+    where = nodes[src], nodes[dst]
+    reduces = (body["op"] == REDUCE).any() and (network.gamma[nodes] > 0).any()
+    if reduces or (network.recv_overhead[nodes] > 0).any() or shares_a_wire(schedule, src, dst, channel):
+        return None
+    crosses = np.flatnonzero(where[0] != where[1]).astype(np.int32)
+    crosses = np.take(crosses, counting_order(where[0][crosses].astype(np.int32), network.n_nodes))
+    bundles = bundle_flows(network, where[0][crosses], where[1][crosses], channel[crosses], routing=routing, seed=seed)
+    overhead = _overhead(network, where[0][crosses], bundles)
+    if overhead is None:
+        return None
+    rate = levels_of_flows(
+        bundles.capacity, (bundles.first, bundles.link, bundles.share), bundles.bundle, bundles.head, job.rate_cap
+    )
+    return TogetherPlan(network, job, src, dst, row, body["count"].astype(np.int64), crosses, bundles, rate, overhead)
+
+
+def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> float | None:
+    """Time after which every port has spent the overheads of its messages, if all ports are done together.
+
+    Messages that begin together at one port share it equally, so all n of them have spent theirs after n times o.
+    """
+    if not len(src) or not network.overhead[src].any():
+        return 0.0
+    port = bundles.ports()
+    if port is None:
+        return None
+    times = np.bincount(port, minlength=len(bundles.capacity))[port] * network.overhead[src]
+    return float(times[0]) if (times == times[0]).all() else None
+
+
+MAX_ADDRESSES = 2**27
+MAX_TRANSFERS = 2**24
+"""Beyond which this takes more memory than the expanded schedule should."""
+
+
+def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
+    """Source, destination and row of each transfer, if none waits for another."""
+    n_addresses = schedule.n_participants * schedule.n_addresses
+    if (
+        not 0 < schedule.n_transfers <= MAX_TRANSFERS
+        or n_addresses > MAX_ADDRESSES
+        or any(block.n_fences for block in schedule.blocks)
+    ):
+        return None
+
+    from .unroll_kernel import unroll
+
+    n_scratch = max(1, schedule.n_scratch)
+    n_chunks = np.array([schedule.n_chunks, schedule.n_chunks, n_scratch])
+    sizes = schedule.n_ranks, n_chunks, schedule.buffer_offsets, schedule.n_addresses
+    writer = np.full(n_addresses, -1, np.int8 if schedule.n_hops < 128 else np.int32)
+    src, dst = (np.empty(schedule.n_transfers, np.int32) for _ in range(2))
+    rows = []
+    for reads in (False, True):
+        hop = done = n_rows = 0
+        for block in schedule.blocks:
+            n = len(block.body) * block.times
+            repetitions = block.times, block.first, block.n_hops, block.xor
+            out = src[done : done + n], dst[done : done + n]
+            if not unroll(block.body, repetitions, block.step, sizes, hop, reads, writer, out):
+                return None
+            if not reads:
+                rows.append(np.tile(np.arange(n_rows, n_rows + len(block.body), dtype=np.int32), block.times))
+            hop, done, n_rows = hop + block.n_hops * block.times, done + n, n_rows + len(block.body)
+    return src, dst, np.concatenate(rows)
+
+
+def shares_a_wire(
+    schedule: Schedule, src: NDArray[np.int32], dst: NDArray[np.int32], channel: NDArray[np.int64]
+) -> bool:
+    """Whether two transfers have source, destination and channel in common: then one follows the other."""
+    n, n_channels = schedule.n_participants, int(channel.max()) + 1
+    if len(src) > n * n * n_channels:
+        return True
+    wire = (src.astype(np.int64) * n + dst) * n_channels + channel
+    if n * n * n_channels > 8 * MAX_ADDRESSES:
+        return len(np.unique(wire)) < len(wire)
+    seen = np.zeros(n * n * n_channels, np.bool_)
+    seen[wire] = True
+    return int(np.count_nonzero(seen)) < len(wire)

@@ -19,7 +19,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.simultaneous.levels_kernel import levels_of_flows
+from commsim.engine.simultaneous.rates_kernel import levels_of_flows
 from commsim.engine.simultaneous.simultaneous import plan_together, simulate_together
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized

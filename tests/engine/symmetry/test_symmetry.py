@@ -18,7 +18,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.symmetry import classes, plan, symmetry
+from commsim.engine.symmetry import classes, symmetry
 from commsim.engine.symmetry.pattern import Pattern, find_pattern
 from commsim.engine.symmetry.symmetry import plan_symmetric, simulate_symmetric
 from topologies.fat_tree import fat_tree
@@ -32,7 +32,7 @@ def play_whatever_it_is_worth(patch: pytest.MonkeyPatch) -> None:
     """Play classes even where there are as many as wires."""
     patch.setattr(classes, "MAX_SHARE", 1.0)
     patch.setattr(symmetry, "MAX_ROUNDS", 100)
-    patch.setattr(plan, "LEAST_WIRES", 1)
+    patch.setattr(symmetry, "LEAST_WIRES", 1)
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
 
-from commsim.engine import flow_memory
-from commsim.engine.flow_memory import share_table
-from commsim.engine.flow_state import DATA, ENTRY_ROW, N_BEGINNING, N_CHANGED, SLOT_ROW, WIRE_ROW, Tables
-from commsim.engine.sharing.sharing_kernel import share_again
-from commsim.engine.sharing.users_kernel import enter, leave
+from commsim.engine import flow_state
+from commsim.engine.flow_state import DATA, ENTRY_ROW, N_BEGINNING, N_CHANGED, SLOT_ROW, WIRE_ROW, Tables, share_table
+from commsim.engine.sharing_kernel import share_again
+from commsim.engine.users_kernel import enter, leave
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def tables(sharing: Sharing) -> Tables:
     resource = share_table(capacity, np.bincount(entry["resource"], minlength=len(capacity)))
     nothing = np.empty(0, np.int32)
     transfers = nothing, np.empty(0, np.uint8), np.empty(0), nothing
-    return flow_memory.tables(
+    return flow_state.tables(
         transfers, (np.empty(0, WIRE_ROW), slot, entry, resource), nothing, (np.zeros(1, np.int64), nothing)
     )
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.engine.physics_kernel import find_too_early
+from commsim.engine.predecessors_kernel import find_too_early
 
 
 @pytest.mark.nojit

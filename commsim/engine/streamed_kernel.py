@@ -15,21 +15,9 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from ..flow_kernel import allocate, begin_batch
-from ..flow_state import (
-    DATA,
-    IDLE,
-    N_DONE,
-    N_EVENTS,
-    N_HEAP,
-    N_WAITING,
-    N_WORK,
-    OVERHEAD,
-    RECEIVING,
-    REDUCING,
-)
-from ..phases_kernel import begin, try_later
-from ..queue_kernel import pop_event, push_event
+from .flow_kernel import allocate, begin, begin_batch, try_later
+from .flow_state import DATA, IDLE, N_DONE, N_EVENTS, N_HEAP, N_WAITING, N_WORK, OVERHEAD, RECEIVING, REDUCING
+from .queue_kernel import pop_event, push_event
 
 
 @njit_norefcount

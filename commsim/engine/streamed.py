@@ -18,17 +18,14 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.routing.routing import Routes, find_routes
 
-from ..flow import chunk_bytes, not_negative
-from ..flow_memory import share_table, tables
-from ..flow_plan import Job
-from ..flow_state import N_DONE, N_EVENTS, Tables
-from ..flow_tables import slot_tables, wire_table
-from ..one_job import one_job_result
-from ..recurrence.ring_phase_waits import Waits, find_all_waits
-from ..recurrence.ring_phases import Turn, find_turns, wires_of
-from ..trace_files import TraceFile
-from .ring_connections import Legs, in_order, lay_out_legs
-from .uncontended import mark_lone
+from .flow import chunk_bytes, not_negative, one_job_result
+from .flow_plan import Job
+from .flow_state import N_DONE, N_EVENTS, Tables, share_table, tables
+from .flow_tables import slot_tables, wire_table
+from .recurrence.ring_phases import Turn, find_turns, wires_of
+from .recurrence.rings import Waits, find_all_waits
+from .ring_connections import Legs, in_order, lay_out_legs, mark_lone
+from .trace_files import TraceFile
 
 Table = NDArray[Any]
 

@@ -1,1 +1,0 @@
-"""Rings event by event, in memory for their wires and not for their transfers."""
