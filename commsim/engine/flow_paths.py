@@ -39,7 +39,7 @@ WAYS = {
     "rounds": ".recurrence.recurrence",
     "together": ".simultaneous.simultaneous",
     "symmetric": ".symmetry.symmetry",
-    "streamed": ".streamed.streamed",
+    "streamed": ".streamed",
 }
 """Where the ways beside the full engine are; each has kernels and is imported when it is first tried."""
 
