@@ -116,9 +116,9 @@ def engine_with(queue: str) -> Callable[[Tables, bool], None]:
 def state(plan: FlowPlan, queue: str, took: float = 1.0) -> Tables:
     """Allocate a run; `took` is its simulated time, from which the wheel has its width."""
     n_bytes = payload(plan, SIZE)
-    transfers = plan.wire_of, plan.op, n_bytes, plan.waiting
-    t = tables(transfers, (plan.wire, plan.slot, plan.entry, plan.resource), plan.queue, plan.successors)
-    n = len(t.slot)
+    transfers = plan.connection_of, plan.op, n_bytes, plan.waiting
+    t = tables(transfers, (plan.connection, plan.flow, plan.flow_link, plan.resource), plan.queue, plan.successors)
+    n = len(t.flow)
     if queue == "tournament":
         queue_kernels.plant(t.finish_heap, t.finish_key, n)
     elif queue == "wheel":

@@ -24,21 +24,21 @@ from topologies.rail_optimized import rail_optimized
 
 SIZE = 2.0**30
 CASES = {
-    "all_to_all_256_dmodk": ("direct_all_to_all", 256, "dmodk", "together", 0.05),
-    "all_to_all_256_ecmp": ("direct_all_to_all", 256, "ecmp", "together", 0.1),
-    "all_to_all_1024_dmodk": ("direct_all_to_all", 1024, "dmodk", "together", 0.5),
-    "all_to_all_1024_ecmp": ("direct_all_to_all", 1024, "ecmp", "together", 1.5),
-    "unequal_all_to_all_256_dmodk": ("direct_all_to_all_v", 256, "dmodk", "together", 15.0),
-    "unequal_all_to_all_256_ecmp": ("direct_all_to_all_v", 256, "ecmp", "together", 15.0),
-    "ring_1024_random_rates_ecmp": ("ring_all_reduce", 1024, "ecmp", "full", 1.05),
-    "ring_1024_random_rates_random_places_ecmp": ("ring_all_reduce", 1024, "ecmp", "full", 1.05),
-    "ring_256_random_rates_random_places_ecmp": ("ring_all_reduce", 256, "ecmp", "full", 0.07),
+    "all_to_all_256_dmodk": ("direct_all_to_all", 256, "dmodk", "simultaneous", 0.05),
+    "all_to_all_256_ecmp": ("direct_all_to_all", 256, "ecmp", "simultaneous", 0.1),
+    "all_to_all_1024_dmodk": ("direct_all_to_all", 1024, "dmodk", "simultaneous", 0.5),
+    "all_to_all_1024_ecmp": ("direct_all_to_all", 1024, "ecmp", "simultaneous", 1.5),
+    "unequal_all_to_all_256_dmodk": ("direct_all_to_all_v", 256, "dmodk", "simultaneous", 15.0),
+    "unequal_all_to_all_256_ecmp": ("direct_all_to_all_v", 256, "ecmp", "simultaneous", 15.0),
+    "ring_1024_random_rates_ecmp": ("ring_all_reduce", 1024, "ecmp", "events", 1.05),
+    "ring_1024_random_rates_random_places_ecmp": ("ring_all_reduce", 1024, "ecmp", "events", 1.05),
+    "ring_256_random_rates_random_places_ecmp": ("ring_all_reduce", 256, "ecmp", "events", 0.07),
     "ring_1024_random_rates_ecmp_streamed": ("ring_all_reduce", 1024, "ecmp", "streamed", 1.05),
-    "ring_1024_rails_ecmp": ("ring_all_reduce", 1024, "ecmp", "full", None),
+    "ring_1024_rails_ecmp": ("ring_all_reduce", 1024, "ecmp", "events", None),
     "ring_1024_rails_ecmp_streamed": ("ring_all_reduce", 1024, "ecmp", "streamed", None),
-    "halving_doubling_8192_rails_ecmp": ("halving_doubling_all_reduce", 8192, "ecmp", "full", None),
+    "halving_doubling_8192_rails_ecmp": ("halving_doubling_all_reduce", 8192, "ecmp", "events", None),
     "double_tree_8192_rails_dmodk": ("double_tree_all_reduce", 8192, "dmodk", "symmetric", None),
-    "double_tree_8192_rails_ecmp": ("double_tree_all_reduce", 8192, "ecmp", "full", None),
+    "double_tree_8192_rails_ecmp": ("double_tree_all_reduce", 8192, "ecmp", "events", None),
 }
 """Collective, ranks, routing, way, and the issue's limit in seconds of CPU, where it has one.
 

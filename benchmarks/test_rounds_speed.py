@@ -49,7 +49,7 @@ def test_time_of_the_recurrence(benchmark: Any, case: str) -> None:
     prepared = ready(case)
     prepared.predict(SIZE)  # lays it out, and compiles what is not compiled yet
     result = benchmark.pedantic(prepared.predict, args=(SIZE,), rounds=3)
-    assert result.method == "rounds"
+    assert result.method == "recurrence"
     benchmark.extra_info["transfers"] = result.counters["transfers"]
 
 
@@ -58,4 +58,4 @@ def test_time_of_the_recurrence(benchmark: Any, case: str) -> None:
 def test_time_of_layout_and_recurrence(benchmark: Any, case: str) -> None:
     """Measure building, placing, routing and one size."""
     result = benchmark.pedantic(lambda: ready(case).predict(SIZE), rounds=2, warmup_rounds=1)
-    assert result.method == "rounds"
+    assert result.method == "recurrence"

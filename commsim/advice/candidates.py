@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collectives import COLLECTIVES
-from commsim.core.dependencies import wires
+from commsim.core.dependencies import connections
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.registry import Entry
@@ -56,7 +56,7 @@ class Effort:
 def effort_of(schedule: Schedule, uneven: bool) -> Effort:
     """Count what there is to do; wires only where there are not too many transfers anyway."""
     transfers = schedule.n_transfers
-    n_wires = len(wires(schedule, schedule.expand())[1]) if transfers <= MAX_TRANSFERS else transfers
+    n_wires = len(connections(schedule, schedule.expand())[1]) if transfers <= MAX_TRANSFERS else transfers
     return Effort(transfers, n_wires, schedule.n_chunks * schedule.n_participants, uneven)
 
 

@@ -66,8 +66,8 @@ def dependencies(schedule: Schedule, transfers: Transfers) -> Dependencies:
     return Dependencies(first, pred, kind)
 
 
-def wires(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Give numbers to the wires: what shares source, destination and channel is one, and keeps its order.
+def connections(schedule: Schedule, transfers: Transfers) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Give numbers to the connections: what shares source, destination and channel is one, and keeps its order.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from .flow_plan import FlowPlan, FlowTimes
 
 TRANSFER_ROW = np.dtype(
     [
-        ("wire", np.int32),
+        ("connection", np.int32),
         ("op", np.int32),
         ("bytes", np.float64),
         ("start", np.float64),
@@ -41,7 +41,7 @@ def simulate_alpha_beta(
 
     Parameters
     ----------
-    plan, sizes, starts, wire, trace
+    plan, sizes, starts, connection, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
@@ -57,19 +57,21 @@ def simulate_alpha_beta(
 
     from .alpha_beta_kernel import critical_path
 
-    transfer = np.zeros(len(plan.wire_of), TRANSFER_ROW)
-    transfer["wire"], transfer["op"] = plan.wire_of, plan.op
+    transfer = np.zeros(len(plan.connection_of), TRANSFER_ROW)
+    transfer["connection"], transfer["op"] = plan.connection_of, plan.op
     transfer["bytes"] = (framing or Framing()).on_wire(payload(plan, sizes))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    wires = plan.wire.copy()
-    wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
+    connections = plan.connection.copy()
+    connections["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     ports = _ports(plan)
     n_ports = int(ports.max(initial=0)) + 1
     waiting = plan.waiting.copy()
     with expected_work(STEPS * len(transfer)):
-        critical_path(transfer, waiting, wires, plan.queue, plan.successors, ports, wire_costs(plan), n_ports)
+        critical_path(
+            transfer, waiting, connections, plan.queue, plan.successors, ports, connection_costs(plan), n_ports
+        )
     times = FlowTimes(
-        transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], wires["ready"], len(transfer)
+        transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], connections["ready"], len(transfer)
     )
     results = job_results(plan, times, sizes, starts, trace, engine="alpha-beta")
     bound = sum(r.link_bytes for r in results) / plan.network.bandwidth
@@ -77,11 +79,11 @@ def simulate_alpha_beta(
 
 
 def _ports(plan: FlowPlan) -> NDArray[np.int32]:
-    """Ports that send, receive and reduce on each wire: one per participant, but on a switch one per link.
+    """Ports that send, receive and reduce on each connection: one per participant, but on a switch one per link.
 
     Returns
     -------
-    int32[n_wires, 3]
+    int32[n_connections, 3]
     """
     ports = np.concatenate((plan.ends, plan.ends[:, 1:]), axis=1)
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
@@ -92,16 +94,16 @@ def _ports(plan: FlowPlan) -> NDArray[np.int32]:
     return ports
 
 
-def wire_costs(plan: FlowPlan) -> NDArray[np.float64]:
-    """Cost of a message on each wire when it is alone.
+def connection_costs(plan: FlowPlan) -> NDArray[np.float64]:
+    """Cost of a message on each connection when it is alone.
 
     Returns
     -------
-    float64[n_wires, 5]
+    float64[n_connections, 5]
         Overhead (s), seconds per byte, latency (s), receive overhead (s), gamma (s/byte).
     """
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
-    cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_wire]
+    cap = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection]
     return costs_alone(plan.network, nodes, plan.routes, cap)
 
 
@@ -122,7 +124,7 @@ def costs_alone(network: Network, nodes: NDArray[Any], routes: Routes, cap: Arra
     Returns
     -------
     float64[n_routes, 5]
-        As :func:`wire_costs`.
+        As :func:`connection_costs`.
     """
     crosses = np.diff(routes.first) > 0
     beta = np.zeros(len(nodes))

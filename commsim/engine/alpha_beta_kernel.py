@@ -19,7 +19,7 @@ Table = NDArray[Any]
 def critical_path(
     transfer: Table,
     waiting: NDArray[np.int32],
-    wire: Table,
+    connection: Table,
     queue: NDArray[np.int32],
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
     ports: NDArray[np.int32],
@@ -33,18 +33,19 @@ def critical_path(
 
     Parameters
     ----------
-    transfer, wire : structured arrays
+    transfer, connection : structured arrays
         Tables of flow_state; `transfer` is modified in place.
     waiting : int32[n_transfers]
         Predecessors of each that are not yet sent, or complete; modified in place.
     queue : int32[n_transfers]
-        Transfers by wire, in program order.
+        Transfers by connection, in program order.
     successors : (int64[n_transfers + 1], int32[m])
         Rows of 2 * successor + (1 when it waits for completion).
-    ports : int32[n_wires, 3]
-        Ports that send, receive and reduce the messages of each wire.
-    costs : float64[n_wires, 5]
-        Overhead, seconds per byte, latency, receive overhead and gamma of each wire; a wire inside one node is free.
+    ports : int32[n_connections, 3]
+        Ports that send, receive and reduce the messages of each connection.
+    costs : float64[n_connections, 5]
+        Overhead, seconds per byte, latency, receive overhead and gamma of each connection; a connection inside one node
+        is free.
     n_ports : int
         How many ports there are.
 
@@ -53,24 +54,24 @@ def critical_path(
     int
         Completed transfers.
     """
-    n, n_wires = transfer.shape[0], wire.shape[0]
+    n, n_connections = transfer.shape[0], connection.shape[0]
     first, code = successors
     ready_at = np.zeros(n)
-    position = np.empty(n_wires, np.int64)
-    wire_free = np.empty(n_wires)
+    position = np.empty(n_connections, np.int64)
+    connection_free = np.empty(n_connections)
     port_free = np.full((n_ports, 3), -np.inf)  # sending, receiving, reducing
-    time = np.empty(n + n_wires + 1)
-    what = np.empty(n + n_wires + 1, np.int64)
+    time = np.empty(n + n_connections + 1)
+    what = np.empty(n + n_connections + 1, np.int64)
     n_waiting = n_done = 0
-    for w in range(n_wires):
-        position[w] = wire[w]["next"]
-        wire_free[w] = wire[w]["ready"]
-        if position[w] < wire[w]["end"] and waiting[queue[position[w]]] == 0:
-            n_waiting = push_event(time, what, n_waiting, wire_free[w], queue[position[w]])
+    for w in range(n_connections):
+        position[w] = connection[w]["next"]
+        connection_free[w] = connection[w]["ready"]
+        if position[w] < connection[w]["end"] and waiting[queue[position[w]]] == 0:
+            n_waiting = push_event(time, what, n_waiting, connection_free[w], queue[position[w]])
     while n_waiting:
         ready, i = time[0], what[0]
         n_waiting = pop_event(time, what, n_waiting)
-        w = transfer[i]["wire"]
+        w = transfer[i]["connection"]
         src, dst, adder = ports[w]
         overhead, beta, latency, receive, gamma = costs[w]
         start = ready
@@ -85,17 +86,17 @@ def critical_path(
             port_free[adder, 2] = done
         transfer[i]["start"], transfer[i]["sent"], transfer[i]["done"] = start, start + busy, done
         n_done += 1
-        wire_free[w] = start + busy
+        connection_free[w] = start + busy
         position[w] += 1
-        if position[w] < wire[w]["end"]:
+        if position[w] < connection[w]["end"]:
             j = queue[position[w]]
             if waiting[j] == 0:
-                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], wire_free[w]), j)
+                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], connection_free[w]), j)
         for k in range(first[i], first[i + 1]):
             j = code[k] // 2
             ready_at[j] = max(ready_at[j], done if code[k] % 2 == 1 else start + busy)
             waiting[j] -= 1
-            v = transfer[j]["wire"]
+            v = transfer[j]["connection"]
             if waiting[j] == 0 and queue[position[v]] == j:
-                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], wire_free[v]), j)
+                n_waiting = push_event(time, what, n_waiting, max(ready_at[j], connection_free[v]), j)
     return n_done

@@ -62,12 +62,12 @@ def closed_form(
 
 
 def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> LogGP:
-    """Return the worst of each of L, o, B and gamma over the wires: what a closed form is evaluated with.
+    """Return the worst of each of L, o, B and gamma over the connections: what a closed form is evaluated with.
 
-    Gamma is that of wires that reduce: a switch may add at the rate of its links where a rank, which only takes copies,
-    would not.
+    Gamma is that of connections that reduce: a switch may add at the rate of its links where a rank, which only takes
+    copies, would not.
     """
-    ends, channel, reduces = _wires(job.schedule)
+    ends, channel, reduces = _connections(job.schedule)
     if not len(ends):
         return LogGP()
     nodes = job.placement.nodes[ends]
@@ -78,14 +78,14 @@ def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed
     return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
 
 
-def _wires(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Source and destination, channel, and whether anything is reduced, of each wire; without expanding all blocks."""
+def _connections(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return ends, channel, and whether anything is reduced, of each connection; without expanding all blocks."""
     found = [np.empty((0, 4), np.int64)]
     for block in schedule.blocks:
         times = block.times if any(block.step[:2]) else min(1, block.times)
         rows = [schedule.repetition(block, number) for number in range(times)]
         fields = (np.stack([r["src"], r["dst"], r["channel"], r["op"] == REDUCE], axis=1) for r in rows)
         found += [np.unique(f.astype(np.int64), axis=0) for f in fields]
-    wire, number = np.unique(np.concatenate(found)[:, :3], axis=0, return_inverse=True)
-    reduces = np.bincount(number.ravel(), weights=np.concatenate(found)[:, 3], minlength=len(wire)) > 0
-    return wire[:, :2], wire[:, 2], reduces
+    connection, number = np.unique(np.concatenate(found)[:, :3], axis=0, return_inverse=True)
+    reduces = np.bincount(number.ravel(), weights=np.concatenate(found)[:, 3], minlength=len(connection)) > 0
+    return connection[:, :2], connection[:, 2], reduces

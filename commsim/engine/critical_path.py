@@ -79,7 +79,7 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
 
     from .predecessors_kernel import last_predecessors
 
-    before, by_completion = last_predecessors(*plan.successors, plan.queue, plan.wire_of, trace.sent, trace.done)
+    before, by_completion = last_predecessors(*plan.successors, plan.queue, plan.connection_of, trace.sent, trace.done)
     path = [int(trace.done.argmax())]
     complete = [True]
     while before[path[-1]] >= 0:
@@ -92,15 +92,15 @@ def _terms(
     plan: FlowPlan, trace: Trace, n_bytes: NDArray[np.float64], path: NDArray[np.intp], complete: NDArray[np.bool_]
 ) -> CriticalPath:
     """Split the time of each transfer on the path in proportion to what each cost would be alone."""
-    network, wire = plan.network, plan.wire_of[path]
-    crosses = np.diff(plan.routes.first)[wire] > 0
-    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[wire]]
+    network, connection = plan.network, plan.connection_of[path]
+    crosses = np.diff(plan.routes.first)[connection] > 0
+    nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[connection]]
     overhead = np.where(crosses, network.overhead[nodes[:, 0]], 0.0)
     sending, arriving = trace.sent[path] - trace.start[path], np.where(complete, trace.done[path] - trace.sent[path], 0)
-    latency = np.where(crosses & complete, plan.wire["latency"][wire], 0.0)
+    latency = np.where(crosses & complete, plan.connection["latency"][connection], 0.0)
     receive = np.where(crosses, network.recv_overhead[nodes[:, 1]], 0.0)
     adding = np.where(plan.op[path] == REDUCE, network.gamma[nodes[:, 1]] * n_bytes[path], 0.0)
-    at_port = sending * _share(overhead, n_bytes[path] / _rate_alone(plan, wire))
+    at_port = sending * _share(overhead, n_bytes[path] / _rate_alone(plan, connection))
     at_receiver = np.maximum(arriving - latency, 0.0)
     added = at_receiver * _share(adding, receive)
     by_node = np.bincount(nodes[:, 1], weights=added)
@@ -116,10 +116,10 @@ def _terms(
     )
 
 
-def _rate_alone(plan: FlowPlan, wire: NDArray[np.int32]) -> NDArray[np.float64]:
+def _rate_alone(plan: FlowPlan, connection: NDArray[np.int32]) -> NDArray[np.float64]:
     """Bytes per second that a message gets alone on its path; infinite where it crosses no link."""
-    routes, rate = plan.routes, np.full(len(wire), np.inf)
-    for i, w in enumerate(wire):
+    routes, rate = plan.routes, np.full(len(connection), np.inf)
+    for i, w in enumerate(connection):
         mine = slice(routes.first[w], routes.first[w + 1])
         rate[i] = (plan.network.bandwidth[routes.link[mine]] / routes.share[mine]).min(initial=np.inf)
     return rate

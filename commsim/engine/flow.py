@@ -50,18 +50,18 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, framing
     from .flow_kernel import simulate
 
     on_wire = (framing or Framing()).on_wire(not_negative("payload", n_bytes))
-    transfers = plan.wire_of, plan.op, np.array(np.broadcast_to(on_wire, len(plan.wire_of))), plan.waiting
-    wires = plan.wire.copy()
+    transfers = plan.connection_of, plan.op, np.array(np.broadcast_to(on_wire, len(plan.connection_of))), plan.waiting
+    connections = plan.connection.copy()
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    wires["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
+    connections["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     several = len({job.priority for job in plan.jobs}) > 1
-    t = tables(transfers, (wires, plan.slot, plan.entry, plan.resource), plan.queue, plan.successors)
+    t = tables(transfers, (connections, plan.flow, plan.flow_link, plan.resource), plan.queue, plan.successors)
     simulate(t, several)
-    left = len(plan.wire_of) - int(t.counter[N_DONE])
+    left = len(plan.connection_of) - int(t.counter[N_DONE])
     if left:
         stuck = int(np.flatnonzero(t.waiting > 0)[0])
         raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
-    times = FlowTimes(t.n_bytes, t.start, t.sent, t.done, wires["ready"], int(t.counter[N_EVENTS]))
+    times = FlowTimes(t.n_bytes, t.start, t.sent, t.done, connections["ready"], int(t.counter[N_EVENTS]))
     check_physics(plan, times)
     return times
 
@@ -82,7 +82,7 @@ def simulate_flows(
         What runs where.
     sizes : float64[n_jobs] or float, bytes
         Size of each job's collective; its chunks are equal parts of it.
-    starts, wire
+    starts, connection
         As in :func:`play`.
     trace : bool or TraceFile
         Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.
@@ -182,7 +182,7 @@ def _result(
         float(end - entered.min()),
         float(end - entered.max()),
         link_bytes(plan, times, j),
-        float(times.bytes_on_wire[mine][crosses[plan.wire_of[mine]]].sum()),
+        float(times.bytes_on_wire[mine][crosses[plan.connection_of[mine]]].sum()),
         counters={"events": float(times.n_events), "transfers": float(schedule.n_transfers)},
         trace=Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None,
     )

@@ -1,8 +1,8 @@
 """The flow engine's event loop: phases of transfers start and finish, rates are shared max-min fair in between.
 
-Phases of slots, and what is to be looked at before time goes on.
+Phases of flows, and what is to be looked at before time goes on.
 
-Sending: a wire tries its next message, pays the overhead, sends the data.
+Sending: a connection tries its next message, pays the overhead, sends the data.
 
 Receiving: a message arrives, is received, is reduced, and is complete.
 """
@@ -49,13 +49,15 @@ def simulate(t: Any, several_priorities: bool) -> None:
         All state. Afterwards the counters say how many transfers are complete (fewer than all: a deadlock), and how
         often a phase started or ended.
     several_priorities : bool
-        Whether slots have different priorities.
+        Whether flows have different priorities.
     """
     c = t.counter
-    n_wires = len(t.wire)
-    for w in range(n_wires):
-        t.wire[w]["upcoming"] = t.queue[t.wire[w]["next"]] if t.wire[w]["next"] < t.wire[w]["end"] else -1
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.wire[w]["ready"], 2 * w)
+    n_connections = len(t.connection)
+    for w in range(n_connections):
+        t.connection[w]["upcoming"] = (
+            t.queue[t.connection[w]["next"]] if t.connection[w]["next"] < t.connection[w]["end"] else -1
+        )
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.connection[w]["ready"], 2 * w)
     while c[N_HEAP] > 0 or c[N_WAITING] > 0:
         now = begin_batch(t)
         if now == np.inf:
@@ -70,12 +72,12 @@ def simulate(t: Any, several_priorities: bool) -> None:
         while c[N_WORK] > 0:
             c[N_WORK] -= 1
             subject = t.work[c[N_WORK]]
-            if subject < n_wires:
+            if subject < n_connections:
                 try_to_send(t, subject, now)
-            elif subject < 2 * n_wires:
-                end_sending(t, subject - n_wires, now)
+            elif subject < 2 * n_connections:
+                end_sending(t, subject - n_connections, now)
             else:
-                end_receiving(t, subject - n_wires, now)
+                end_receiving(t, subject - n_connections, now)
         allocate(t, now, several_priorities)
 
 
@@ -91,33 +93,33 @@ def begin_batch(t: Any) -> float:
         s = t.finish_heap[0]
         c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
         leave(t, s)
-        push(t, s + len(t.wire))
+        push(t, s + len(t.connection))
     return now
 
 
 @njit_norefcount
 def allocate(t: Any, now: float, several_priorities: bool) -> None:
-    """Let the slots that begin enter, share again, and queue everybody whose rate has changed."""
+    """Let the flows that begin enter, share again, and queue everybody whose rate has changed."""
     c = t.counter
     for k in range(c[N_BEGINNING]):
         enter(t, t.beginning[k])
     if c[N_BEGINNING] + c[N_DIRTY] == 0:
         return
     share_again(t, now, several_priorities)
-    if t.stands[0]:
+    if t.has_representatives[0]:
         mark_broken(t)
     for k in range(c[N_CHANGED]):
         s = t.changed[k]
-        t.slot[s]["changed"] = False
-        rate = t.slot[s]["level"] * t.slot[s]["weight"]
-        t.finish[s] = now + t.slot[s]["work"] / rate if rate > 0.0 else np.inf
+        t.flow[s]["changed"] = False
+        rate = t.flow[s]["fair_rate"] * t.flow[s]["weight"]
+        t.finish[s] = now + t.flow[s]["work"] / rate if rate > 0.0 else np.inf
         if t.finish_place[s] < 0 or t.finish[s] < t.finish_key[s]:
             c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, t.finish[s])
 
 
 @njit_norefcount
 def first_finish(t: Any) -> float:
-    """Find when the first slot finishes; the heap is told of one that finishes later only when it comes out."""
+    """Find when the first flow finishes; the heap is told of one that finishes later only when it comes out."""
     c = t.counter
     while c[N_HEAP] > 0:
         s = t.finish_heap[0]
@@ -130,14 +132,14 @@ def first_finish(t: Any) -> float:
 
 @njit_norefcount
 def push(t: Any, what: int) -> None:
-    """Put on the list of what is to be looked at: a wire to try, or n_wires + a slot whose phase has ended."""
+    """Append to the work list: a connection to try, or n_connections + a flow whose phase has ended."""
     t.work[t.counter[N_WORK]] = what
     t.counter[N_WORK] += 1
 
 
 @njit_norefcount
 def try_later(t: Any, w: int) -> None:
-    """Look, before time goes on, whether wire `w` may send its next transfer."""
+    """Look, before time goes on, whether connection `w` may send its next transfer."""
     if not t.trying[w]:
         t.trying[w] = True
         push(t, w)
@@ -145,11 +147,11 @@ def try_later(t: Any, w: int) -> None:
 
 @njit_norefcount
 def begin(t: Any, s: int, phase: int, work: float) -> None:
-    """Begin a phase of slot `s`; one that moves nothing, or uses nothing, ends at once."""
-    t.slot[s]["phase"] = phase
-    t.slot[s]["work"] = work
-    if work == 0.0 or t.slot[s]["begin"] == t.slot[s]["end"]:
-        push(t, s + len(t.wire))
+    """Begin a phase of flow `s`; one that moves nothing, or uses nothing, ends at once."""
+    t.flow[s]["phase"] = phase
+    t.flow[s]["work"] = work
+    if work == 0.0 or t.flow[s]["begin"] == t.flow[s]["end"]:
+        push(t, s + len(t.connection))
     else:
         t.beginning[t.counter[N_BEGINNING]] = s
         t.counter[N_BEGINNING] += 1
@@ -163,21 +165,21 @@ def release(t: Any, i: int, kind: int) -> None:
             j = t.successor[k] // 2
             t.waiting[j] -= 1
             if t.waiting[j] == 0:
-                try_later(t, t.wire_of[j])
+                try_later(t, t.connection_of[j])
 
 
 @njit_norefcount
 def try_to_send(t: Any, w: int, now: float) -> None:
-    """Send the next transfer of wire `w`, if nothing is in its way."""
+    """Send the next transfer of connection `w`, if nothing is in its way."""
     t.trying[w] = False
     t.counter[N_EVENTS] += 1
-    i = t.wire[w]["upcoming"]
-    if i >= 0 and t.slot[w]["phase"] == IDLE and now >= t.wire[w]["ready"] and t.waiting[i] == 0:
+    i = t.connection[w]["upcoming"]
+    if i >= 0 and t.flow[w]["phase"] == IDLE and now >= t.connection[w]["ready"] and t.waiting[i] == 0:
         t.start[i] = now
-        t.slot[w]["transfer"] = i
-        k = t.wire[w]["next"] + 1  # looked up early: it is far away in memory
-        t.wire[w]["following"] = t.queue[k] if k < t.wire[w]["end"] else -1
-        work = t.wire[w]["overhead_work"]
+        t.flow[w]["transfer"] = i
+        k = t.connection[w]["next"] + 1  # looked up early: it is far away in memory
+        t.connection[w]["following"] = t.queue[k] if k < t.connection[w]["end"] else -1
+        work = t.connection[w]["overhead_work"]
         if work > 0.0:
             begin(t, w, OVERHEAD, work)
         else:
@@ -189,46 +191,48 @@ def end_sending(t: Any, w: int, now: float) -> None:
     """Go from overhead to data, or from data to what may follow it."""
     c = t.counter
     c[N_EVENTS] += 1
-    i = t.slot[w]["transfer"]
-    if t.slot[w]["phase"] == OVERHEAD:
+    i = t.flow[w]["transfer"]
+    if t.flow[w]["phase"] == OVERHEAD:
         begin(t, w, DATA, t.n_bytes[i])
         return
-    t.slot[w]["phase"] = IDLE
+    t.flow[w]["phase"] = IDLE
     t.sent[i] = now
-    t.wire[w]["next"] += 1
-    t.wire[w]["upcoming"] = t.wire[w]["following"]
+    t.connection[w]["next"] += 1
+    t.connection[w]["upcoming"] = t.connection[w]["following"]
     try_later(t, w)
     release(t, i, 0)
-    if t.wire[w]["latency"] == 0.0:
+    if t.connection[w]["latency"] == 0.0:
         arrive(t, w, now)
-    elif t.wire[w]["arrived"] == t.wire[w]["next"] - 1:  # else an earlier one is on its way, and will call this one
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.wire[w]["latency"], 2 * w + 1)
+    elif (
+        t.connection[w]["arrived"] == t.connection[w]["next"] - 1
+    ):  # else an earlier one is on its way, and will call this one
+        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.connection[w]["latency"], 2 * w + 1)
 
 
 @njit_norefcount
 def arrive(t: Any, w: int, now: float) -> None:
-    """Take what has arrived over wire `w`, and wait for the next that is on its way."""
+    """Take what has arrived over connection `w`, and wait for the next that is on its way."""
     c = t.counter
     c[N_EVENTS] += 1
-    t.wire[w]["arrived"] += 1
-    k = t.wire[w]["arrived"]
-    if k < t.wire[w]["next"] and t.wire[w]["latency"] > 0.0:
-        then = t.sent[t.queue[k]] + t.wire[w]["latency"]
+    t.connection[w]["arrived"] += 1
+    k = t.connection[w]["arrived"]
+    if k < t.connection[w]["next"] and t.connection[w]["latency"] > 0.0:
+        then = t.sent[t.queue[k]] + t.connection[w]["latency"]
         c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * w + 1)
     receive(t, w, now)
 
 
 @njit_norefcount
 def receive(t: Any, w: int, now: float) -> None:
-    """Receive what has arrived over wire `w`, one after the other; it is complete where that costs nothing."""
-    s = len(t.wire) + w
-    while t.slot[s]["phase"] == IDLE and t.wire[w]["receive"] < t.wire[w]["arrived"]:
-        i = t.queue[t.wire[w]["receive"]]
-        t.slot[s]["transfer"] = i
-        work = t.wire[w]["receive_work"]
+    """Receive what has arrived over connection `w`, one after the other; it is complete where that costs nothing."""
+    s = len(t.connection) + w
+    while t.flow[s]["phase"] == IDLE and t.connection[w]["receive"] < t.connection[w]["arrived"]:
+        i = t.queue[t.connection[w]["receive"]]
+        t.flow[s]["transfer"] = i
+        work = t.connection[w]["receive_work"]
         if work > 0.0:
             begin(t, s, RECEIVING, work)
-        elif t.op[i] == REDUCE and t.wire[w]["reduces"]:
+        elif t.op[i] == REDUCE and t.connection[w]["reduces"]:
             begin(t, s, REDUCING, t.n_bytes[i])
         else:
             _complete(t, w, i, now)
@@ -238,12 +242,12 @@ def receive(t: Any, w: int, now: float) -> None:
 def end_receiving(t: Any, s: int, now: float) -> None:
     """Go from receiving to reducing, or on to the next transfer."""
     t.counter[N_EVENTS] += 1
-    w = s - len(t.wire)
-    i = t.slot[s]["transfer"]
-    if t.slot[s]["phase"] == RECEIVING and t.op[i] == REDUCE and t.wire[w]["reduces"]:
+    w = s - len(t.connection)
+    i = t.flow[s]["transfer"]
+    if t.flow[s]["phase"] == RECEIVING and t.op[i] == REDUCE and t.connection[w]["reduces"]:
         begin(t, s, REDUCING, t.n_bytes[i])
     else:
-        t.slot[s]["phase"] = IDLE
+        t.flow[s]["phase"] = IDLE
         _complete(t, w, i, now)
         receive(t, w, now)
 
@@ -251,6 +255,6 @@ def end_receiving(t: Any, s: int, now: float) -> None:
 @njit_norefcount
 def _complete(t: Any, w: int, i: int, now: float) -> None:
     t.done[i] = now
-    t.wire[w]["receive"] += 1
+    t.connection[w]["receive"] += 1
     t.counter[N_DONE] += 1
     release(t, i, 1)

@@ -1,8 +1,8 @@
 """Which way the flow engine computes: the cheapest one that gives the full engine's answer.
 
 Each way is a pair of functions: ``plan_X(network, job, *, routing, seed)`` lays out what does not depend on the size,
-or returns None where the way does not apply; ``simulate_X(plan, size, *, starts, wire, trace)`` returns the result, or
-None when it turns out not to apply to these starts and this size. They never guess.
+or returns None where the way does not apply; ``simulate_X(plan, size, *, starts, connection, trace)`` returns the
+result, or None when it phases out not to apply to these starts and this size. They never guess.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from commsim.core.result import Result
 from .flow_plan import FlowPlan, Job, plan_flows
 from .trace_files import TraceFile, keep_trace
 
-METHODS = ("auto", "rounds", "together", "symmetric", "streamed", "full")
+METHODS = ("auto", "recurrence", "simultaneous", "symmetric", "streamed", "events")
 NEEDS = {
-    "rounds": "every message alone on its links, or sharing them with others that start and end when it does",
-    "together": "messages that all start together",
+    "recurrence": "every message alone on its links, or sharing them with others that start and end when it does",
+    "simultaneous": "messages that all start together",
     "symmetric": "transfers and links that fall into few classes of equals",
     "streamed": "rings of at most 2^32 messages, and no trace",
 }
 """What a method by that name needs, for the message that refuses it."""
 
 WAYS = {
-    "rounds": ".recurrence.recurrence",
-    "together": ".simultaneous.simultaneous",
+    "recurrence": ".recurrence.recurrence",
+    "simultaneous": ".simultaneous.simultaneous",
     "symmetric": ".symmetry.symmetry",
     "streamed": ".streamed",
 }
@@ -46,7 +46,7 @@ WAYS = {
 MAX_TRANSFERS = 2**26
 """The full engine keeps some hundred bytes for each."""
 
-STEPS = {"rounds": 300, "together": 300, "symmetric": 5000, "streamed": 300, "full": 300}
+STEPS = {"recurrence": 300, "simultaneous": 300, "symmetric": 5000, "streamed": 300, "events": 300}
 """What a transfer takes in kernels by each way, where there are few of them; or more."""
 
 Simulate = Callable[..., Result | None]
@@ -75,16 +75,16 @@ class FlowPaths:
     @property
     def plan(self) -> FlowPlan:
         """Tables of the full engine; they take memory for every transfer."""
-        if "full" not in self._plans:
-            with self._sized("full"):
-                self._plans["full"] = plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed)
-        plan: FlowPlan = self._plans["full"]
+        if "events" not in self._plans:
+            with self._sized("events"):
+                self._plans["events"] = plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed)
+        plan: FlowPlan = self._plans["events"]
         return plan
 
     def with_messages(self, messages: Callable[[float], NDArray[np.float64]]) -> FlowPaths:
         """Return the same with other payloads; routes and dependencies do not change."""
         job = dataclasses.replace(self.job, messages=messages)
-        kept = {"full": dataclasses.replace(self.plan, jobs=(job,))} if "full" in self._plans else {}
+        kept = {"events": dataclasses.replace(self.plan, jobs=(job,))} if "events" in self._plans else {}
         return FlowPaths(self.network, job, self.routing, self.seed, kept)
 
     def simulate(
@@ -102,7 +102,7 @@ class FlowPaths:
         ----------
         size : float, bytes
             Of the collective; its chunks are equal parts of it.
-        starts, wire, trace
+        starts, connection, trace
             As in :func:`commsim.engine.flow.simulate_flows`.
         method : str
             One of ``METHODS``; the result's `method` says which it was.
@@ -117,7 +117,7 @@ class FlowPaths:
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
         for name in self._order() if method == "auto" else (method,):
-            if name == "full":
+            if name == "events":
                 break
             with self._sized(name):
                 found = self._try(name, size, starts, framing, trace)
@@ -134,21 +134,21 @@ class FlowPaths:
                 f"{self.job.schedule.name}: {self.job.schedule.n_transfers} transfers {why}; "
                 f"the full engine is for at most {MAX_TRANSFERS}"
             )
-        with self._sized("full"):
+        with self._sized("events"):
             (found,) = simulate_flows(self.plan, size, starts=starts, framing=framing, trace=trace)
-        return dataclasses.replace(found, method="full")
+        return dataclasses.replace(found, method="events")
 
     def _sized(self, name: str) -> AbstractContextManager[None]:
         return expected_work(STEPS[name] * self.job.schedule.n_transfers + self.network.n_links)
 
     def _order(self) -> tuple[str, ...]:
         """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""
-        rounds = self._plan("rounds")
-        if rounds.rings is not None:
-            return ("rounds", "streamed", "together", "symmetric")
-        if rounds.turns:  # that share links: to play them is less than to look for symmetry
-            return ("streamed", "together", "rounds", "symmetric")
-        return ("together", "rounds", "symmetric")
+        recurrence = self._plan("recurrence")
+        if recurrence.rings is not None:
+            return ("recurrence", "streamed", "simultaneous", "symmetric")
+        if recurrence.phases:  # that share links: to play them is less than to look for symmetry
+            return ("streamed", "simultaneous", "recurrence", "symmetric")
+        return ("simultaneous", "recurrence", "symmetric")
 
     def _try(
         self, name: str, size: float, starts: ArrayLike, framing: Framing | None, trace: bool | TraceFile
@@ -157,7 +157,7 @@ class FlowPaths:
         if plan is None:
             return None
         simulate = _way(name)[1]
-        if not isinstance(trace, TraceFile) or name != "rounds":
+        if not isinstance(trace, TraceFile) or name != "recurrence":
             return simulate(plan, size, starts=starts, framing=framing, trace=trace)
         found = simulate(plan, size, starts=starts, framing=framing, trace=True)
         if found is None or found.trace is None:

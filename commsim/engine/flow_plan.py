@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import dependencies, wires
+from commsim.core.dependencies import connections, dependencies
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
@@ -20,7 +20,7 @@ from commsim.core.schedule import Schedule
 from commsim.routing.routing import Routes, find_routes
 
 from .flow_state import share_table
-from .flow_tables import slot_tables, wire_table
+from .flow_tables import lay_out_connections, lay_out_flows
 
 Table = NDArray[Any]
 
@@ -67,41 +67,41 @@ class FlowPlan:
         Where.
     jobs : tuple of Job
         What runs on it, all at once.
-    wire_of, waiting, op, count : int[n_transfers]
+    connection_of, waiting, op, count : int[n_transfers]
         Wire of each transfer, how many transfers it waits for, COPY or REDUCE, and its chunks.
-    wire, slot, entry, resource : structured arrays
+    connection, flow, flow_link, resource : structured arrays
         Tables of flow_state at the beginning.
     queue : int32[n_transfers]
-        Transfers by wire, in program order.
+        Transfers by connection, in program order.
     successors : (int64[n_transfers + 1], int32[m])
         Rows of 2 * successor + (1 when it waits for completion).
     routes : Routes
-        Of each wire.
+        Of each connection.
     transfers_of : tuple of slice
         Where each job's transfers stand.
-    job_of_wire : intp[n_wires]
-        Which job each wire belongs to.
-    ends : int32[n_wires, 2]
+    job_of_connection : intp[n_connections]
+        Which job each connection belongs to.
+    ends : int32[n_connections, 2]
         Participants at the two ends, numbered through all jobs.
-    channel, routing, seed : int64[n_wires], str, int
+    channel, routing, seed : int64[n_connections], str, int
         With which the routes were found.
     """
 
     network: Network
     jobs: tuple[Job, ...]
-    wire_of: NDArray[np.int32]
+    connection_of: NDArray[np.int32]
     waiting: NDArray[np.int32]
     op: NDArray[np.uint8]
     count: NDArray[np.int32]
-    wire: Table
-    slot: Table
-    entry: Table
+    connection: Table
+    flow: Table
+    flow_link: Table
     resource: Table
     queue: NDArray[np.int32]
     successors: tuple[NDArray[np.int64], NDArray[np.int32]]
     routes: Routes
     transfers_of: tuple[slice, ...]
-    job_of_wire: NDArray[np.intp]
+    job_of_connection: NDArray[np.intp]
     ends: NDArray[np.int32]
     channel: NDArray[np.int64]
     routing: str
@@ -116,7 +116,7 @@ class FlowPlan:
 def plan_flows(
     network: Network, jobs: Sequence[Job], *, routing: str | None = None, seed: int = 0, first_number: int = 0
 ) -> FlowPlan:
-    """Lay out the tables: dependencies, wires, routes and resources of all jobs together.
+    """Lay out the tables: dependencies, connections, routes and resources of all jobs together.
 
     Parameters
     ----------
@@ -139,38 +139,40 @@ def plan_flows(
     from commsim.core.dependencies_kernel import WRITE_AFTER_READ, counting_order, successor_rows
 
     parts = [_job_tables(network, job) for job in jobs]
-    n_transfers = _offsets([len(p.wire) for p in parts])
-    n_wires = _offsets([len(p.ends) for p in parts])
+    n_transfers = _offsets([len(p.connection) for p in parts])
+    n_connections = _offsets([len(p.ends) for p in parts])
     n_edges = _offsets([len(p.pred) for p in parts])
     participants = _offsets([job.schedule.n_participants for job in jobs])
     first = np.concatenate([np.zeros(1, np.int64), *(p.first[1:] + o for p, o in zip(parts, n_edges, strict=True))])
     pred = np.concatenate([p.pred + np.int32(o) for p, o in zip(parts, n_transfers, strict=True)])
     kind = np.concatenate([p.kind for p in parts])
-    wire_of = np.concatenate([p.wire + np.int32(o) for p, o in zip(parts, n_wires, strict=True)])
+    connection_of = np.concatenate([p.connection + np.int32(o) for p, o in zip(parts, n_connections, strict=True)])
     ends = np.concatenate([p.ends + np.int32(o) for p, o in zip(parts, participants, strict=True)])
     nodes = np.concatenate([job.placement.nodes for job in jobs])[ends]
-    job_of_wire = np.repeat(np.arange(len(jobs)), [len(p.ends) for p in parts])
-    number = first_number + job_of_wire
+    job_of_connection = np.repeat(np.arange(len(jobs)), [len(p.ends) for p in parts])
+    number = first_number + job_of_connection
     channel = np.concatenate([p.channel for p in parts]) + 1000 * number  # jobs hash to paths of their own
     routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
 
-    slot, entry, capacity = slot_tables(network, jobs, routes, nodes, job_of_wire)
+    flow, flow_link, capacity = lay_out_flows(network, jobs, routes, nodes, job_of_connection)
     return FlowPlan(
         network,
         tuple(jobs),
-        wire_of,
+        connection_of,
         np.diff(first).astype(np.int32),
         np.concatenate([p.op for p in parts]),
         np.concatenate([p.count for p in parts]),
-        wire_table(network, np.bincount(wire_of, minlength=len(ends)), nodes, routes, (slot, entry, capacity)),
-        slot,
-        entry,
-        share_table(capacity, np.bincount(entry["resource"], minlength=len(capacity))),
-        counting_order(wire_of, len(ends)),
+        lay_out_connections(
+            network, np.bincount(connection_of, minlength=len(ends)), nodes, routes, (flow, flow_link, capacity)
+        ),
+        flow,
+        flow_link,
+        share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity))),
+        counting_order(connection_of, len(ends)),
         successor_rows(first, pred, kind != WRITE_AFTER_READ),
         routes,
-        tuple(slice(o, o + len(p.wire)) for o, p in zip(n_transfers, parts, strict=True)),
-        job_of_wire,
+        tuple(slice(o, o + len(p.connection)) for o, p in zip(n_transfers, parts, strict=True)),
+        job_of_connection,
         ends,
         channel,
         routing or network.routing,
@@ -180,7 +182,7 @@ def plan_flows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _JobTables:
-    wire: NDArray[np.int32]
+    connection: NDArray[np.int32]
     ends: NDArray[np.int32]
     channel: NDArray[np.int64]
     op: NDArray[np.uint8]
@@ -194,12 +196,19 @@ def _job_tables(network: Network, job: Job) -> _JobTables:
     schedule = job.schedule
     job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
     transfers = schedule.expand()
-    wire, lead = wires(schedule, transfers)
+    connection, lead = connections(schedule, transfers)
     waits = dependencies(schedule, transfers)
     ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
     channel = transfers["channel"][lead].astype(np.int64)
     return _JobTables(
-        wire, ends, channel, transfers["op"].copy(), transfers["count"].copy(), waits.first, waits.pred, waits.kind
+        connection,
+        ends,
+        channel,
+        transfers["op"].copy(),
+        transfers["count"].copy(),
+        waits.first,
+        waits.pred,
+        waits.kind,
     )
 
 
@@ -215,8 +224,8 @@ class FlowTimes:
     ----------
     bytes_on_wire, start, sent, done : float64[n_transfers]
         Bytes with headers, and seconds.
-    ready : float64[n_wires], s
-        When both ends of each wire had entered the collective.
+    ready : float64[n_connections], s
+        When both ends of each connection had entered the collective.
     n_events : int
         Phases that started or ended.
     """
@@ -237,6 +246,8 @@ def link_bytes(plan: FlowPlan, times: FlowTimes, job: int | None = None) -> NDAr
     float64[n_links], bytes
     """
     mine = slice(None) if job is None else plan.transfers_of[job]
-    per_wire = np.bincount(plan.wire_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.wire))
-    per_entry = np.repeat(per_wire, np.diff(plan.routes.first)) * plan.routes.share
-    return np.bincount(plan.routes.link, weights=per_entry, minlength=plan.network.n_links).astype(np.float64)
+    per_connection = np.bincount(
+        plan.connection_of[mine], weights=times.bytes_on_wire[mine], minlength=len(plan.connection)
+    )
+    per_flow_link = np.repeat(per_connection, np.diff(plan.routes.first)) * plan.routes.share
+    return np.bincount(plan.routes.link, weights=per_flow_link, minlength=plan.network.n_links).astype(np.float64)

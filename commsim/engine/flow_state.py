@@ -1,9 +1,9 @@
 """The tables that the flow kernels work on, one row per thing; a row of each is a NumPy record.
 
-A *wire* is what shares source, destination and channel: its transfers are sent one after the other, and received one
-after the other. So a wire owns two *slots*, things that can use resources: slot ``w`` sends, slot ``n_wires + w``
-receives. A *resource* is a link, the reduction unit of a node, or a rate cap. An *entry* says that a slot may use a
-resource; while it does, it stands among the resource's *users*.
+A *connection* is what shares source, destination and channel: its transfers are sent one after the other, and received
+one after the other. So a connection owns two *flows*, things that can use resources: flow ``w`` sends, flow
+``n_connections + w`` receives. A *resource* is a link, the reduction unit of a node, or a rate cap. An *flow link* says
+that a flow may use a resource; while it does, it stands among the resource's *users*.
 
 Memory for a run of the flow kernels.
 """
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
 # what a row of the counters holds
-N_HEAP, N_WAITING, N_WORK, N_BEGINNING, N_DIRTY, N_OPENED, N_TOUCHED, N_RAISED, N_CHANGED = range(9)
-N_DONE, N_EVENTS, N_OPEN = range(9, 12)
+N_HEAP, N_WAITING, N_WORK, N_BEGINNING, N_DIRTY, N_LISTED, N_TOUCHED, N_RAISED, N_CHANGED = range(9)
+N_DONE, N_EVENTS, N_UNFROZEN = range(9, 12)
 N_COUNTERS = 12
 
-WIRE_ROW = np.dtype(
+CONNECTION_ROW = np.dtype(
     [
         ("next", np.int64),  # of its queue, the next to send,
         ("receive", np.int64),  # to receive,
@@ -39,41 +39,41 @@ WIRE_ROW = np.dtype(
     align=True,
 )
 
-SLOT_ROW = np.dtype(
+FLOW_ROW = np.dtype(
     [
-        ("begin", np.int32),  # entries: up to `port` those of a sender's port, or a receiver's last links,
+        ("begin", np.int32),  # flow links: up to `port` those of a sender's port, or a receiver's last links,
         ("port", np.int32),  # then the rest of a sender's route, or a receiver's reduction unit
         ("end", np.int32),
         ("phase", np.int32),
         ("transfer", np.int32),
         ("priority", np.int32),  # 0 goes first
-        ("open", np.bool_),  # whether the present solve is looking for its level, and
+        ("unfrozen", np.bool_),  # whether the present solve is looking for its fair rate, and
         ("changed", np.bool_),  # whether it has found another
         ("listed", np.bool_),  # whether it stands for others, which are to be looked at
         ("weight", np.float64),
         ("work", np.float64),  # bytes left at time `since`
         ("since", np.float64),
-        ("level", np.float64),  # rate per weight
+        ("fair_rate", np.float64),  # rate per weight
     ],
     align=True,
 )
 
-ENTRY_ROW = np.dtype(
+FLOW_LINK_ROW = np.dtype(
     [
         ("resource", np.int32),
-        ("slot", np.int32),
-        ("share", np.float64),  # of the slot's rate that the resource carries
-        ("place", np.int32),  # among the users, while the slot uses it
+        ("flow", np.int32),
+        ("share", np.float64),  # of the flow's rate that the resource carries
+        ("place", np.int32),  # among the users, while the flow uses it
     ],
     align=True,
 )
 
 USER_ROW = np.dtype(
     [
-        ("level", np.float64),  # or OPEN, or WAITING
-        ("used", np.float64),  # what of the resource it takes per level
-        ("entry", np.int32),
-        ("slot", np.int32),
+        ("fair_rate", np.float64),  # or UNFROZEN, or WAITING
+        ("used", np.float64),  # what of the resource it takes per fair rate
+        ("flow_link", np.int32),
+        ("flow", np.int32),
     ],
     align=True,
 )
@@ -83,14 +83,14 @@ RESOURCE_ROW = np.dtype(
         ("unit", np.float64),  # a power of two so small that sums of rates in whole units are exact,
         ("per_unit", np.float64),  # and one over it
         ("left", np.int64),  # what of the capacity is not given away, in units
-        ("demand", np.float64),  # what the users whose level is looked for take together per level,
-        ("n_open", np.int32),  # and how many they are
+        ("demand", np.float64),  # what the users whose fair rate is looked for take together per fair rate,
+        ("n_unfrozen", np.int32),  # and how many they are
         ("n_users", np.int32),
         ("first", np.int32),  # row of its users
         ("dirty", np.bool_),  # a full resource that somebody has left, or
-        ("touched", np.bool_),  # one with new open users
-        ("full", np.float64),  # level of those that cannot have more because of it; infinite where there are none
-        ("top", np.float64),  # no user has a higher level
+        ("touched", np.bool_),  # one with new unfrozen users
+        ("full", np.float64),  # fair rate of those that cannot have more because of it; infinite where there are none
+        ("top", np.float64),  # no user has a higher fair rate
     ],
     align=True,
 )
@@ -100,58 +100,60 @@ RESOURCE_ROW = np.dtype(
 class Tables(NamedTuple):
     """All state of a run; changed in place."""
 
-    wire_of: Any  # int32[n_transfers]: columns, of which some are read out of order, so that what is read is small
+    connection_of: (
+        Any  # int32[n_transfers]: columns, of which some are read out of order, so that what is read is small
+    )
     op: Any  # uint8[n_transfers]
     n_bytes: Any  # float64[n_transfers]
     waiting: Any  # int32[n_transfers], predecessors that are not yet sent, or complete
     start: Any  # float64[n_transfers], s
     sent: Any  # float64[n_transfers], s
     done: Any  # float64[n_transfers], s
-    wire: Any
-    slot: Any
-    entry: Any
+    connection: Any
+    flow: Any
+    flow_link: Any
     resource: Any
-    queue: Any  # int32[n_transfers], transfers by wire, in program order
+    queue: Any  # int32[n_transfers], transfers by connection, in program order
     first: Any  # int64[n_transfers + 1], rows of successors:
     successor: Any  # int32[m], 2 * transfer + (1 when it waits for completion)
     user: Any  # by resource
-    finish: Any  # float64[n_slots], s; the key in the heap may be earlier
-    finish_key: Any  # float64[n_slots], s
-    finish_place: Any  # int32[n_slots]
-    finish_heap: Any  # int32[n_slots]
-    full_at: Any  # float64[n_resources], level at which a resource may be full
+    finish: Any  # float64[n_flows], s; the key in the heap may be earlier
+    finish_key: Any  # float64[n_flows], s
+    finish_place: Any  # int32[n_flows]
+    finish_heap: Any  # int32[n_flows]
+    full_at: Any  # float64[n_resources], fair rate at which a resource may be full
     full_place: Any  # int32[n_resources]
     full_heap: Any  # int32[n_resources]
-    event_time: Any  # float64[2 * n_wires], the next arrival and a late start of each wire
-    event_code: Any  # int64[2 * n_wires]
-    work: Any  # int32[3 * n_wires], what is to be looked at now
-    trying: Any  # bool[n_wires], whether a wire is in `work`
-    beginning: Any  # int32[n_slots]
+    event_time: Any  # float64[2 * n_connections], the next arrival and a late start of each connection
+    event_code: Any  # int64[2 * n_connections]
+    work: Any  # int32[3 * n_connections], what is to be looked at now
+    trying: Any  # bool[n_connections], whether a connection is in `work`
+    beginning: Any  # int32[n_flows]
     dirty: Any  # int32[n_resources]
-    opened: Any  # int32[n_slots]
+    listed: Any  # int32[n_flows]
     touched: Any  # int32[n_resources]
     raised: Any  # int32[largest number of users]
-    changed: Any  # int32[n_slots]
+    changed: Any  # int32[n_flows]
     counter: Any  # int64[N_COUNTERS]
-    variants: Any  # int64[n_slots + 1], rows of entries that only some of those use for whom a slot stands,
+    variants: Any  # int64[n_flows + 1], rows of flow links that only some of those use for whom a flow stands,
     variant: Any  # int64[n_variants + 1]
-    variant_entry: Any  # int32[m]
-    broken: Any  # int64[n_variants], hash of when who uses these could have more than the slot that stands for him
-    stands: Any  # bool[1], whether slots stand for others at all
+    variant_flow_link: Any  # int32[m]
+    broken: Any  # int64[n_variants], hash of when who uses these could have more than the flow that stands for him
+    has_representatives: Any  # bool[1], whether flows stand for others at all
 
 
 CACHE_LINE = 64
 
 
-def share_table(capacity: NDArray[np.float64], n_entries: NDArray[np.int64]) -> NDArray[Any]:
+def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) -> NDArray[Any]:
     """Lay out the resources.
 
     Parameters
     ----------
     capacity : float64[n_resources], bytes/s
         Infinite where a resource is never in the way.
-    n_entries : int64[n_resources]
-        How many slots may use each.
+    n_flow_links : int64[n_resources]
+        How many flows may use each.
     """
     resource = np.zeros(len(capacity), RESOURCE_ROW)
     capacity = np.minimum(capacity, 1e300)
@@ -159,7 +161,7 @@ def share_table(capacity: NDArray[np.float64], n_entries: NDArray[np.int64]) -> 
     resource["unit"] = np.ldexp(1.0, np.frexp(capacity)[1] - 61)
     resource["per_unit"] = 1 / resource["unit"]
     resource["left"] = (capacity * resource["per_unit"]).astype(np.int64)
-    resource["first"][1:] = np.cumsum(n_entries)[:-1]
+    resource["first"][1:] = np.cumsum(n_flow_links)[:-1]
     resource["full"] = np.inf
     return resource
 
@@ -177,29 +179,27 @@ def tables(
     ----------
     transfers : (int32[n], uint8[n], float64[n], int32[n])
         Framing, operation, bytes, and how many it waits for, of each; the last is copied.
-    shared : (wire, slot, entry, resource)
+    shared : (connection, flow, flow_link, resource)
         Tables at the beginning, copied.
     queue, successors, variants
         As in :class:`Tables`.
     """
-    wire, slot, entry, resource = (_copied(table) for table in shared)
-    wire_of, op, n_bytes, waiting = transfers
+    connection, flow, flow_link, resource = (_copied(table) for table in shared)
+    connection_of, op, n_bytes, waiting = transfers
     start, sent, done = (np.zeros(len(waiting)) for _ in range(3))
-    n_wires, n_slots, n_entries, n_resources = len(wire), len(slot), len(entry), len(resource)
-    most = int(np.diff(np.append(resource["first"], n_entries)).max(initial=0))
+    n_connections, n_flows, n_flow_links, n_resources = len(connection), len(flow), len(flow_link), len(resource)
+    most = int(np.diff(np.append(resource["first"], n_flow_links)).max(initial=0))
     i, f = np.int32, np.float64
     none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, i)
     return Tables(
-        wire_of, op, n_bytes, waiting.copy(), start, sent, done, wire, slot, entry, resource, queue, *successors,
-        np.empty(n_entries, USER_ROW),
-        np.empty(n_slots, f), np.empty(n_slots, f), np.full(n_slots, -1, i), np.empty(n_slots, i),
-        np.empty(n_resources, f), np.full(n_resources, -1, i), np.empty(n_resources, i),
-        np.empty(2 * n_wires, f), np.empty(2 * n_wires, np.int64),
-        np.empty(3 * n_wires + 1, i), np.zeros(n_wires, np.bool_),
-        np.empty(n_slots, i), np.empty(n_resources, i), np.empty(n_slots, i), np.empty(n_resources, i),
-        np.empty(most, i), np.empty(n_slots, i), np.zeros(N_COUNTERS, np.int64),
-        *(none if variants is None else variants), np.zeros(max(len((variants or none)[1]) - 1, 0), np.int64),
-        np.array([variants is not None]),
+        connection_of, op, n_bytes, waiting.copy(), start, sent, done, connection, flow, flow_link, resource, queue,
+        *successors, np.empty(n_flow_links, USER_ROW), np.empty(n_flows, f), np.empty(n_flows, f), np.full(n_flows, -1,
+        i), np.empty(n_flows, i), np.empty(n_resources, f), np.full(n_resources, -1, i), np.empty(n_resources, i),
+        np.empty(2 * n_connections, f), np.empty(2 * n_connections, np.int64), np.empty(3 * n_connections + 1, i),
+        np.zeros(n_connections, np.bool_), np.empty(n_flows, i), np.empty(n_resources, i), np.empty(n_flows, i),
+        np.empty(n_resources, i), np.empty(most, i), np.empty(n_flows, i), np.zeros(N_COUNTERS, np.int64), *(none if
+        variants is None else variants), np.zeros(max(len((variants or none)[1]) - 1, 0), np.int64), np.array([variants
+        is not None]),
     )  # fmt: skip
 
 

@@ -54,20 +54,20 @@ def check_links(network: Network, carried: Times, seconds: float, slack: float) 
 
 
 def _check_alone(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
-    wire = plan.wire_of
-    rate = np.full(len(plan.wire), np.inf)
-    of_wire = np.repeat(np.arange(len(plan.wire)), np.diff(plan.routes.first))
-    np.minimum.at(rate, of_wire, plan.network.bandwidth[plan.routes.link] / plan.routes.share)
+    connection = plan.connection_of
+    rate = np.full(len(plan.connection), np.inf)
+    of_connection = np.repeat(np.arange(len(plan.connection)), np.diff(plan.routes.first))
+    np.minimum.at(rate, of_connection, plan.network.bandwidth[plan.routes.link] / plan.routes.share)
     crosses = np.diff(plan.routes.first) > 0
     src, dst = _nodes(plan)
-    _require(times.start, times.ready[wire], slack, "started")
-    least = times.bytes_on_wire / rate[wire]
-    least += np.where(crosses, plan.network.overhead[src], 0.0)[wire]
+    _require(times.start, times.ready[connection], slack, "started")
+    least = times.bytes_on_wire / rate[connection]
+    least += np.where(crosses, plan.network.overhead[src], 0.0)[connection]
     _require(times.sent - times.start, least, slack, "sent")
-    least = plan.network.gamma[dst][wire]
+    least = plan.network.gamma[dst][connection]
     least *= times.bytes_on_wire
     least *= plan.op == REDUCE
-    least += np.where(crosses, plan.wire["latency"] + plan.network.recv_overhead[dst], 0.0)[wire]
+    least += np.where(crosses, plan.connection["latency"] + plan.network.recv_overhead[dst], 0.0)[connection]
     _require(times.done - times.sent, least, slack, "complete")
 
 
@@ -83,11 +83,11 @@ def check_order(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
     from .predecessors_kernel import find_too_early
 
     of_transfers = times.start, times.sent, times.done
-    before, after, waits = find_too_early(of_transfers, plan.successors, plan.queue, plan.wire_of, slack)
+    before, after, waits = find_too_early(of_transfers, plan.successors, plan.queue, plan.connection_of, slack)
     if waits:
         raise PhysicsError(f"transfer {after} started before transfer {before}, which it waits for, ended")
     if before >= 0:
-        raise PhysicsError("two transfers of one wire overlap")
+        raise PhysicsError("two transfers of one connection overlap")
 
 
 def _nodes(plan: FlowPlan) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

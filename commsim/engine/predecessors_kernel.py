@@ -16,7 +16,7 @@ def last_predecessors(
     first: NDArray[np.int64],
     code: NDArray[np.int32],
     queue: NDArray[np.int32],
-    wire_of: NDArray[np.int32],
+    connection_of: NDArray[np.int32],
     sent: NDArray[np.float64],
     done: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -27,8 +27,8 @@ def last_predecessors(
     first : int64[n + 1], code : int32[m]
         A plan's rows of ``2 * successor + (1 when it waits for completion)``.
     queue : int32[n]
-        Transfers by wire, in program order: each waits until the one before it on its wire was sent.
-    wire_of : int32[n]
+        Transfers by connection, in program order: each waits until the one before it on its connection was sent.
+    connection_of : int32[n]
         Wire of each transfer.
     sent, done : float64[n], s
         When they left their sender, and were complete.
@@ -53,7 +53,7 @@ def last_predecessors(
                 latest[v], before[v], completes[v] = gate, u, complete
     for i in range(1, n):
         u, v = queue[i - 1], queue[i]
-        if wire_of[u] == wire_of[v] and sent[u] > latest[v]:
+        if connection_of[u] == connection_of[v] and sent[u] > latest[v]:
             latest[v], before[v], completes[v] = sent[u], u, False
     return before, completes
 
@@ -66,10 +66,10 @@ def find_too_early(
     times: tuple[Times, Times, Times],
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
     queue: NDArray[np.int32],
-    wire_of: NDArray[np.int32],
+    connection_of: NDArray[np.int32],
     slack: float,
 ) -> tuple[int, int, bool]:
-    """Find a transfer that started before what it waits for had left, or was complete, or before its wire was free.
+    """Find a transfer that started before what it waits for was sent or complete, or before its connection was free.
 
     Parameters
     ----------
@@ -77,15 +77,15 @@ def find_too_early(
         When each transfer started, had left, and was complete.
     successors : (int64[n + 1], int32[m])
         Rows of 2 * successor + (1 when it waits for completion).
-    queue, wire_of : int32[n]
-        Transfers by wire, and the wire of each.
+    queue, connection_of : int32[n]
+        Transfers by connection, and the connection of each.
     slack : float, s
         By which it may be early.
 
     Returns
     -------
     before, after, waits : int, int, bool
-        The two transfers, or -1 and -1; and whether one waits for the other, and does not only share its wire.
+        The two transfers, or -1 and -1; and whether one waits for the other, and does not only share its connection.
     """
     start, sent, done = times
     first, code = successors
@@ -95,6 +95,6 @@ def find_too_early(
                 return i, code[k] // 2, True
     for k in range(1, queue.shape[0]):
         before, after = queue[k - 1], queue[k]
-        if wire_of[before] == wire_of[after] and start[after] < sent[before] - slack:
+        if connection_of[before] == connection_of[after] and start[after] < sent[before] - slack:
             return before, after, False
     return -1, -1, False

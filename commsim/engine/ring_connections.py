@@ -1,13 +1,12 @@
-"""The tables of rings for the streamed engine: one row for each wire of each turn, whatever the number of rounds.
+"""The tables of rings for the streamed engine: one row for each connection of each ring phase, for all rounds.
 
-A *leg* is what one wire carries in one turn (:mod:`commsim.engine.recurrence.ring_phases`): a message per round, each
-of which
-waits until its feeder, another leg, has brought the message before it. Only its first message waits for anything else:
-for the last messages of legs of earlier turns.
+A *ring connection* is what one connection carries in one phase (:mod:`commsim.engine.recurrence.ring_phases`): a
+message per round, each of which waits until its feeder, another ring connection, has brought the message before it.
+Only its first message waits for anything else: for the last messages of ring connections of earlier phases.
 
-A leg is *lone* if nothing else ever uses what its wire uses (:func:`mark_lone`).
+A ring connection is *uncontended* if nothing else ever uses what its connection uses (:func:`mark_uncontended`).
 
-Which wires never share anything, and how fast they are: what happens on those needs no events.
+Which connections never share anything, and how fast they are: what happens on those needs no events.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .recurrence.ring_phases import Turn
+from .recurrence.ring_phases import RingPhase
 from .recurrence.rings import Waits
 
-LEG = np.dtype(
+RING_CONNECTION = np.dtype(
     [
-        ("wire", np.int32),
-        ("feeder", np.int32),  # leg that brings what this one sends on,
-        ("follower", np.int32),  # the leg that this one is the feeder of,
-        ("next", np.int32),  # and the leg after this one on its wire, or -1
-        ("waiting", np.int32),  # legs of earlier turns that its first message still waits for
+        ("connection", np.int32),
+        ("feeder", np.int32),  # ring connection that brings what this one sends on,
+        ("follower", np.int32),  # the ring connection that this one is the feeder of,
+        ("next", np.int32),  # and the ring connection after this one on its connection, or -1
+        ("waiting", np.int32),  # ring connections of earlier phases that its first message still waits for
         ("run", np.int32),  # of rounds, of which the next message to arrive is one
-        ("lone", np.bool_),
+        ("uncontended", np.bool_),
         ("n_rounds", np.int64),
         ("supplied", np.int64),  # messages that its feeder has brought,
         ("sent", np.int64),  # that have left,
@@ -37,8 +36,8 @@ LEG = np.dtype(
         ("n_bytes", np.float64),  # of each message
         ("begun_at", np.float64),  # when the first message started, s,
         ("sent_at", np.float64),  # the last one had left,
-        ("done_at", np.float64),  # and was complete; of a lone leg, so far
-        ("free_at", np.float64),  # of a lone leg: when the last one so far had left, s;
+        ("done_at", np.float64),  # and was complete; of a uncontended ring connection, so far
+        ("free_at", np.float64),  # of a uncontended ring connection: when the last one so far had left, s;
         ("overhead", np.float64),  # what a message takes before its bytes,
         ("send", np.float64),  # for its bytes,
         ("reduce", np.float64),  # and to be reduced
@@ -49,59 +48,62 @@ LEG = np.dtype(
 )
 
 
-class Legs(NamedTuple):
-    """All of a schedule of turns; the rows of `leg` are changed in place."""
+class RingConnections(NamedTuple):
+    """All of a schedule of phases; the rows of `ring_connection` are changed in place."""
 
-    leg: Any  # LEG[n]
-    run_end: Any  # int64[n_runs], round at which a run of rounds ends, turn by turn
+    row: Any  # RING_CONNECTION[n]
+    run_end: Any  # int64[n_runs], round at which a run of rounds ends, phase by phase
     run_reduces: Any  # bool[n_runs], whether its messages are reduced
-    first: Any  # int64[n + 1], rows of legs whose first message waits for the last one of this leg:
-    after: Any  # int32[m], 2 * leg + (1 when it waits for completion)
+    first: Any  # int64[n + 1], rows of those whose first message waits for the last one of this:
+    after: Any  # int32[m], 2 * ring connection + (1 when it waits for completion)
 
 
-def lay_out_legs(
-    turns: Sequence[Turn], wires: Sequence[NDArray[np.int64]], waits: Sequence[Sequence[Waits]], n_wires: int
-) -> tuple[Legs, NDArray[np.int64]]:
-    """Lay out the legs of all turns.
+def lay_out_ring_connections(
+    phases: Sequence[RingPhase],
+    connections: Sequence[NDArray[np.int64]],
+    waits: Sequence[Sequence[Waits]],
+    n_connections: int,
+) -> tuple[RingConnections, NDArray[np.int64]]:
+    """Lay out the ring connections of all phases.
 
     Parameters
     ----------
-    turns, wires, waits
+    phases, connections, waits
         As in :class:`commsim.engine.recurrence.rings.Rings`.
-    n_wires : int
-        Wires of all turns.
+    n_connections : int
+        Wires of all phases.
 
     Returns
     -------
-    legs : Legs
+    ring_connections : RingConnections
         Before anything is sent; bytes are not known.
-    lead : int64[n_wires]
-        First leg of each wire.
+    lead : int64[n_connections]
+        First ring connection of each connection.
     """
-    begin = np.cumsum([0, *(len(w) for w in wires)])
-    leg = np.zeros(begin[-1], LEG)
-    leg["wire"] = np.concatenate(wires)
-    n_runs = np.cumsum([0, *(len(turn.rounds) for turn in turns)])
-    for turn, low, high, run in zip(turns, begin[:-1], begin[1:], n_runs[:-1], strict=True):
-        number = np.arange(low, high).reshape(turn.src.shape)
-        leg["feeder"][low:high] = np.roll(number, 1, axis=0).ravel()
-        leg["follower"][low:high] = np.roll(number, -1, axis=0).ravel()
-        leg["n_rounds"][low:high] = turn.n_rounds
-        leg["run"][low:high] = run
-    order = np.argsort(leg["wire"], kind="stable")
-    same = leg["wire"][order[1:]] == leg["wire"][order[:-1]]
-    leg["next"], leg["rate"], leg["reduce_rate"] = -1, np.inf, np.inf
-    leg["next"][order[:-1][same]] = order[1:][same]
+    begin = np.cumsum([0, *(len(w) for w in connections)])
+    ring_connection = np.zeros(begin[-1], RING_CONNECTION)
+    ring_connection["connection"] = np.concatenate(connections)
+    n_runs = np.cumsum([0, *(len(phase.rounds) for phase in phases)])
+    for phase, low, high, run in zip(phases, begin[:-1], begin[1:], n_runs[:-1], strict=True):
+        number = np.arange(low, high).reshape(phase.src.shape)
+        ring_connection["feeder"][low:high] = np.roll(number, 1, axis=0).ravel()
+        ring_connection["follower"][low:high] = np.roll(number, -1, axis=0).ravel()
+        ring_connection["n_rounds"][low:high] = phase.n_rounds
+        ring_connection["run"][low:high] = run
+    order = np.argsort(ring_connection["connection"], kind="stable")
+    same = ring_connection["connection"][order[1:]] == ring_connection["connection"][order[:-1]]
+    ring_connection["next"], ring_connection["rate"], ring_connection["reduce_rate"] = -1, np.inf, np.inf
+    ring_connection["next"][order[:-1][same]] = order[1:][same]
     first, after = _after(begin, waits)
-    leg["waiting"] = np.bincount(after // 2, minlength=len(leg))
-    run_end = np.concatenate([np.cumsum([n for n, _ in turn.rounds]) for turn in turns])
-    run_reduces = np.array([adds for turn in turns for _, adds in turn.rounds])
-    lead = order[np.searchsorted(leg["wire"][order], np.arange(n_wires))]
-    return Legs(leg, run_end, run_reduces, first, after), lead
+    ring_connection["waiting"] = np.bincount(after // 2, minlength=len(ring_connection))
+    run_end = np.concatenate([np.cumsum([n for n, _ in phase.rounds]) for phase in phases])
+    run_reduces = np.array([adds for phase in phases for _, adds in phase.rounds])
+    lead = order[np.searchsorted(ring_connection["connection"][order], np.arange(n_connections))]
+    return RingConnections(ring_connection, run_end, run_reduces, first, after), lead
 
 
 def _after(begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Turn what is certain to be waited for into rows of who waits."""
+    """RingPhase what is certain to be waited for into rows of who waits."""
     theirs, codes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, row in enumerate(waits):
         for j, pairs in enumerate(row):
@@ -113,26 +115,26 @@ def _after(begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> tuple[
     return first.astype(np.int64), code[order].astype(np.int32)
 
 
-def in_order(leg: NDArray[Any], begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> bool:
-    """Whether all that legs might have to wait for in earlier turns had ended when their first messages started.
+def in_order(ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> bool:
+    """Whether all that might have to be waited for in earlier phases had ended when first messages started.
 
     Then what was played is what the full engine plays: it starts nothing before all that it waits for has ended, and
     here nothing did.
 
     Parameters
     ----------
-    leg : LEG[n]
+    ring_connection : RING_CONNECTION[n]
         After the run.
-    begin : int64[n_turns]
-        First leg of each turn.
+    begin : int64[n_phases]
+        First ring connection of each phase.
     waits
-        As :func:`lay_out_legs` takes them.
+        As :func:`lay_out_ring_connections` takes them.
     """
     for i, row in enumerate(waits):
         for j, pairs in enumerate(row):
-            theirs = leg[begin[j] + pairs.theirs]
+            theirs = ring_connection[begin[j] + pairs.theirs]
             ended = np.where(pairs.sent, theirs["sent_at"], theirs["done_at"])
-            if (leg["begun_at"][begin[i] + pairs.mine] < ended).any():
+            if (ring_connection["begun_at"][begin[i] + pairs.mine] < ended).any():
                 return False
     return True
 
@@ -140,53 +142,59 @@ def in_order(leg: NDArray[Any], begin: NDArray[np.int64], waits: Sequence[Sequen
 Table = NDArray[Any]
 
 
-def mark_lone(leg: Table, reduces: bool, wire: Table, slot: Table, entry: Table, resource: Table) -> None:
-    """Mark the legs whose wires are alone on all that they use, and give them the solver's rates.
+def mark_uncontended(
+    ring_connection: Table, reduces: bool, connection: Table, flow: Table, flow_link: Table, resource: Table
+) -> None:
+    """Mark the ring connections whose connections are alone on all that they use, and give them the solver's rates.
 
-    At least one leg of each cycle is left unmarked: there is where events come from.
+    At least one ring connection of each cycle is left unmarked: there is where events come from.
 
     Parameters
     ----------
-    leg : LEG[n]
-        Of one turn, each with a wire of its own; changed in place.
+    ring_connection : RING_CONNECTION[n]
+        Of one phase, each with a connection of its own; changed in place.
     reduces : bool
         Whether anything is reduced.
-    wire, slot, entry, resource
+    connection, flow, flow link, resource
         Tables of flow_state at the beginning.
     """
-    n_wires, w = len(wire), leg["wire"]
-    mine, sends = entry["slot"] % n_wires, entry["slot"] < n_wires
-    is_port = np.arange(len(entry)) < slot["port"][entry["slot"]]
-    used = sends | np.where(is_port, wire["receive_work"][mine] > 0, wire["reduces"][mine] & reduces)
-    n_users = np.bincount(entry["resource"][used], minlength=len(resource))
-    shares = np.bincount(mine[used & (n_users[entry["resource"]] > 1)], minlength=n_wires) > 0
-    leg["lone"] = ~shares[w]
-    _keep_one(leg)
-    weight = slot["weight"][entry["slot"]]
+    n_connections, w = len(connection), ring_connection["connection"]
+    mine, sends = flow_link["flow"] % n_connections, flow_link["flow"] < n_connections
+    is_port = np.arange(len(flow_link)) < flow["port"][flow_link["flow"]]
+    used = sends | np.where(is_port, connection["receive_work"][mine] > 0, connection["reduces"][mine] & reduces)
+    n_users = np.bincount(flow_link["resource"][used], minlength=len(resource))
+    shares = np.bincount(mine[used & (n_users[flow_link["resource"]] > 1)], minlength=n_connections) > 0
+    ring_connection["uncontended"] = ~shares[w]
+    _keep_one(ring_connection)
+    weight = flow["weight"][flow_link["flow"]]
     with np.errstate(over="ignore"):  # a reduction of no time, with a small weight
-        level = (resource["left"] * resource["unit"])[entry["resource"]] / (weight * entry["share"])
+        fair_rate = (resource["left"] * resource["unit"])[flow_link["resource"]] / (weight * flow_link["share"])
     port, path, unit = (
-        _least(level, mine, kept, n_wires)[w] * slot["weight"][w]
+        _least(fair_rate, mine, kept, n_connections)[w] * flow["weight"][w]
         for kept in (sends & is_port, sends, ~sends & ~is_port)
     )
-    leg["overhead"] = np.where(wire["overhead_work"][w] > 0, wire["overhead_work"][w] / port, 0.0)
-    leg["rate"], leg["reduce_rate"] = path, np.where(wire["reduces"][w], unit, np.inf)
+    ring_connection["overhead"] = np.where(
+        connection["overhead_work"][w] > 0, connection["overhead_work"][w] / port, 0.0
+    )
+    ring_connection["rate"], ring_connection["reduce_rate"] = path, np.where(connection["reduces"][w], unit, np.inf)
 
 
-def _least(level: NDArray[np.float64], of: NDArray[np.int32], kept: NDArray[np.bool_], n: int) -> NDArray[np.float64]:
-    """Least level of each wire's kept entries; infinite where there are none."""
+def _least(
+    fair_rate: NDArray[np.float64], of: NDArray[np.int32], kept: NDArray[np.bool_], n: int
+) -> NDArray[np.float64]:
+    """Least fair rate of each connection's kept flow links; infinite where there are none."""
     least = np.full(n, np.inf)
-    np.minimum.at(least, of[kept], level[kept])
+    np.minimum.at(least, of[kept], fair_rate[kept])
     return least
 
 
-def _keep_one(leg: Table) -> None:
-    """Unmark a leg of each cycle whose legs are all marked."""
-    seen = ~leg["lone"]
-    for first in np.flatnonzero(leg["lone"]).tolist():
+def _keep_one(ring_connection: Table) -> None:
+    """Unmark a ring connection of each cycle whose ring connections are all marked."""
+    seen = ~ring_connection["uncontended"]
+    for first in np.flatnonzero(ring_connection["uncontended"]).tolist():
         k = first
         while not seen[k]:
             seen[k] = True
-            k = int(leg["follower"][k])
+            k = int(ring_connection["follower"][k])
             if k == first:
-                leg["lone"][k] = False
+                ring_connection["uncontended"][k] = False

@@ -1,15 +1,16 @@
 """Max-min fair sharing, again only where something changes.
 
-A slot's *level* is its rate per weight. Progressive filling raises all levels together until a resource is full and
-freezes the slots that use it, and so on. An allocation is the max-min fair one if, and only if, every slot uses a full
-resource on which no level is higher than its own. So rates are kept as they are until there is a reason. Only those who
-have one are *opened* (:mod:`.opening_kernel`) and filled again (:mod:`.filling_kernel`), in rising order of level.
+A flow's *fair rate* is its rate per weight. Progressive filling raises all fair rates together until a resource is full
+and freezes the flows that use it, and so on. An allocation is the max-min fair one if, and only if, every flow uses a
+full resource on which no fair rate is higher than its own. So rates are kept as they are until there is a reason. Only
+those who have one are *unfrozen* (:mod:`.opening_kernel`) and filled again (:mod:`.filling_kernel`), in rising order of
+fair rate.
 
 References
 ----------
 Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2 (progressive filling; the condition).
 
-Progressive filling of the slots that are open: their levels rise together, and freeze where a resource is full.
+Progressive filling of the flows that are unfrozen: their fair rates rise together, and freeze where a resource is full.
 
 Classes of priority are filled one after the other; then all that hangs together is filled again.
 """
@@ -22,113 +23,113 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .flow_state import N_BEGINNING, N_CHANGED, N_DIRTY, N_OPEN, N_OPENED, N_TOUCHED
+from .flow_state import N_BEGINNING, N_CHANGED, N_DIRTY, N_LISTED, N_TOUCHED, N_UNFROZEN
 from .queue_kernel import heap_fix
 from .users_kernel import (
     NEW,
-    OPEN,
     TIE,
+    UNFROZEN,
     WAITING,
-    first_entry,
+    end_link,
+    first_link,
     free,
-    last_entry,
     list_for_others,
     mark,
     note_full,
-    open_above,
-    open_held,
-    open_slot,
     taken,
+    unfreeze,
+    unfreeze_above,
+    unfreeze_limited,
     unmark,
 )
 
 
 @njit_norefcount
 def share_again(t: Any, now: float, several_priorities: bool) -> None:
-    """Find the levels of the slots that have entered, and of all that change with them or because others have left.
+    """Find the fair rates of the flows that have entered, and of all that change with them or because others have left.
 
     Parameters
     ----------
     t : Tables
-        ``t.beginning`` has the slots that entered; ``t.changed`` gets those whose level has changed; their
+        ``t.beginning`` has the flows that entered; ``t.changed`` gets those whose fair rate has changed; their
         flags are for the caller to take back.
     now : float, s
-        Time; the work of changed slots is brought up to it.
+        Time; the work of changed flows is brought up to it.
     several_priorities : bool
         Whether classes of priority must be filled one after the other.
     """
     c = t.counter
-    c[N_CHANGED] = c[N_OPENED] = c[N_TOUCHED] = 0
+    c[N_CHANGED] = c[N_LISTED] = c[N_TOUCHED] = 0
     if several_priorities:
         share_by_class(t, now)
         return
-    open_held(t)
+    unfreeze_limited(t)
     for k in range(c[N_BEGINNING]):
         s = t.beginning[k]
         if _is_alone(t, s):
-            _settle_alone(t, s, now)
+            _share_alone(t, s, now)
         else:
-            open_slot(t, s)
+            unfreeze(t, s)
     fill(t, now, True)
 
 
 @njit_norefcount
 def _is_alone(t: Any, s: int) -> bool:
-    """Whether slot `s` shares none of its resources."""
-    for e in range(first_entry(t, s), last_entry(t, s)):  # noqa: SIM110 - Numba compiles no generator expressions
-        if t.resource[t.entry[e]["resource"]]["n_users"] > 1:
+    """Whether flow `s` shares none of its resources."""
+    for e in range(first_link(t, s), end_link(t, s)):  # noqa: SIM110 - Numba compiles no generator expressions
+        if t.resource[t.flow_link[e]["resource"]]["n_users"] > 1:
             return False
     return True
 
 
 @njit_norefcount
-def _settle_alone(t: Any, s: int, now: float) -> None:
-    """Give slot `s` all of what it uses."""
-    level = np.inf
-    for e in range(first_entry(t, s), last_entry(t, s)):
-        level = min(level, free(t, t.entry[e]["resource"]) / t.user[t.entry[e]["place"]]["used"])
-    t.slot[s]["level"], t.slot[s]["since"] = level, now
+def _share_alone(t: Any, s: int, now: float) -> None:
+    """Give flow `s` all of what it uses."""
+    fair_rate = np.inf
+    for e in range(first_link(t, s), end_link(t, s)):
+        fair_rate = min(fair_rate, free(t, t.flow_link[e]["resource"]) / t.user[t.flow_link[e]["place"]]["used"])
+    t.flow[s]["fair_rate"], t.flow[s]["since"] = fair_rate, now
     note_changed(t, s)
     list_for_others(t, s)
-    for e in range(first_entry(t, s), last_entry(t, s)):
-        r, at = t.entry[e]["resource"], t.entry[e]["place"]
-        full = free(t, r) / t.user[at]["used"] <= level * TIE
-        t.user[at]["level"] = level
+    for e in range(first_link(t, s), end_link(t, s)):
+        r, at = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+        full = free(t, r) / t.user[at]["used"] <= fair_rate * TIE
+        t.user[at]["fair_rate"] = fair_rate
         t.resource[r]["left"] -= taken(t, r, at)
-        t.resource[r]["full"] = level if full else np.inf
-        t.resource[r]["top"] = level
+        t.resource[r]["full"] = fair_rate if full else np.inf
+        t.resource[r]["top"] = fair_rate
 
 
 @njit_norefcount
 def fill(t: Any, now: float, spreads: bool) -> None:
-    """Raise the levels of all open slots together, freezing those that use a resource when it is full.
+    """Raise the fair rates of all unfrozen flows together, freezing those that use a resource when it is full.
 
-    Freezing a slot can only raise the level at which its other resources are full, so a key of the heap is a lower
-    bound, looked at again when it comes out. With `spreads`, slots are opened that have a reason to change.
+    Freezing a flow can only raise the fair rate at which its other resources are full, so a key of the heap is a lower
+    bound, looked at again when it comes out. With `spreads`, flows are unfrozen that have a reason to change.
     """
     n_heap = _queue_touched(t, 0)
-    level = 0.0
-    while t.counter[N_OPEN] > 0 and n_heap > 0:
+    fair_rate = 0.0
+    while t.counter[N_UNFROZEN] > 0 and n_heap > 0:
         r = t.full_heap[0]
         bound = t.full_at[r]
         n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, -1.0)
-        if t.resource[r]["n_open"] == 0:
+        if t.resource[r]["n_unfrozen"] == 0:
             note_full(t, r)
             continue
         full = free(t, r) / t.resource[r]["demand"]
         if full > bound * TIE and n_heap > 0 and full > t.full_at[t.full_heap[0]]:
             n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, full)
             continue
-        level = full if full > level * TIE else level
-        if spreads and t.resource[r]["top"] > level * TIE and open_above(t, r, level):
+        fair_rate = full if full > fair_rate * TIE else fair_rate
+        if spreads and t.resource[r]["top"] > fair_rate * TIE and unfreeze_above(t, r, fair_rate):
             n_heap = _queue_touched(t, n_heap)
             continue
-        t.resource[r]["full"] = t.resource[r]["top"] = level
+        t.resource[r]["full"] = t.resource[r]["top"] = fair_rate
         for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
-            if t.user[at]["level"] == OPEN:
-                _freeze(t, t.user[at]["slot"], level, r, now)
+            if t.user[at]["fair_rate"] == UNFROZEN:
+                _freeze(t, t.user[at]["flow"], fair_rate, r, now)
         if spreads and t.counter[N_DIRTY] > 0:
-            open_held(t)
+            unfreeze_limited(t)
             n_heap = _queue_touched(t, n_heap)
     for k in range(n_heap):
         t.full_place[t.full_heap[k]] = -1
@@ -137,7 +138,7 @@ def fill(t: Any, now: float, spreads: bool) -> None:
 
 @njit_norefcount
 def _queue_touched(t: Any, n_heap: int) -> int:
-    """Queue the resources with new open users by the level at which they will be full, or less."""
+    """Queue the resources with new unfrozen users by the fair rate at which they will be full, or less."""
     for k in range(t.counter[N_TOUCHED]):
         r = t.touched[k]
         t.resource[r]["touched"] = False
@@ -149,57 +150,59 @@ def _queue_touched(t: Any, n_heap: int) -> int:
 
 
 @njit_norefcount
-def _freeze(t: Any, s: int, level: float, r: int, now: float) -> None:
-    """Give slot `s` the level at which resource `r` is full."""
-    old = t.slot[s]["level"]
-    t.slot[s]["open"] = False
-    t.counter[N_OPEN] -= 1
+def _freeze(t: Any, s: int, fair_rate: float, r: int, now: float) -> None:
+    """Give flow `s` the fair rate at which resource `r` is full."""
+    old = t.flow[s]["fair_rate"]
+    t.flow[s]["unfrozen"] = False
+    t.counter[N_UNFROZEN] -= 1
     falls = False
-    if old == NEW or level > old * TIE or level * TIE < old:
+    if old == NEW or fair_rate > old * TIE or fair_rate * TIE < old:
         if old != NEW:
-            done = old * t.slot[s]["weight"] * (now - t.slot[s]["since"])
-            t.slot[s]["work"] = max(t.slot[s]["work"] - done, 0.0)
-            falls = level < old
-        t.slot[s]["level"], t.slot[s]["since"] = level, now
+            done = old * t.flow[s]["weight"] * (now - t.flow[s]["since"])
+            t.flow[s]["work"] = max(t.flow[s]["work"] - done, 0.0)
+            falls = fair_rate < old
+        t.flow[s]["fair_rate"], t.flow[s]["since"] = fair_rate, now
         note_changed(t, s)
     else:
-        level = old
-    for e in range(first_entry(t, s), last_entry(t, s)):
-        q, at = t.entry[e]["resource"], t.entry[e]["place"]
-        t.user[at]["level"] = level
+        fair_rate = old
+    for e in range(first_link(t, s), end_link(t, s)):
+        q, at = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+        t.user[at]["fair_rate"] = fair_rate
         t.resource[q]["left"] -= taken(t, q, at)
-        t.resource[q]["n_open"] -= 1
-        t.resource[q]["demand"] = t.resource[q]["demand"] - t.user[at]["used"] if t.resource[q]["n_open"] > 0 else 0.0
-        t.resource[q]["top"] = max(t.resource[q]["top"], level)
+        t.resource[q]["n_unfrozen"] -= 1
+        t.resource[q]["demand"] = (
+            t.resource[q]["demand"] - t.user[at]["used"] if t.resource[q]["n_unfrozen"] > 0 else 0.0
+        )
+        t.resource[q]["top"] = max(t.resource[q]["top"], fair_rate)
         if falls and q != r and t.resource[q]["full"] < np.inf:
             mark(t, q)
 
 
 @njit_norefcount
 def note_changed(t: Any, s: int) -> None:
-    """List slot `s` among those whose level has changed, once."""
-    if not t.slot[s]["changed"]:
-        t.slot[s]["changed"] = True
+    """List flow `s` among those whose fair rate has changed, once."""
+    if not t.flow[s]["changed"]:
+        t.flow[s]["changed"] = True
         t.changed[t.counter[N_CHANGED]] = s
         t.counter[N_CHANGED] += 1
 
 
 @njit_norefcount
 def share_by_class(t: Any, now: float) -> None:
-    """Find the levels of all slots that are joined to those that have entered or left."""
+    """Find the fair rates of all flows that are joined to those that have entered or left."""
     for k in range(t.counter[N_BEGINNING]):
         s = t.beginning[k]
-        for e in range(first_entry(t, s), last_entry(t, s)):
-            mark(t, t.entry[e]["resource"])
-    _reopen_joined(t)
-    while _open_class(t) > 0:
+        for e in range(first_link(t, s), end_link(t, s)):
+            mark(t, t.flow_link[e]["resource"])
+    _collect_joined(t)
+    while _unfreeze_class(t) > 0:
         fill(t, now, False)
         unmark(t)
 
 
 @njit_norefcount
-def _reopen_joined(t: Any) -> None:
-    """Take their rates from all slots that are joined to a marked resource, and list them in ``t.opened``."""
+def _collect_joined(t: Any) -> None:
+    """Take their rates from all flows that are joined to a marked resource, and list them in ``t.listed``."""
     c = t.counter
     k = 0
     while k < c[N_DIRTY]:
@@ -207,38 +210,38 @@ def _reopen_joined(t: Any) -> None:
         k += 1
         t.resource[r]["full"] = np.inf
         for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
-            s = t.user[at]["slot"]
-            if t.slot[s]["open"]:
+            s = t.user[at]["flow"]
+            if t.flow[s]["unfrozen"]:
                 continue
-            t.slot[s]["open"] = True
-            t.opened[c[N_OPENED]] = s
-            c[N_OPENED] += 1
-            for e in range(first_entry(t, s), last_entry(t, s)):
-                q, place = t.entry[e]["resource"], t.entry[e]["place"]
-                if t.user[place]["level"] >= 0.0:
+            t.flow[s]["unfrozen"] = True
+            t.listed[c[N_LISTED]] = s
+            c[N_LISTED] += 1
+            for e in range(first_link(t, s), end_link(t, s)):
+                q, place = t.flow_link[e]["resource"], t.flow_link[e]["place"]
+                if t.user[place]["fair_rate"] >= 0.0:
                     t.resource[q]["left"] += taken(t, q, place)
-                t.user[place]["level"] = WAITING
+                t.user[place]["fair_rate"] = WAITING
                 mark(t, q)
     unmark(t)
-    for k in range(c[N_OPENED]):
-        t.slot[t.opened[k]]["open"] = False
+    for k in range(c[N_LISTED]):
+        t.flow[t.listed[k]]["unfrozen"] = False
 
 
 @njit_norefcount
-def _open_class(t: Any) -> int:
-    """Open those of the listed slots that go first, take them from the list, and count them."""
+def _unfreeze_class(t: Any) -> int:
+    """Open those of the listed flows that go first, take them from the list, and count them."""
     first = 2**31 - 1
-    n = t.counter[N_OPENED]
+    n = t.counter[N_LISTED]
     for k in range(n):
-        first = min(first, t.slot[t.opened[k]]["priority"])
-    n_opened, left = 0, 0
+        first = min(first, t.flow[t.listed[k]]["priority"])
+    n_unfrozened, left = 0, 0
     for k in range(n):
-        s = t.opened[k]
-        if t.slot[s]["priority"] == first:
-            open_slot(t, s)
-            n_opened += 1
+        s = t.listed[k]
+        if t.flow[s]["priority"] == first:
+            unfreeze(t, s)
+            n_unfrozened += 1
         else:
-            t.opened[left] = s
+            t.listed[left] = s
             left += 1
-    t.counter[N_OPENED] = left
-    return n_opened
+    t.counter[N_LISTED] = left
+    return n_unfrozened

@@ -56,7 +56,7 @@ def links(run: PlayedRun) -> Figure:
 
 def timeline(run: PlayedRun) -> Figure:
     """Show what each rank sends when, with the critical path."""
-    who = run.prepared.plan.ends[run.prepared.plan.wire_of, 0].astype(np.int64)
+    who = run.prepared.plan.ends[run.prepared.plan.connection_of, 0].astype(np.int64)
     load = _Load(run.prepared.schedule.n_participants)
     load.add(run, np.arange(len(who)), who)
     shown = load.chosen()
@@ -78,7 +78,7 @@ def link_timeline(run: PlayedRun) -> Figure:
 
 def messages(run: PlayedRun) -> Figure:
     """Which share of the messages took at most a time from start to completion."""
-    crosses = np.diff(run.prepared.plan.routes.first)[run.prepared.plan.wire_of] > 0
+    crosses = np.diff(run.prepared.plan.routes.first)[run.prepared.plan.connection_of] > 0
     if not crosses.any():
         raise NothingToDraw("no message crosses a link")
     took = np.rint((run.trace.done - run.trace.start)[crosses] / PICOSECOND) * PICOSECOND  # no noise of the last bits

@@ -81,7 +81,7 @@ class PlayedRun:
         plan = self.prepared.plan
         for low in range(0, len(transfers), AT_ONCE):
             mine = transfers[low : low + AT_ONCE]
-            wire = plan.wire_of[mine]
+            wire = plan.connection_of[mine]
             first, n = plan.routes.first[wire], np.diff(plan.routes.first)[wire]
             which = np.repeat(np.arange(len(mine)), n)
             entry = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + first[which]

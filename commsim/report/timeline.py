@@ -51,13 +51,13 @@ class Slices:
 
 def sends(run: PlayedRun, transfers: Numbers) -> Slices:
     """Every transfer on its sender, from its start until its last byte has left."""
-    who = run.prepared.plan.ends[run.prepared.plan.wire_of[transfers], 0].astype(np.int64)
+    who = run.prepared.plan.ends[run.prepared.plan.connection_of[transfers], 0].astype(np.int64)
     return _in_lanes(who, run.trace.start[transfers], run.trace.sent[transfers], transfers)
 
 
 def receives(run: PlayedRun, transfers: Numbers) -> Slices:
     """Every transfer on its receiver, from the arrival of its first byte until it is complete, added if need be."""
-    wire = run.prepared.plan.wire_of[transfers]
+    wire = run.prepared.plan.connection_of[transfers]
     who = run.prepared.plan.ends[wire, 1].astype(np.int64)
     done = run.trace.done[transfers]
     begin = np.minimum(run.trace.start[transfers] + run.prepared.plan.routes.latency[wire], done)

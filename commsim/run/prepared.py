@@ -98,7 +98,7 @@ class Prepared:
             Whether the result keeps the times of every transfer.
         transport, fabric : Transport, Fabric, optional
             Of the packet engine: how packets are sent, and what they meet.
-        method : {"auto", "rounds", "together", "symmetric", "streamed", "full"}
+        method : {"auto", "recurrence", "simultaneous", "symmetric", "streamed", "events"}
             By which way the flow engine computes; all that apply give the same answer, to 1e-9.
 
         Raises

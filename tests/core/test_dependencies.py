@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from commsim.core import dependencies as module
 from commsim.core.chunk_intervals import CELLS
-from commsim.core.dependencies import dependencies, wires
+from commsim.core.dependencies import connections, dependencies
 from commsim.core.dependencies_kernel import (
     FENCE,
     READ_AFTER_WRITE,
@@ -210,7 +210,7 @@ def test_a_wire_is_what_shares_source_destination_and_channel(n_ranks):
     p.copy(0, src=[0, 0, 1], dst=[1, n_ranks - 1, 0])
     p.copy(1, src=[0, 0], dst=[1, 1], dst_chunk=[0, 1], channel=[0, 1])
     schedule = p.build()
-    number, lead = wires(schedule, schedule.expand())
+    number, lead = connections(schedule, schedule.expand())
     assert number.tolist() == [0, 2, 3, 0, 1]
     assert lead.tolist() == [0, 4, 1, 2]
 

@@ -39,10 +39,10 @@ def planned(schedule, link, **star_options):
     gamma=st.floats(0, 1e-9),
 )
 def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, o, B, gamma):
-    entry, link = COLLECTIVES[name], LogGP(L, o, B, gamma)
-    plan = planned(entry.build(n_ranks), link)
+    flow_link, link = COLLECTIVES[name], LogGP(L, o, B, gamma)
+    plan = planned(flow_link.build(n_ranks), link)
     got = simulate_alpha_beta(plan, size)[0].time
-    np.testing.assert_allclose(got, entry.facts["cost"](n_ranks, size, link), rtol=1e-9)
+    np.testing.assert_allclose(got, flow_link.facts["cost"](n_ranks, size, link), rtol=1e-9)
 
 
 @settings(deadline=None, max_examples=40)
@@ -80,6 +80,6 @@ def test_it_says_when_contention_would_decide():
 
 
 def test_one_rank_takes_no_time_on_the_critical_path():
-    entry = COLLECTIVES["ring_all_reduce"]
-    plan = planned(entry.build(1), LogGP(1e-6, 1e-6, 1e9, 1e-9))
+    flow_link = COLLECTIVES["ring_all_reduce"]
+    plan = planned(flow_link.build(1), LogGP(1e-6, 1e-6, 1e9, 1e-9))
     assert simulate_alpha_beta(plan, 1e6)[0].time == 0.0

@@ -6,7 +6,7 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.core.schedule import REDUCE
-from commsim.engine.alpha_beta import wire_costs
+from commsim.engine.alpha_beta import connection_costs
 from commsim.engine.closed_form import closed_form, slowest_link
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.run import with_costs
@@ -34,8 +34,8 @@ def test_the_slowest_link_is_that_of_all_transfers(name, routing):
     schedule = COLLECTIVES[name].build(8, **given)
     job = Job(schedule, place(network, schedule.n_participants, "random", 5))
     plan = plan_flows(network, [job], routing=routing, seed=2)
-    costs = wire_costs(plan)
-    costs[:, 4] *= np.bincount(plan.wire_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
+    costs = connection_costs(plan)
+    costs[:, 4] *= np.bincount(plan.connection_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
     overhead, beta, latency, receive, gamma = costs.max(axis=0)
     assert slowest_link(network, job, routing=routing, seed=2) == LogGP(latency, overhead + receive, 1 / beta, gamma)
 

@@ -55,7 +55,7 @@ def test_a_ring_is_made_of_the_terms_of_its_closed_form():
 
 
 @pytest.mark.nojit
-def test_messages_on_one_wire_follow_each_other_and_only_the_last_one_flies():
+def test_messages_on_one_connection_follow_each_other_and_only_the_last_one_flies():
     p = Program(2, 5)
     for chunk in range(5):
         p.copy(chunk, src=0, dst=1)

@@ -83,7 +83,7 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
 @pytest.mark.nojit
 @pytest.mark.parametrize("n_chunks", [1, 2, 64])
 def test_a_chain_broadcast_is_pipelined(n_chunks: int) -> None:
-    # Written here and not taken from collectives/: the first chunk crosses 4 wires, the others follow on its heels.
+    # Written here and not taken from collectives/: the first chunk crosses 4 connections, the others follow.
     p, link, size = Program(5, n_chunks), LogGP(L=3e-6, o=1e-6, B=1e9), 64e6
     for chunk in range(n_chunks):
         for rank in range(4):

@@ -23,7 +23,7 @@ def assert_rates(network: Network, expected: dict[str, float], **kwargs: str) ->
 
 
 def test_three_flows_on_two_links_share_as_in_the_textbook() -> None:
-    # A crosses both links, B the first (1 B/s), C the second (2 B/s). The first is full at level 1/2, which freezes A
+    # A crosses both links, B the first (1 B/s), C the second (2 B/s). The first is full at 1/2, which freezes A
     # and B at 1/2; the second has 2 - 1/2 = 3/2 left, all for C.
     network = cabled({"s0-s1": 1, "s1-s2": 2, "h0-s0": FAST, "h1-s0": FAST, "h2-s1": FAST, "h3-s1": FAST,
                       "h4-s2": FAST, "h5-s2": FAST})  # fmt: skip
@@ -51,7 +51,7 @@ def test_opposite_directions_of_a_cable_do_not_share() -> None:
 
 def test_a_sprayed_flow_fills_two_paths_and_shares_one_of_them() -> None:
     # h0 sprays over s1 and s2, half of its rate x on each (1 B/s). h2, cabled to s1 only, shares the link s1-s3 with
-    # it: level by rate, x + x/2 = 1, so both get x = 2/3; of s2-s3 the sprayed flow uses 1/3 only.
+    # it: fair rate by rate, x + x/2 = 1, so both get x = 2/3; of s2-s3 the sprayed flow uses 1/3 only.
     network = cabled({"h0-s0": FAST, "s0-s1": 1, "s0-s2": 1, "s1-s3": 1, "s2-s3": 1, "h1-s3": FAST, "h2-s1": FAST,
                       "h3-s3": FAST})  # fmt: skip
     assert_rates(network, {"h0>h1": 2 / 3, "h2>h3": 2 / 3}, routing="spray")
@@ -78,7 +78,7 @@ def test_a_late_flow_takes_its_share_from_when_it_comes(bottleneck: Network) -> 
 
 
 def test_weights_decide_the_shares_of_a_full_link(bottleneck: Network) -> None:
-    # Weights 3 and 1: level 4 / (3 + 1) = 1, rates 3 and 1.
+    # Weights 3 and 1: fair rate 4 / (3 + 1) = 1, rates 3 and 1.
     jobs = [message(bottleneck, "h0>h2", weight=3.0), message(bottleneck, "h1>h3")]
     assert finish_times(bottleneck, jobs, [3, 1]) == pytest.approx([1, 1])
 

@@ -29,7 +29,7 @@ def played(case: Case) -> list[NDArray[np.float64]]:
 
 
 def shuffled(schedule: Schedule, rng: np.random.Generator) -> tuple[Schedule, NDArray[np.intp]]:
-    """Permute the transfers inside every hop; those of one wire stay in order, which is part of their meaning."""
+    """Permute the transfers inside every hop; those of one connection stay in order, which is part of their meaning."""
     blocks, orders, offset = [], [], 0
     for block in schedule.blocks:
         key = rng.random(len(block.body))

@@ -21,13 +21,13 @@ RING = FlowPaths(STAR, Job(ring_all_reduce(8), place(STAR, 8)))
 
 
 def test_the_cheapest_way_is_taken_and_named() -> None:
-    assert RING.simulate(1e6).method == "rounds"
-    assert RING.simulate(1e6) == RING.simulate(1e6, method="rounds")
+    assert RING.simulate(1e6).method == "recurrence"
+    assert RING.simulate(1e6) == RING.simulate(1e6, method="recurrence")
 
 
 def test_the_method_is_no_part_of_the_value_of_a_result() -> None:
-    quick, full = RING.simulate(2e6, method="rounds"), RING.simulate(2e6, method="full")
-    assert (quick.method, full.method) == ("rounds", "full")
+    quick, full = RING.simulate(2e6, method="recurrence"), RING.simulate(2e6, method="events")
+    assert (quick.method, full.method) == ("recurrence", "events")
     assert quick.time == pytest.approx(full.time, rel=1e-12)
     assert "method" not in quick.row()
 
@@ -35,8 +35,8 @@ def test_the_method_is_no_part_of_the_value_of_a_result() -> None:
 def test_no_table_of_all_transfers_is_laid_out_unless_it_is_needed() -> None:
     paths = FlowPaths(STAR, RING.job)
     paths.simulate(1e6)
-    assert "full" not in paths._plans
-    assert len(paths.plan.wire_of) == 8 * 14
+    assert "events" not in paths._plans
+    assert len(paths.plan.connection_of) == 8 * 14
     assert paths.plan is paths.plan
 
 
@@ -50,7 +50,7 @@ def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
     with pytest.raises(
         InputError, match=r"method 'rounds' does not apply to .* on star.*: it needs every message alone"
     ):
-        paths.simulate(1e6, method="rounds")
+        paths.simulate(1e6, method="recurrence")
     assert paths.simulate(1e6).method in METHODS
 
 
@@ -60,13 +60,13 @@ def test_what_the_full_engine_cannot_hold_is_refused_before_it_is_laid_out(monke
     paths = FlowPaths(costly, Job(double_tree_all_reduce(8, 16), place(costly, 8)))
     with pytest.raises(InputError, match=r"double_tree_all_reduce: \d+ transfers share links here in no regular way"):
         paths.simulate(1e9)
-    assert "full" not in paths._plans
+    assert "events" not in paths._plans
 
 
 def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     costly = dataclasses.replace(STAR, recv_overhead=1e-6)  # which no other way knows
     paths = FlowPaths(costly, RING.job)
-    full = paths.simulate(1e6, method="full")
+    full = paths.simulate(1e6, method="events")
     monkeypatch.setattr(flow_paths, "MAX_TRANSFERS", 100)
     assert paths.simulate(1e6).method == "streamed"
     assert paths.simulate(1e6).time == full.time
@@ -74,7 +74,7 @@ def test_a_ring_that_the_full_engine_cannot_hold_is_streamed(monkeypatch: pytest
         paths.simulate(1e6, trace=True)
 
 
-@pytest.mark.parametrize("method", ["rounds", "full"])
+@pytest.mark.parametrize("method", ["recurrence", "events"])
 def test_bad_sizes_and_starts_are_refused_alike(method: str) -> None:
     with pytest.raises(InputError, match="size must be positive and finite, got 0"):
         RING.simulate(0.0, method=method)

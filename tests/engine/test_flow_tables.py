@@ -1,4 +1,4 @@
-"""Which links the full engine keeps an eye on: no more than could hold somebody back, and always one for each wire."""
+"""Which links the event engine has: no more than could limit a flow, and always one for each connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.core.schedule import Schedule
 from commsim.engine.flow_plan import Job
-from commsim.engine.flow_tables import slot_tables
+from commsim.engine.flow_tables import lay_out_flows
 from commsim.routing.routing import Routes, find_routes
 from topologies.fat_tree import fat_tree
 
@@ -30,12 +30,14 @@ def ring() -> Schedule:
 
 
 def kept_links(network: Network, src: NDArray[np.int64], dst: NDArray[np.int64]) -> tuple[Routes, list[set[int]]]:
-    """Routes between nodes, and the links that each has entries for while it sends."""
+    """Routes between nodes, and the links that each has flow links for while it sends."""
     routes = find_routes(network, src, dst, routing="ecmp")
     nodes = np.stack((src, dst), axis=1).astype(np.int32)
-    slot, entry, _ = slot_tables(network, [Job(ring(), place(network, 16))], routes, nodes, np.zeros(len(src), np.intp))
-    rows = slot[["begin", "end"]][: len(src)].tolist()
-    return routes, [set(entry["resource"][begin:end].tolist()) for begin, end in rows]
+    flow, flow_link, _ = lay_out_flows(
+        network, [Job(ring(), place(network, 16))], routes, nodes, np.zeros(len(src), np.intp)
+    )
+    rows = flow[["begin", "end"]][: len(src)].tolist()
+    return routes, [set(flow_link["resource"][begin:end].tolist()) for begin, end in rows]
 
 
 @settings(deadline=None)

@@ -84,7 +84,7 @@ def test_racks_may_be_unequal_where_adding_takes_no_time(first: int, others: lis
     network = load_network("leaf_spine:n_leaves=4,n_spines=1,hosts_per_leaf=4,bandwidth=10Gbps,latency=1us")
     hosts = [4 * rack + i for rack, n in enumerate([first, *others]) for i in range(n)]
     ready = prepare(f"switchml:n_chunks=7,pool={pool}", network, placement=Placement(hosts))
-    # a rank that is alone in its rack has one level less and a wire that is twice as long: it is never the last
+    # a rank that is alone in its rack has one level less and a connection that is twice as long: it is never the last
     expected = switchml_cost(len(hosts), 1e7, LogGP(L=1e-6, B=1.25e9), **ready.parameters)
     assert ready.predict(1e7).time == pytest.approx(expected, rel=1e-9, abs=0)
 

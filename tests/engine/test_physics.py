@@ -77,11 +77,11 @@ def test_a_link_that_carried_more_than_it_can_is_named(ring: tuple[FlowPlan, Flo
         check_physics(plan, tampered(times, "bytes_on_wire", 1, 100.0))
 
 
-def test_two_messages_of_one_wire_at_once_are_refused() -> None:
+def test_two_messages_of_one_connection_at_once_are_refused() -> None:
     p = Program(2, 2)
     p.copy([0, 1], src=0, dst=1)
     plan, times = played(p.build(), 2.0)
-    with pytest.raises(PhysicsError, match="two transfers of one wire overlap"):
+    with pytest.raises(PhysicsError, match="two transfers of one connection overlap"):
         check_physics(plan, tampered(times, "start", 1, 0.5))
 
 

@@ -1,4 +1,4 @@
-"""The kernel that looks for transfers out of order, against every pair looked at in turn."""
+"""The kernel that looks for transfers out of order, against every pair looked at in phase."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ def test_what_is_too_early_is_found_if_and_only_if_there_is_something(seed: int,
     edges = sorted({(int(i), 2 * int(j) + int(k)) for i, j, k in rng.integers(0, (n, n, 2), (n, 3)) if i < j})
     first = np.searchsorted([i for i, _ in edges], np.arange(n + 1)).astype(np.int64)
     code = np.array([c for _, c in edges], np.int32)
-    wire = np.sort(rng.integers(0, 3, n)).astype(np.int32)
+    connection = np.sort(rng.integers(0, 3, n)).astype(np.int32)
     queue = np.arange(n, dtype=np.int32)
     wrong = {(i, c // 2, True) for i, c in edges if start[c // 2] < (done if c % 2 else sent)[i] - 0.01}
-    wrong |= {(i - 1, i, False) for i in range(1, n) if wire[i] == wire[i - 1] and start[i] < sent[i - 1] - 0.01}
-    found = find_too_early((start, sent, done), (first, code), queue, wire, 0.01)
+    wrong |= {
+        (i - 1, i, False) for i in range(1, n) if connection[i] == connection[i - 1] and start[i] < sent[i - 1] - 0.01
+    }
+    found = find_too_early((start, sent, done), (first, code), queue, connection, 0.01)
     assert found in wrong or (not wrong and found == (-1, -1, False))

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from slow_sharing import Flow, bottleneck, max_min_rates
 
 from commsim.engine import flow_state
-from commsim.engine.flow_state import DATA, ENTRY_ROW, N_BEGINNING, N_CHANGED, SLOT_ROW, WIRE_ROW, Tables, share_table
+from commsim.engine.flow_state import (
+    CONNECTION_ROW,
+    DATA,
+    FLOW_LINK_ROW,
+    FLOW_ROW,
+    N_BEGINNING,
+    N_CHANGED,
+    Tables,
+    share_table,
+)
 from commsim.engine.sharing_kernel import share_again
 from commsim.engine.users_kernel import enter, leave
 
@@ -41,22 +50,22 @@ def sharings(draw: st.DrawFn, *, priorities: bool = False) -> Sharing:
 
 
 def tables(sharing: Sharing) -> Tables:
-    entries = [(r, s, share) for s, flow in enumerate(sharing.flows) for r, share in flow.uses.items()]
-    entry = np.zeros(len(entries), ENTRY_ROW)
-    for e, row in enumerate(entries):
-        entry["resource"][e], entry["slot"][e], entry["share"][e] = row
-    slot = np.zeros(len(sharing.flows), SLOT_ROW)
-    slot["end"] = np.cumsum([len(flow.uses) for flow in sharing.flows])
-    slot["begin"][1:] = slot["end"][:-1]
-    slot["phase"] = DATA
-    slot["weight"] = [flow.weight for flow in sharing.flows]
-    slot["priority"] = [flow.priority for flow in sharing.flows]
+    flow_links = [(r, s, share) for s, flow in enumerate(sharing.flows) for r, share in flow.uses.items()]
+    flow_link = np.zeros(len(flow_links), FLOW_LINK_ROW)
+    for e, row in enumerate(flow_links):
+        flow_link["resource"][e], flow_link["flow"][e], flow_link["share"][e] = row
+    flow = np.zeros(len(sharing.flows), FLOW_ROW)
+    flow["end"] = np.cumsum([len(flow.uses) for flow in sharing.flows])
+    flow["begin"][1:] = flow["end"][:-1]
+    flow["phase"] = DATA
+    flow["weight"] = [flow.weight for flow in sharing.flows]
+    flow["priority"] = [flow.priority for flow in sharing.flows]
     capacity = np.array(list(sharing.capacity.values()))
-    resource = share_table(capacity, np.bincount(entry["resource"], minlength=len(capacity)))
+    resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
     nothing = np.empty(0, np.int32)
     transfers = nothing, np.empty(0, np.uint8), np.empty(0), nothing
     return flow_state.tables(
-        transfers, (np.empty(0, WIRE_ROW), slot, entry, resource), nothing, (np.zeros(1, np.int64), nothing)
+        transfers, (np.empty(0, CONNECTION_ROW), flow, flow_link, resource), nothing, (np.zeros(1, np.int64), nothing)
     )
 
 
@@ -74,9 +83,9 @@ def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.
             enter(t, s)
         t.beginning[: len(entered)], t.counter[N_BEGINNING] = entered, len(entered)
         share_again(t, 0.0, several)
-        t.slot["changed"][t.changed[: t.counter[N_CHANGED]]] = False
+        t.flow["changed"][t.changed[: t.counter[N_CHANGED]]] = False
         there, here = present, sorted(present)
-        out.append((here, t.slot["level"][here] * t.slot["weight"][here]))
+        out.append((here, t.flow["fair_rate"][here] * t.flow["weight"][here]))
     return out
 
 

@@ -48,7 +48,7 @@ def both(network: Network, job: Job, size: float, *, routing: str = "ecmp", seed
 
 
 def some_network(rng: np.random.Generator, n_ranks: int) -> Network:
-    """Any graph; or one on which most wires are lone: a star, or machines whose ranks reach each other inside."""
+    """A graph, or one with mostly uncontended connections: a star, or machines whose ranks reach each other inside."""
     which = rng.integers(4)
     if which > 1:
         return random_network(rng, n_ranks + int(rng.integers(2)), int(rng.integers(1, 5)), bool(rng.integers(2)))
@@ -71,11 +71,11 @@ def assert_same(ours: Result, full: Result) -> None:
     assert ours.counters["transfers"] == full.counters["transfers"]
 
 
-def random_rings(rng: np.random.Generator, n_ranks: int, n_turns: int) -> Schedule:
+def random_rings(rng: np.random.Generator, n_ranks: int, n_phases: int) -> Schedule:
     """Turns on random cycles of random channels, some of which go on where the one before ended."""
     p = Program(n_ranks, n_ranks)
     order, moved = rng.permutation(n_ranks), 0
-    for _ in range(n_turns):
+    for _ in range(n_phases):
         if rng.random() < 0.4:
             order, moved = rng.permutation(n_ranks), 0
         write = p.reduce if rng.random() < 0.5 else p.copy
@@ -109,13 +109,13 @@ def test_rings_that_collide_anywhere_take_what_the_full_engine_says(
         starts=rng.uniform(0, 1, n_ranks) * late, framing=Framing(0.05, 0.01) if header else None,
     )  # fmt: skip
     event(f"{name}: {'refused' if ours is None else 'agrees'}")
-    legs = plan_streamed(network, job, routing=routing, seed=seed % 10).legs.leg  # type: ignore[union-attr]
-    event(f"lone: {np.round(legs['lone'].mean(), 1)}")
+    ring_connections = plan_streamed(network, job, routing=routing, seed=seed % 10).ring_connections.row  # type: ignore[union-attr]
+    event(f"uncontended: {np.round(ring_connections['uncontended'].mean(), 1)}")
     if ours is not None:
         event("to the last bit" if ours.time == full.time else "to 1e-12")
         assert_same(ours, full)
     elif name != "random":
-        assert len(plan_streamed(network, job).turns) > 1  # type: ignore[union-attr]
+        assert len(plan_streamed(network, job).phases) > 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("jitter", [0.0, 1e-4])
@@ -153,7 +153,7 @@ def test_a_small_ring_agrees_with_and_without_costs_of_its_ends(costs: float) ->
     assert ours.time == full.time
 
 
-def test_thousands_of_messages_at_once_on_a_slow_wire_are_all_waited_for() -> None:
+def test_thousands_of_messages_at_once_on_a_slow_connection_are_all_waited_for() -> None:
     # 200 tiny messages follow each other on links on which each takes longer than all of them together to send.
     network = star(200, 1e12, 1e-3)
     ours, full = both(network, Job(ring_all_reduce(200), place(network, 200)), 200.0)
@@ -179,8 +179,8 @@ def test_what_is_no_ring_is_left_to_others() -> None:
     assert simulate_streamed(plan, 1e6, trace=True) is None
 
 
-def test_a_turn_that_meets_another_in_its_middle_is_refused_where_it_would_be_too_early() -> None:
-    # Each of the second turn's wires ends where one of the first starts, and what it overwrites there leaves later.
+def test_a_phase_that_meets_another_in_its_middle_is_refused_where_it_would_be_too_early() -> None:
+    # Each connection of the second phase ends where one of the first starts; what it overwrites there leaves later.
     network = dataclasses.replace(star(6, 1e9, 1e-6), bandwidth=np.geomspace(1e8, 1e9, 12))
     found = [both(network, Job(random_rings(np.random.default_rng(seed), 6, 3), place(network, 6)), 1e6)
              for seed in range(20)]  # fmt: skip

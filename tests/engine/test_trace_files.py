@@ -19,8 +19,8 @@ from topologies.star import star
 
 @pytest.mark.parametrize(
     ("method", "collective"),
-    [("full", "ring_all_reduce"), ("rounds", "ring_all_reduce"), ("symmetric", "ring_all_reduce"),
-     ("together", "direct_all_to_all"), ("symmetric", "double_tree_all_reduce")],
+    [("events", "ring_all_reduce"), ("recurrence", "ring_all_reduce"), ("symmetric", "ring_all_reduce"),
+     ("simultaneous", "direct_all_to_all"), ("symmetric", "double_tree_all_reduce")],
 )  # fmt: skip
 @pytest.mark.parametrize("every", [1, 7])
 def test_a_file_has_every_nth_transfer(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.checking.check import chunks_of, hops
-from commsim.core.dependencies import Dependencies, dependencies, wires
+from commsim.core.dependencies import Dependencies, connections, dependencies
 from commsim.core.errors import ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
@@ -60,7 +60,7 @@ def _waits(
 
     before: Rows = [[] for _ in range(3 * len(transfers))]
     last_on_wire: dict[int, int] = {}
-    wire = wires(schedule, transfers)[0].tolist()
+    wire = connections(schedule, transfers)[0].tolist()
     readers: dict[tuple[int, int], list[int]] = {}
     for i, t in enumerate(transfers):
         for k in range(order.first[i], order.first[i + 1]):

@@ -39,7 +39,9 @@ def test_times_are_rounded_to_the_nearest_picosecond(of):
     slow = NETWORK.replace("100Gbps", "97Gbps")  # so that hardly a time is a whole picosecond
     run = play_run("ring", prepare("ring_all_reduce", slow), 12_345, {})
     slices = of(run, chosen(run))
-    begin = run.trace.start + (run.prepared.plan.routes.latency[run.prepared.plan.wire_of] if of is receives else 0.0)
+    begin = run.trace.start + (
+        run.prepared.plan.routes.latency[run.prepared.plan.connection_of] if of is receives else 0.0
+    )
     end = run.trace.done if of is receives else run.trace.sent
     for whole, exact in ((slices.start, np.minimum(begin, end)), (slices.end, end)):
         assert np.abs(whole - exact[slices.transfer] / PICOSECOND).max() <= 0.5 + 1e-6

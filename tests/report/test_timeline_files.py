@@ -63,7 +63,7 @@ def test_arrows_go_from_the_senders_slice_to_the_receivers(tmp_path):
     end = {e["id"]: e for e in events if e["ph"] == "f"}
     assert set(begin) == set(end) == set(range(len(run.n_bytes)))
     named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-    ends = run.prepared.plan.ends[run.prepared.plan.wire_of]
+    ends = run.prepared.plan.ends[run.prepared.plan.connection_of]
     for i in begin:
         assert named[begin[i]["pid"]].startswith(f"rank {ends[i, 0]} ")
         assert named[end[i]["pid"]].startswith(f"rank {ends[i, 1]} ")

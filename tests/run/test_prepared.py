@@ -9,7 +9,7 @@ TREE = "fat_tree:k=4,bandwidth=100Gbps,latency=1us"
 TORUS = "torus:dims=3x3,bandwidth=100Gbps,latency=1us"
 
 
-@pytest.mark.parametrize("method", ["auto", "full"])
+@pytest.mark.parametrize("method", ["auto", "events"])
 @pytest.mark.parametrize(
     ("collective", "network", "routing", "jitter"),
     [

@@ -15,11 +15,11 @@ COLUMNS = [
 ]  # fmt: skip
 
 METHODS = {
-    "rounds": "a recurrence, since messages are alone on their links or share them in step",
-    "together": "one allocation of rates, since all messages start together",
+    "recurrence": "a recurrence, since messages are alone on their links or share them in step",
+    "simultaneous": "one allocation of rates, since all messages start together",
     "symmetric": "one of each class of transfers that are alike",
-    "streamed": "event by event, with state for wires and not for messages",
-    "full": "event by event",
+    "streamed": "event by event, with state for connections and not for messages",
+    "events": "event by event",
 }
 """What the flow engine's ways of computing are."""
 

@@ -136,10 +136,10 @@ def _messages(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDA
     n_packets = np.maximum(1, -(-whole // payload))
     message = np.zeros(len(whole), m.MESSAGE_ROW)
     message["start"] = message["sent"] = message["done"] = -1
-    message["flow"], message["waiting"] = plan.wire_of, plan.waiting
+    message["flow"], message["waiting"] = plan.connection_of, plan.waiting
     message["last_size"] = whole - (n_packets - 1) * payload + header
     end = np.cumsum(n_packets[plan.queue])
-    count = np.bincount(plan.wire_of, minlength=len(plan.ends))
+    count = np.bincount(plan.connection_of, minlength=len(plan.ends))
     before = np.concatenate((np.zeros(1, np.int64), end))[np.cumsum(count) - count]
     message["end"][plan.queue] = end - np.repeat(before, count)
     message["first"] = message["end"] - n_packets
@@ -153,7 +153,7 @@ def _flows(
     if (starts > LONGEST).any():
         raise InputError(f"a start must be below {LONGEST:g} s, got {starts.max()} s")
     flow, receiver = np.zeros(n, m.FLOW_ROW), np.zeros(n, m.RECEIVER_ROW)
-    count = np.bincount(plan.wire_of, minlength=n)
+    count = np.bincount(plan.connection_of, minlength=n)
     end = np.cumsum(count)
     begin = end - count
     for table in (flow, receiver):

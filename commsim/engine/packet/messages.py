@@ -198,7 +198,7 @@ def _with_counters(plan: FlowPlan, tables: s.Tables, results: tuple[Result, ...]
         "peak_queue_bytes": link["peak"].max(initial=0),
     }
     stream = np.repeat(np.arange(2 * n_flows), tables.stream["end"] - tables.stream["begin"])
-    job = plan.job_of_wire[stream % n_flows] if n_flows else stream
+    job = plan.job_of_connection[stream % n_flows] if n_flows else stream
     n_bytes = tables.route["n_bytes"].astype(np.float64)
     done = []
     for j, result in enumerate(results):

@@ -34,8 +34,8 @@ def check_packets(plan: FlowPlan, times: FlowTimes, tables: s.Tables) -> None:
     np.minimum.at(slowest, np.repeat(np.arange(len(crosses)), np.diff(plan.routes.first)),
                   network.bandwidth[plan.routes.link])  # fmt: skip
     src = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[:, 0]]
-    alone = (np.where(crosses, network.overhead[src] + plan.routes.latency, 0.0))[plan.wire_of]
-    alone += times.bytes_on_wire / slowest[plan.wire_of]
+    alone = (np.where(crosses, network.overhead[src] + plan.routes.latency, 0.0))[plan.connection_of]
+    alone += times.bytes_on_wire / slowest[plan.connection_of]
     early = alone - (times.done - times.start)
     if early.max() > slack:
         i = int(early.argmax())

@@ -1,4 +1,4 @@
-"""What a message costs on each wire when nothing shares its links, and what wires ask for of each resource.
+"""What a message costs on each connection when nothing shares its links, and what connections ask for of each resource.
 
 By how much sums that should be equal may differ: what is less is rounding.
 """
@@ -17,7 +17,7 @@ from commsim.routing.routing import Routes, find_routes
 
 from ..flow_plan import Job
 
-__all__ = ["Lanes", "lanes_of", "scale_for", "shared_resources"]
+__all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
 FULL = 1.0 + 1e-11
 """Part of a resource that may be asked for at once; what is above 1 is rounding."""
@@ -27,7 +27,7 @@ SLACK = 2**14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lanes:
+class ConnectionCosts:
     """Wires of one job: what shares source, destination and channel.
 
     Parameters
@@ -36,19 +36,19 @@ class Lanes:
         Of the routes: the given one, or its fold where messages are sprayed.
     fold : Fold or None
         How it was folded.
-    ends : int32[n_wires, 2]
+    ends : int32[n_connections, 2]
         Participants that send and receive.
     routes : Routes
-        Of each wire.
-    overhead, latency : float64[n_wires], s
+        Of each connection.
+    overhead, latency : float64[n_connections], s
         What every message takes, before its bytes and after them.
-    per_byte, gamma : float64[n_wires], s/byte
+    per_byte, gamma : float64[n_connections], s/byte
         What a byte takes on the way, and to be reduced.
     part : float64[m]
-        For each row of the routes, the part of the link that the wire asks for while it sends.
+        For each row of the routes, the part of the link that the connection asks for while it sends.
     held : bool[m]
         Rows that are the sender's port, while its overhead occupies that; empty where there is no overhead.
-    unit : int32[n_wires]
+    unit : int32[n_connections]
         Its receiver's reduction unit, numbered after the links; -1 where reducing takes no time.
     """
 
@@ -71,26 +71,26 @@ class Lanes:
 
     @property
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """Rows of links of each wire, and the parts that it asks for: what kernels take."""
+        """Rows of links of each connection, and the parts that it asks for: what kernels take."""
         return self.routes.first, self.routes.link, self.part
 
-    def link_bytes(self, per_wire: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bytes that each link of the given network carries when each wire carries `per_wire`.
+    def link_bytes(self, per_connection: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bytes that each link of the given network carries when each connection carries `per_connection`.
 
         Returns
         -------
         float64[n_links], bytes
         """
-        weights = np.repeat(per_wire, np.diff(self.routes.first)) * self.routes.share
+        weights = np.repeat(per_connection, np.diff(self.routes.first)) * self.routes.share
         carried = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links).astype(np.float64)
         return carried if self.fold is None else self.fold.unfold(carried)
 
-    def bytes_on_wire(self, per_wire: NDArray[np.float64]) -> float:
+    def bytes_on_wire(self, per_connection: NDArray[np.float64]) -> float:
         """Bytes that left their senders' nodes."""
-        return float(per_wire[np.diff(self.routes.first) > 0].sum())
+        return float(per_connection[np.diff(self.routes.first) > 0].sum())
 
 
-def lanes_of(
+def find_connection_costs(
     network: Network,
     job: Job,
     ends: NDArray[np.int32],
@@ -99,21 +99,21 @@ def lanes_of(
     *,
     routing: str | None,
     seed: int,
-) -> Lanes | None:
-    """Route the wires and find their costs.
+) -> ConnectionCosts | None:
+    """Route the connections and find their costs.
 
     Parameters
     ----------
     network, job, routing, seed
         As in :func:`commsim.engine.flow_plan.plan_flows`.
-    ends, channel : int32[n_wires, 2], int64[n_wires]
-        Participants, and channel, of each wire.
-    reduces : bool[n_wires]
+    ends, channel : int32[n_connections, 2], int64[n_connections]
+        Participants, and channel, of each connection.
+    reduces : bool[n_connections]
         Whether some message of it is reduced.
 
     Returns
     -------
-    Lanes or None
+    ConnectionCosts or None
         None where receiving costs something: the cost occupies the last link while the next message may arrive there.
     """
     nodes = job.placement.nodes[ends]
@@ -139,7 +139,7 @@ def lanes_of(
     gamma = network.gamma[nodes[:, 1]]
     unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
     per_byte = np.where(crosses, 1 / rate, 0.0)
-    return Lanes(network, folded, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
+    return ConnectionCosts(network, folded, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
 
 
 def _routes(
@@ -159,47 +159,51 @@ def _routes(
     return None, find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
 
 
-def shared_resources(lanes: Lanes) -> NDArray[np.bool_]:
-    """Which resources wires could overload, if all of them sent at once.
+def shared_resources(costs: ConnectionCosts) -> NDArray[np.bool_]:
+    """Which resources connections could overload, if all of them sent at once.
 
     Returns
     -------
     bool[n_resources]
     """
-    links = np.bincount(lanes.routes.link, weights=lanes.part, minlength=lanes.n_resources)
-    units = np.bincount(lanes.unit[lanes.unit >= 0], minlength=lanes.n_resources)
+    links = np.bincount(costs.routes.link, weights=costs.part, minlength=costs.n_resources)
+    units = np.bincount(costs.unit[costs.unit >= 0], minlength=costs.n_resources)
     return np.asarray(links + units > FULL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Companies:
+class LockstepGroups:
     """Messages that share links, if they are on their way together.
 
     Parameters
     ----------
     pace : float64[n], s/byte
         What a byte of each message takes.
-    company : int32[n]
-        Number of the company of each, -1 where it is alone.
-    n_companies : int
+    group : int32[n]
+        Number of the group of each, -1 where it is alone.
+    n_groups : int
         How many there are.
     """
 
     pace: NDArray[np.float64]
-    company: NDArray[np.int32]
-    n_companies: int
+    group: NDArray[np.int32]
+    n_groups: int
 
 
-def companies(lanes: Lanes, wire: NDArray[np.int32], hop: NDArray[np.int64]) -> Companies | None:
-    """Find the companies in each hop; None where messages of a hop would share links at different rates."""
+def lockstep_groups(
+    costs: ConnectionCosts, connection: NDArray[np.int32], hop: NDArray[np.int64]
+) -> LockstepGroups | None:
+    """Find the groups in each hop; None where messages of a hop would share links at different rates."""
     from commsim.core.jit import expected_work
 
-    from .lockstep_kernel import find_companies
+    from .lockstep_kernel import find_lockstep_groups
 
-    pace, company = np.empty(len(wire)), np.empty(len(wire), np.int32)
-    with expected_work(3 * int(np.diff(lanes.rows[0])[wire].sum())):
-        n = find_companies(wire, hop, lanes.per_byte, lanes.rows, lanes.held, lanes.n_resources, pace, company)
-    return None if n < 0 else Companies(pace, company, n)
+    pace, group = np.empty(len(connection)), np.empty(len(connection), np.int32)
+    with expected_work(3 * int(np.diff(costs.rows[0])[connection].sum())):
+        n = find_lockstep_groups(
+            connection, hop, costs.per_byte, costs.rows, costs.held, costs.n_resources, pace, group
+        )
+    return None if n < 0 else LockstepGroups(pace, group, n)
 
 
 def scale_for(longest: float) -> float:

@@ -29,7 +29,7 @@ def _root(above: NDArray[np.int32], r: int) -> int:
 
 @kernel
 def _join(
-    wire: NDArray[np.int32],
+    connection: NDArray[np.int32],
     per_byte: NDArray[np.float64],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     held: NDArray[np.bool_],
@@ -42,13 +42,13 @@ def _join(
     """
     first, resource, part = rows
     use, above, number, weight, slowest = tables
-    for w in wire:
+    for w in connection:
         for e in range(first[w], first[w + 1]):
             r = resource[e]
             above[r], number[r], weight[r], slowest[r] = r, -1, 0.0, 0.0
             if held.shape[0] and held[e] and use[r]["asked"] > FULL:
                 return False
-    for w in wire:
+    for w in connection:
         one = -1
         for e in range(first[w], first[w + 1]):
             r = resource[e]
@@ -57,7 +57,7 @@ def _join(
                 other = _root(above, r)
                 one = one if one >= 0 else other
                 above[other] = one
-    for w in wire:
+    for w in connection:
         for e in range(first[w], first[w + 1]):
             r = resource[e]
             if use[r]["asked"] > FULL:
@@ -67,53 +67,53 @@ def _join(
 
 
 @kernel
-def find_companies(
-    wire: NDArray[np.int32],
+def find_lockstep_groups(
+    connection: NDArray[np.int32],
     hop: NDArray[np.int64],
     per_byte: NDArray[np.float64],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     held: NDArray[np.bool_],
     n_resources: int,
     pace: NDArray[np.float64],
-    company: NDArray[np.int32],
+    group: NDArray[np.int32],
 ) -> int:
     """Find what shares links when all messages of a hop are sent together.
 
-    Resources that are asked for too much join messages to companies. In a company all messages must get the same rate:
+    Resources that are asked for too much join messages to groups. In a group all messages must get the same rate:
     what the resource with the most users gives to each; and each must have such a resource on its path. Then this is
     the max-min fair allocation, for as long as all of them are on their way.
 
     Parameters
     ----------
-    wire : int32[n], hop : int64[n_hops + 1]
+    connection : int32[n], hop : int64[n_hops + 1]
         Wires of messages, hop by hop, and where each hop begins.
-    per_byte : float64[n_wires], s
+    per_byte : float64[n_connections], s
         What a byte takes alone.
-    rows : (int64[n_wires + 1], int32[m], float64[m])
-        Rows of resources of each wire, and the part of them that it asks for when it is alone.
+    rows : (int64[n_connections + 1], int32[m], float64[m])
+        Rows of resources of each connection, and the part of them that it asks for when it is alone.
     held : bool[m]
         Rows that are a port which overheads occupy; or empty. These cannot be shared in step.
     n_resources : int
         Resources.
-    pace : float64[n], company : int32[n]
-        Written: what a byte of each message takes, and the number of its company, or -1.
+    pace : float64[n], group : int32[n]
+        Written: what a byte of each message takes, and the number of its group, or -1.
 
     Returns
     -------
     int
-        Companies, or -1 if some messages of a hop do not share in that way.
+        LockstepGroups, or -1 if some messages of a hop do not share in that way.
     """
     first, resource, part = rows
     use = np.zeros(n_resources, USE)
     above, number = np.empty(n_resources, np.int32), np.empty(n_resources, np.int32)
     weight, slowest = np.empty(n_resources), np.empty(n_resources)
     last_hop = np.full(per_byte.shape[0], -1, np.int32)
-    n_companies = 0
+    n_groups = 0
     for h in range(hop.shape[0] - 1):
         crowded = repeated = False
         for i in range(hop[h], hop[h + 1]):
-            w = wire[i]
-            pace[i], company[i] = per_byte[w], -1
+            w = connection[i]
+            pace[i], group[i] = per_byte[w], -1
             repeated |= last_hop[w] == h
             if last_hop[w] == h:
                 continue
@@ -128,11 +128,11 @@ def find_companies(
             continue
         if repeated:
             return -1
-        mine, tables = wire[hop[h] : hop[h + 1]], (use, above, number, weight, slowest)
+        mine, tables = connection[hop[h] : hop[h + 1]], (use, above, number, weight, slowest)
         if not _join(mine, per_byte, rows, held, tables):
             return -1
         for i in range(hop[h], hop[h + 1]):
-            w, top, most = wire[i], -1, 0.0
+            w, top, most = connection[i], -1, 0.0
             for e in range(first[w], first[w + 1]):
                 r = resource[e]
                 if use[r]["asked"] > FULL:
@@ -142,7 +142,7 @@ def find_companies(
                 if most * SAME < slowest[top] or slowest[top] * SAME < per_byte[w]:
                     return -1
                 if number[top] < 0:
-                    number[top] = n_companies
-                    n_companies += 1
-                pace[i], company[i] = slowest[top], number[top]
-    return n_companies
+                    number[top] = n_groups
+                    n_groups += 1
+                pace[i], group[i] = slowest[top], number[top]
+    return n_groups

@@ -1,13 +1,13 @@
 """Rounds of any shape: every transfer once, in program order, with no event queue and no graph of what waits for what.
 
-A transfer starts when what it reads has been written, what it overwrites has been written and read, its wire is free
-and earlier stages are complete. All of these come earlier in program order, so one pass over the transfers finds every
-time, if each is alone on its links or shares them in step: with others of its hop that start and end when it does.
-Whether that was so is seen on the way. Transfers that overlap in time must not ask for more of a link than it has, and
-companies that share must be in step. Then everybody has a link that is full and on which nobody gets more, so these
-are the max-min fair rates, and the flow engine's times.
+A transfer starts when what it reads has been written, what it overwrites has been written and read, its connection is
+free and earlier stages are complete. All of these come earlier in program order, so one pass over the transfers finds
+every time, if each is alone on its links or shares them in step: with others of its hop that start and end when it
+does. Whether that was so is seen on the way. Transfers that overlap in time must not ask for more of a link than it
+has, and groups that share must be in step. Then everybody has a link that is full and on which nobody gets more, so
+these are the max-min fair rates, and the flow engine's times.
 
-The tables that the kernel of rounds works on; a row of each is a NumPy record.
+The tables that the recurrence's kernel works on; a row of each is a NumPy record.
 """
 
 from __future__ import annotations
@@ -18,24 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.chunk_intervals import cut_cells
-from commsim.core.dependencies import wires
+from commsim.core.dependencies import connections
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
 from ..flow_plan import Job
-from .connection_costs import Companies, Lanes, companies, lanes_of, scale_for, shared_resources
+from .connection_costs import (
+    ConnectionCosts,
+    LockstepGroups,
+    find_connection_costs,
+    lockstep_groups,
+    scale_for,
+    shared_resources,
+)
 
 MOVE = np.dtype(
     [
-        ("wire", np.int32), ("stage", np.int32),
+        ("connection", np.int32), ("stage", np.int32),
         ("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32),
         ("reduces", np.bool_),
     ],
     align=True,
 )  # fmt: skip
-"""One transfer: cells that it reads and writes; a cell is a run of chunks that no transfer cuts."""
+"""One transfer: chunk intervals that it reads and writes; an interval is a run of chunks that no transfer cuts."""
 
-LANE = np.dtype(
+CONNECTION = np.dtype(
     [
         ("src", np.int32), ("dst", np.int32), ("unit", np.int32), ("unit_seen", np.int32),
         ("overhead", np.int64), ("latency", np.int64), ("ready", np.int64),
@@ -44,7 +51,7 @@ LANE = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-"""One wire; `unit` is the reduction unit that it might share, or -1."""
+"""One connection; `unit` is the reduction unit that it might share, or -1."""
 
 CLUSTER = np.dtype([("since", np.int64), ("busy", np.int64), ("part", np.float64), ("number", np.int32)], align=True)
 """Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all."""
@@ -56,31 +63,31 @@ MAX_TRANSFERS = 2**23
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """Transfers in program order, and their wires.
+    """Transfers in program order, and their connections.
 
     Parameters
     ----------
     job : Job
         What runs.
-    lanes : Lanes
-        Its wires.
+    costs : ConnectionCosts
+        Its connections.
     move : MOVE[n_transfers], hop : int64[n_hops + 1], count : int32[n_transfers]
         Transfers, where each hop begins, and the chunks of each.
-    n_cells : int
+    n_intervals : int
         Runs of chunks that no transfer cuts, of all participants.
-    companies : Companies
+    groups : LockstepGroups
         Of transfers of one hop that share links.
     shared : bool[n_resources]
-        What wires could overload, if all of them sent at once.
+        What connections could overload, if all of them sent at once.
     """
 
     job: Job
-    lanes: Lanes
+    costs: ConnectionCosts
     move: NDArray[np.void]
     hop: NDArray[np.int64]
     count: NDArray[np.int32]
-    n_cells: int
-    companies: Companies
+    n_intervals: int
+    groups: LockstepGroups
     shared: NDArray[np.bool_]
 
 
@@ -106,22 +113,22 @@ def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) ->
     if schedule.n_transfers > MAX_TRANSFERS:
         return None
     transfers = _expanded(schedule)
-    wire, lead = _in_order(*wires(schedule, transfers))
+    connection, lead = _in_order(*connections(schedule, transfers))
     reduces = transfers["op"] == REDUCE
     ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
-    some_reduce = np.bincount(wire, weights=reduces, minlength=len(lead)) > 0
+    some_reduce = np.bincount(connection, weights=reduces, minlength=len(lead)) > 0
     channel = transfers["channel"][lead].astype(np.int64)
-    lanes = lanes_of(network, job, ends, channel, some_reduce, routing=routing, seed=seed)
-    if lanes is None:
+    costs = find_connection_costs(network, job, ends, channel, some_reduce, routing=routing, seed=seed)
+    if costs is None:
         return None
     hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
-    found = companies(lanes, wire, hop)
+    found = lockstep_groups(costs, connection, hop)
     if found is None:
         return None
     move = np.empty(len(transfers), MOVE)
-    move["wire"], move["stage"], move["reduces"] = wire, transfers["stage"], reduces
-    n_cells = cut_cells(schedule, transfers, move)
-    return Moves(job, lanes, move, hop, transfers["count"].copy(), n_cells, found, shared_resources(lanes))
+    move["connection"], move["stage"], move["reduces"] = connection, transfers["stage"], reduces
+    n_intervals = cut_cells(schedule, transfers, move)
+    return Moves(job, costs, move, hop, transfers["count"].copy(), n_intervals, found, shared_resources(costs))
 
 
 def _expanded(schedule: Schedule) -> Transfers:
@@ -131,12 +138,12 @@ def _expanded(schedule: Schedule) -> Transfers:
     return first.body if first is not None and plain else schedule.expand()
 
 
-def _in_order(wire: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Renumber wires in the order of their first transfers, so that rows of one hop stand together in memory."""
-    leads = np.zeros(len(wire), bool)
+def _in_order(connection: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Renumber connections in the order of their first transfers, so that rows of one hop stand together in memory."""
+    leads = np.zeros(len(connection), bool)
     leads[lead] = True
     number = np.cumsum(leads, dtype=np.int32) - np.int32(1)
-    return number[lead][wire], np.flatnonzero(leads)
+    return number[lead][connection], np.flatnonzero(leads)
 
 
 def play_moves(
@@ -149,7 +156,7 @@ def play_moves(
     moves : Moves
         From :func:`plan_moves`.
     n_bytes : float64[n_transfers], bytes
-        On the wire, headers included.
+        On the connection, headers included.
     starts : float64[n_participants], s
         When each participant enters.
     keep : bool
@@ -162,10 +169,12 @@ def play_moves(
     """
     from .recurrence_kernel import longest_chain, play_in_order
 
-    lanes, wire, n = moves.lanes, moves.move["wire"], len(moves.move)
-    pace = moves.companies.pace
-    cost = (lanes.overhead + lanes.latency)[wire] + n_bytes * (pace + lanes.gamma[wire] * moves.move["reduces"])
-    chain = longest_chain(moves.move, moves.hop, cost, len(lanes.ends))
+    costs, connection, n = moves.costs, moves.move["connection"], len(moves.move)
+    pace = moves.groups.pace
+    cost = (costs.overhead + costs.latency)[connection] + n_bytes * (
+        pace + costs.gamma[connection] * moves.move["reduces"]
+    )
+    chain = longest_chain(moves.move, moves.hop, cost, len(costs.ends))
     scale = scale_for(float(starts.max()) + chain)
     longest = n if keep else int(np.diff(moves.hop).max(initial=0))
     times = (np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64))
@@ -173,11 +182,11 @@ def play_moves(
     shares = bool(moves.shared.any())
     last, stopped = play_in_order(
         (moves.move, moves.hop, n_bytes),
-        _lane_table(moves, starts, scale),
-        (pace * scale, moves.companies.company, np.full((moves.companies.n_companies, 2), -1)),
-        lanes.rows,
-        (np.zeros(lanes.n_resources * shares, CLUSTER), np.zeros(len(lanes.part) * shares, np.int32)),
-        (np.zeros(moves.n_cells, np.int64), np.zeros(moves.n_cells, np.int64)),
+        _connection_table(moves, starts, scale),
+        (pace * scale, moves.groups.group, np.full((moves.groups.n_groups, 2), -1)),
+        costs.rows,
+        (np.zeros(costs.n_resources * shares, CLUSTER), np.zeros(len(costs.part) * shares, np.int32)),
+        (np.zeros(moves.n_intervals, np.int64), np.zeros(moves.n_intervals, np.int64)),
         np.zeros((3, moves.job.schedule.n_participants if fenced else 0), np.int64),
         times,
     )
@@ -187,17 +196,17 @@ def play_moves(
     return MoveTimes(last / scale, start, sent, done)
 
 
-def _lane_table(moves: Moves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
-    """Lay out the wires for the kernel, in ticks."""
-    lanes = moves.lanes
-    lane = np.zeros(len(lanes.ends), LANE)
-    lane["src"], lane["dst"] = lanes.ends[:, 0], lanes.ends[:, 1]
-    lane["unit"] = -1
-    adds = np.flatnonzero(lanes.unit >= 0)
-    adds = adds[moves.shared[lanes.unit[adds]]]
-    lane["unit"][adds] = lanes.unit[adds]
-    ready = starts[lanes.ends].max(axis=1, initial=0.0)
-    lane["ready"] = np.floor(ready * scale)  # so that what takes no time does not end late
-    lane["overhead"], lane["latency"] = np.rint(lanes.overhead * scale), np.rint(lanes.latency * scale)
-    lane["per_byte"], lane["gamma"] = lanes.per_byte * scale, lanes.gamma * scale
-    return lane
+def _connection_table(moves: Moves, starts: NDArray[np.float64], scale: float) -> NDArray[np.void]:
+    """Lay out the connections for the kernel, in ticks."""
+    costs = moves.costs
+    connection = np.zeros(len(costs.ends), CONNECTION)
+    connection["src"], connection["dst"] = costs.ends[:, 0], costs.ends[:, 1]
+    connection["unit"] = -1
+    adds = np.flatnonzero(costs.unit >= 0)
+    adds = adds[moves.shared[costs.unit[adds]]]
+    connection["unit"][adds] = costs.unit[adds]
+    ready = starts[costs.ends].max(axis=1, initial=0.0)
+    connection["ready"] = np.floor(ready * scale)  # so that what takes no time does not end late
+    connection["overhead"], connection["latency"] = np.rint(costs.overhead * scale), np.rint(costs.latency * scale)
+    connection["per_byte"], connection["gamma"] = costs.per_byte * scale, costs.gamma * scale
+    return connection

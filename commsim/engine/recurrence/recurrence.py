@@ -1,8 +1,7 @@
 """The flow engine's cheap way for messages that are each alone on their links: a recurrence, no event queue.
 
-Rings are played as vectors of wires, in memory for one round (:mod:`commsim.engine.recurrence.rings`); anything else,
-and
-rings that cannot be, transfer by transfer (:mod:`commsim.engine.recurrence.moves`).
+Rings are played as vectors of connections, in memory for one round (:mod:`commsim.engine.recurrence.rings`); anything
+else, and rings that cannot be, transfer by transfer (:mod:`commsim.engine.recurrence.moves`).
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from commsim.core.result import Result, Trace
 
 from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job
-from .connection_costs import Lanes
+from .connection_costs import ConnectionCosts
 from .moves import Moves, plan_moves, play_moves
-from .ring_phases import Turn, find_turns
+from .ring_phases import RingPhase, find_ring_phases
 from .rings import Rings, plan_rings, play_rings
 
 
 @dataclass(slots=True, eq=False)
-class Rounds:
+class RecurrencePlan:
     """What does not depend on the size: rings where there are any, transfers when they are needed.
 
     Parameters
     ----------
     network, job, routing, seed
         As in :func:`commsim.engine.flow_plan.plan_flows`.
-    turns : tuple of Turn or None
+    phases : tuple of RingPhase or None
         None where the schedule is not made of rings.
     rings : Rings or None
         None where they share links, too.
@@ -42,7 +41,7 @@ class Rounds:
     job: Job
     routing: str | None
     seed: int
-    turns: tuple[Turn, ...] | None
+    phases: tuple[RingPhase, ...] | None
     rings: Rings | None
     _moves: list[Moves | None] = field(default_factory=list)
 
@@ -54,7 +53,7 @@ class Rounds:
         return self._moves[0]
 
 
-def plan_rounds(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> Rounds:
+def plan_recurrence(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> RecurrencePlan:
     """Lay out rings; what is not made of rings is laid out when it is needed.
 
     Parameters
@@ -64,25 +63,25 @@ def plan_rounds(network: Network, job: Job, *, routing: str | None = None, seed:
 
     Returns
     -------
-    Rounds
+    RecurrencePlan
     """
-    turns = None if job.messages is not None else find_turns(job.schedule)
-    rings = plan_rings(network, job, turns, routing=routing, seed=seed) if turns else None
-    return Rounds(network, job, routing, seed, turns, rings)
+    phases = None if job.messages is not None else find_ring_phases(job.schedule)
+    rings = plan_rings(network, job, phases, routing=routing, seed=seed) if phases else None
+    return RecurrencePlan(network, job, routing, seed, phases, rings)
 
 
-def simulate_rounds(
-    plan: Rounds, size: float, *, starts: ArrayLike = 0.0, framing: Framing | None = None, trace: bool = False
+def simulate_recurrence(
+    plan: RecurrencePlan, size: float, *, starts: ArrayLike = 0.0, framing: Framing | None = None, trace: bool = False
 ) -> Result | None:
     """Simulate one size.
 
     Parameters
     ----------
-    plan : Rounds
-        From :func:`plan_rounds`.
+    plan : RecurrencePlan
+        From :func:`plan_recurrence`.
     size : float, bytes
         Of the collective.
-    starts, wire, trace
+    starts, connection, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
@@ -107,37 +106,39 @@ def simulate_rounds(
         found = _by_moves(plan.moves, size, chunk, cut, entered, trace)
     if found is None:
         return None
-    last, lanes, per_wire, kept = found
-    carried = lanes.link_bytes(per_wire), lanes.bytes_on_wire(per_wire)
+    last, costs, per_connection, kept = found
+    carried = costs.link_bytes(per_connection), costs.bytes_on_wire(per_connection)
     return one_job_result(
         plan.network, schedule, size, entered=entered, last=last, carried=carried, counters={"events": 0.0}, trace=kept
     )
 
 
-Found = tuple[float, Lanes, NDArray[np.float64], Trace | None]
+Found = tuple[float, ConnectionCosts, NDArray[np.float64], Trace | None]
 
 
 def _by_rings(rings: Rings, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> Found | None:
-    """Last finish, and bytes of each wire."""
-    n_bytes = tuple(framing.on_wire(turn.count.ravel() * chunk) for turn in rings.turns)
+    """Last finish, and bytes of each connection."""
+    n_bytes = tuple(framing.on_wire(phase.count.ravel() * chunk) for phase in rings.phases)
     last = play_rings(rings, n_bytes, starts)
     if last is None:
         return None
-    per_wire = np.zeros(len(rings.lanes.ends))
-    for turn, of, each in zip(rings.turns, rings.wire, n_bytes, strict=True):
-        per_wire[of] += turn.n_rounds * each
-    return last, rings.lanes, per_wire, None
+    per_connection = np.zeros(len(rings.costs.ends))
+    for phase, of, each in zip(rings.phases, rings.connection, n_bytes, strict=True):
+        per_connection[of] += phase.n_rounds * each
+    return last, rings.costs, per_connection, None
 
 
 def _by_moves(
     moves: Moves, size: float, chunk: float, framing: Framing, starts: NDArray[np.float64], trace: bool
 ) -> Found | None:
-    """Last finish, bytes of each wire, and all times if wanted."""
+    """Last finish, bytes of each connection, and all times if wanted."""
     job = moves.job
     payload = moves.count * chunk if job.messages is None else not_negative("payload", job.messages(float(size)))
     n_bytes = framing.on_wire(payload)
     times = play_moves(moves, n_bytes, starts, keep=trace)
     if times is None:
         return None
-    per_wire = np.bincount(moves.move["wire"], weights=n_bytes, minlength=len(moves.lanes.ends)).astype(np.float64)
-    return times.last, moves.lanes, per_wire, Trace(times.start, times.sent, times.done) if trace else None
+    per_connection = np.bincount(moves.move["connection"], weights=n_bytes, minlength=len(moves.costs.ends)).astype(
+        np.float64
+    )
+    return times.last, moves.costs, per_connection, Trace(times.start, times.sent, times.done) if trace else None

@@ -1,7 +1,7 @@
 """Kernels that play transfers in program order, each alone on its links.
 
 Program order is a topological order of what waits for what, so one pass finds every time: each chunk remembers when it
-was last written and until when it was last read, each wire when it is free. All times are whole ticks.
+was last written and until when it was last read, each connection when it is free. All times are whole ticks.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Table = NDArray[Any]
 @kernel
 def play_in_order(
     moves: tuple[Table, NDArray[np.int64], NDArray[np.float64]],
-    lane: Table,
-    companies: tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]],
+    connection: Table,
+    groups: tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     clusters: tuple[Table, NDArray[np.int32]],
-    cells: tuple[NDArray[np.int64], NDArray[np.int64]],
+    intervals: tuple[NDArray[np.int64], NDArray[np.int64]],
     fence: NDArray[np.int64],
     times: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
 ) -> tuple[int, int]:
@@ -35,16 +35,16 @@ def play_in_order(
     ----------
     moves : (MOVE[n], int64[n_hops + 1], float64[n])
         Transfers in program order, where each hop begins, and the bytes of each transfer, headers included.
-    lane : LANE[n_wires]
+    connection : CONNECTION[n_connections]
         Modified in place.
-    companies : (float64[n], int32[n], int64[n_companies, 2])
-        Ticks per byte of each transfer, its company or -1, and (modified) start and end of each company; start is -1.
-    rows : (int64[n_wires + 1], int32[m], float64[m])
-        Resources of each wire, and the part of them that it asks for alone.
+    groups : (float64[n], int32[n], int64[n_groups, 2])
+        Ticks per byte of each transfer, its group or -1, and (modified) start and end of each group; start is -1.
+    rows : (int64[n_connections + 1], int32[m], float64[m])
+        Resources of each connection, and the part of them that it asks for alone.
     clusters : (CLUSTER[n_resources], int32[m])
         Modified in place; the number of the cluster in which each row was counted last. No resources: none is shared.
-    cells : (int64[n_cells], int64[n_cells])
-        When each cell was last written, and until when it was last read.
+    intervals : (int64[n_intervals], int64[n_intervals])
+        When each chunk interval was last written, and until when it was last read.
     fence : int64[3, n_participants]
         Number of the current stage, when the stages before it were complete, and when it is itself.
     times : (int64[n], int64[n], int64[n])
@@ -56,9 +56,9 @@ def play_in_order(
         When all were complete, and the first transfer that might have to share otherwise than assumed, or -1.
     """
     move, hop, n_bytes = moves
-    pace, company, together = companies
+    pace, group, spans = groups
     cluster, seen = clusters
-    written, read = cells
+    written, read = intervals
     start, sent, done = times
     keeps = start.shape[0] >= move.shape[0]
     last = 0
@@ -66,37 +66,39 @@ def play_in_order(
         base = 0 if keeps else hop[h]
         for i in range(hop[h], hop[h + 1]):
             t = move[i]
-            w = t["wire"]
-            begin = max(lane[w]["ready"], lane[w]["free"])
+            w = t["connection"]
+            begin = max(connection[w]["ready"], connection[w]["free"])
             for c in range(t["read"], t["read_end"]):
                 begin = max(begin, written[c])
             for c in range(t["write"], t["write_end"]):
                 begin = max(begin, max(written[c], read[c]))
             if fence.shape[1]:
-                begin = max(begin, _stage(fence, lane[w]["src"], t["stage"]))
-                begin = max(begin, _stage(fence, lane[w]["dst"], t["stage"]))
-            gone = begin + lane[w]["overhead"] + np.int64(np.rint(n_bytes[i] * pace[i]))
-            complete = max(gone + lane[w]["latency"], lane[w]["last"])
+                begin = max(begin, _stage(fence, connection[w]["src"], t["stage"]))
+                begin = max(begin, _stage(fence, connection[w]["dst"], t["stage"]))
+            gone = begin + connection[w]["overhead"] + np.int64(np.rint(n_bytes[i] * pace[i]))
+            complete = max(gone + connection[w]["latency"], connection[w]["last"])
             if gone > begin:
-                if company[i] >= 0 and not _in_step(together, company[i], begin, gone):
+                if group[i] >= 0 and not _in_step(spans, group[i], begin, gone):
                     return last, i
-                if cluster.shape[0] and not _claim(cluster, seen, rows, w, lane[w]["per_byte"] / pace[i], begin, gone):
+                if cluster.shape[0] and not _claim(
+                    cluster, seen, rows, w, connection[w]["per_byte"] / pace[i], begin, gone
+                ):
                     return last, i
-            if t["reduces"] and lane[w]["gamma"] > 0.0:
+            if t["reduces"] and connection[w]["gamma"] > 0.0:
                 arrived = complete
-                complete += np.int64(np.rint(n_bytes[i] * lane[w]["gamma"]))
-                r = lane[w]["unit"]
+                complete += np.int64(np.rint(n_bytes[i] * connection[w]["gamma"]))
+                r = connection[w]["unit"]
                 if r >= 0:
-                    number = _join(cluster, r, 1.0, lane[w]["unit_seen"], arrived, complete)
+                    number = _join(cluster, r, 1.0, connection[w]["unit_seen"], arrived, complete)
                     if number < 0:
                         return last, i
-                    lane[w]["unit_seen"] = number
-            lane[w]["free"], lane[w]["last"] = gone, complete
+                    connection[w]["unit_seen"] = number
+            connection[w]["free"], connection[w]["last"] = gone, complete
             start[i - base], sent[i - base], done[i - base] = begin, gone, complete
             last = max(last, complete)
             if fence.shape[1]:
-                fence[2, lane[w]["src"]] = max(fence[2, lane[w]["src"]], complete)
-                fence[2, lane[w]["dst"]] = max(fence[2, lane[w]["dst"]], complete)
+                fence[2, connection[w]["src"]] = max(fence[2, connection[w]["src"]], complete)
+                fence[2, connection[w]["dst"]] = max(fence[2, connection[w]["dst"]], complete)
         for i in range(hop[h], hop[h + 1]):
             t = move[i]
             for c in range(t["read"], t["read_end"]):
@@ -117,11 +119,11 @@ def _stage(fence: NDArray[np.int64], who: int, stage: int) -> int:
 
 
 @kernel
-def _in_step(together: NDArray[np.int64], c: int, begin: int, end: int) -> bool:
-    """Whether a message of company `c` is on its way exactly when the others are."""
-    if together[c, 0] < 0:
-        together[c, 0], together[c, 1] = begin, end
-    return bool(abs(together[c, 0] - begin) <= SLACK and abs(together[c, 1] - end) <= SLACK)
+def _in_step(spans: NDArray[np.int64], c: int, begin: int, end: int) -> bool:
+    """Whether a message of group `c` is on its way exactly when the others are."""
+    if spans[c, 0] < 0:
+        spans[c, 0], spans[c, 1] = begin, end
+    return bool(abs(spans[c, 0] - begin) <= SLACK and abs(spans[c, 1] - end) <= SLACK)
 
 
 @kernel
@@ -134,7 +136,7 @@ def _claim(
     begin: int,
     end: int,
 ) -> bool:
-    """Add an interval of wire `w` to all its resources; False if one might then be asked for too much."""
+    """Add an interval of connection `w` to all its resources; False if one might then be asked for too much."""
     first, resource, part = rows
     for e in range(first[w], first[w + 1]):
         seen[e] = _join(cluster, resource[e], part[e] * factor, seen[e], begin, end)
@@ -148,8 +150,8 @@ def _join(cluster: Table, r: int, part: float, seen: int, begin: int, end: int) 
     """Add an interval to resource `r`; return the number of its cluster, or -1 if that might ask for too much.
 
     An interval that begins when all before have ended opens a new cluster. One that reaches back before the cluster is
-    refused, since what it would overlap is forgotten. One wire's messages never overlap, so they count once: not again
-    in the cluster `seen`.
+    refused, since what it would overlap is forgotten. One connection's messages never overlap, so they count once: not
+    again in the cluster `seen`.
     """
     if begin + SLACK >= cluster[r]["busy"]:
         cluster[r]["since"] = cluster[r]["busy"]
@@ -164,8 +166,8 @@ def _join(cluster: Table, r: int, part: float, seen: int, begin: int, end: int) 
 
 
 @kernel
-def longest_chain(move: Table, hop: NDArray[np.int64], cost: NDArray[np.float64], n_wires: int) -> float:
-    """Add up, over hops, the most that the messages of one wire take in it, one after the other.
+def longest_chain(move: Table, hop: NDArray[np.int64], cost: NDArray[np.float64], n_connections: int) -> float:
+    """Add up, over hops, the most that the messages of one connection take in it, one after the other.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def longest_chain(move: Table, hop: NDArray[np.int64], cost: NDArray[np.float64]
         Transfers in program order, and where each hop begins.
     cost : float64[n], s
         Of each transfer.
-    n_wires : int
+    n_connections : int
         Wires.
 
     Returns
@@ -181,14 +183,14 @@ def longest_chain(move: Table, hop: NDArray[np.int64], cost: NDArray[np.float64]
     float
         No chain of transfers that wait for each other can take longer, in seconds.
     """
-    taken = np.zeros(n_wires)
+    taken = np.zeros(n_connections)
     total = 0.0
     for h in range(hop.shape[0] - 1):
         most = 0.0
         for i in range(hop[h], hop[h + 1]):
-            taken[move[i]["wire"]] += cost[i]
-            most = max(most, taken[move[i]["wire"]])
+            taken[move[i]["connection"]] += cost[i]
+            most = max(most, taken[move[i]["connection"]])
         for i in range(hop[h], hop[h + 1]):
-            taken[move[i]["wire"]] = 0.0
+            taken[move[i]["connection"]] = 0.0
         total += most
     return total

@@ -1,4 +1,4 @@
-"""Kernels of rings: the max-plus recurrence of messages that move on by one wire per round."""
+"""Kernels of rings: the max-plus recurrence of messages that move on by one connection per round."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _pass_once(a: Ticks, b: Ticks, send: Ticks, onward: Ticks, n_cycles: int) ->
 
 
 @kernel
-def _together(start: Ticks, pairs: NDArray[np.int64]) -> bool:
-    """Whether both wires of each pair start at the same time."""
+def _starts_in_step(start: Ticks, pairs: NDArray[np.int64]) -> bool:
+    """Whether both connections of each pair start at the same time."""
     for k in range(pairs.shape[0]):  # noqa: SIM110 - Numba compiles no generator expressions
         if abs(start[pairs[k, 0]] - start[pairs[k, 1]]) > SLACK:
             return False
@@ -71,7 +71,7 @@ def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], 
     Parameters
     ----------
     start : int64[n], ticks
-        When each wire starts; modified in place. Framing i is fed by wire ``i - n_cycles``, modulo n.
+        When each connection starts; modified in place. Framing i is fed by connection ``i - n_cycles``, modulo n.
     send, onward : int64[n], ticks
         What sending takes, and sending and arriving.
     pairs : int64[m, 2]
@@ -87,11 +87,11 @@ def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], 
     then = np.empty_like(start)
     for k in range(n_rounds):
         if k % 2 == 0:
-            if not _together(start, pairs):
+            if not _starts_in_step(start, pairs):
                 return False
             _pass_once(start, then, send, onward, n_cycles)
         else:
-            if not _together(then, pairs):
+            if not _starts_in_step(then, pairs):
                 return False
             _pass_once(then, start, send, onward, n_cycles)
     if n_rounds % 2:
@@ -121,14 +121,14 @@ def pass_on_and_reduce(
     n_cycles: int,
     n_rounds: int,
 ) -> bool:
-    """Play rounds whose messages are complete only after a reduction, one after the other on each wire.
+    """Play rounds whose messages are complete only after a reduction, one after the other on each connection.
 
     Parameters
     ----------
     start, done : int64[n], ticks
-        When each wire starts, and when its last message was complete; modified in place.
+        When each connection starts, and when its last message was complete; modified in place.
     sent : int64[n], ticks
-        Written: when each wire had sent in the last round.
+        Written: when each connection had sent in the last round.
     costs : (int64[n], int64[n], int64[n]), ticks
         What sending, arriving and reducing take.
     pairs, n_cycles, n_rounds
@@ -141,7 +141,7 @@ def pass_on_and_reduce(
     """
     send, latency, reduction = costs
     for _ in range(n_rounds):
-        if not _together(start, pairs):
+        if not _starts_in_step(start, pairs):
             return False
         for i in range(start.shape[0]):
             sent[i] = start[i] + send[i]

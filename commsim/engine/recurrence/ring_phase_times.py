@@ -1,4 +1,4 @@
-"""Play the rounds of one turn, and say what turns ask for together."""
+"""Play the rounds of one phase, and say what phases ask for together."""
 
 from __future__ import annotations
 
@@ -10,58 +10,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .connection_costs import FULL, SLACK, Companies
-from .ring_phases import Turn
+from .connection_costs import FULL, SLACK, LockstepGroups
+from .ring_phases import RingPhase
 
 Ticks = NDArray[np.int64]
 LATEST = np.iinfo(np.int64).max
 FIRST_LOOK = 16
-"""Rounds after which it is first looked whether all wires advance alike; then after twice as many, and so on."""
+"""Rounds before the first test whether all connections advance alike; then after twice as many, and so on."""
 
 
-def play_turn(
-    turn: Turn, companies: Companies, start: Ticks, last: Ticks, costs: Sequence[Ticks]
+def simulate_ring_phase(
+    phase: RingPhase, groups: LockstepGroups, start: Ticks, last: Ticks, costs: Sequence[Ticks]
 ) -> tuple[Ticks, Ticks] | None:
-    """Play all rounds of a turn, for one wire of those that are alike.
+    """Play all rounds of a phase, for one connection of those that are alike.
 
     Parameters
     ----------
-    turn : Turn
+    phase : RingPhase
         Rounds, length and number of cycles.
-    companies : Companies
+    groups : LockstepGroups
         Wires that share links, and have to be in step.
     start, last : int64[n], ticks
-        When each wire may start, and when its last message of an earlier turn was complete.
+        When each connection may start, and when its last message of an earlier phase was complete.
     costs : (int64[n], int64[n], int64[n]), ticks
         What sending, arriving and reducing take.
 
     Returns
     -------
     sent, done : int64[n], ticks
-        When each wire's last message had left, and was complete; None if a company was not in step.
+        When each connection's last message had left, and was complete; None if a group was not in step.
     """
-    shape = turn.src.shape
+    shape = phase.src.shape
     table = np.stack([a.reshape(shape) for a in (start, last, *costs)])
     which: NDArray[np.intp] = np.zeros(1, np.intp)
     if shape[1] > 1:
         rows = table.transpose(2, 0, 1).reshape(shape[1], -1)
         _, kept, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         table = table[:, :, kept]
-    if turn.n_rounds > 1:
+    if phase.n_rounds > 1:
         table = table[:, : _period(table)]
     length, n_cycles = table.shape[1:]
     flat = [a.ravel() for a in table]
     alike = (np.arange(shape[0]) % length)[:, np.newaxis] * n_cycles + which.ravel()
-    pairs = _pairs_in_step(companies.company, alike.ravel(), flat[2])
-    times = None if pairs is None else _play(turn.rounds, *flat, pairs=pairs, n_cycles=n_cycles)
+    pairs = _pairs_in_step(groups.group, alike.ravel(), flat[2])
+    times = None if pairs is None else _play(phase.rounds, *flat, pairs=pairs, n_cycles=n_cycles)
     return None if times is None else (times[0][alike.ravel()], times[1][alike.ravel()])
 
 
-def _pairs_in_step(company: NDArray[np.int32], alike: NDArray[np.intp], send: Ticks) -> NDArray[np.intp] | None:
-    """Pairs of classes of wires that have to start together in every round; None if they do not take equally long."""
-    shares = np.flatnonzero(company >= 0)
-    shares = shares[np.argsort(company[shares], kind="stable")]
-    same = company[shares[1:]] == company[shares[:-1]]
+def _pairs_in_step(group: NDArray[np.int32], alike: NDArray[np.intp], send: Ticks) -> NDArray[np.intp] | None:
+    """Pairs of classes of connections that must start together in every round; None if they take unequally long."""
+    shares = np.flatnonzero(group >= 0)
+    shares = shares[np.argsort(group[shares], kind="stable")]
+    same = group[shares[1:]] == group[shares[:-1]]
     pairs = np.stack((alike[shares[:-1]], alike[shares[1:]]), axis=1)[same]
     if (abs(send[pairs[:, 0]] - send[pairs[:, 1]]) > SLACK).any():
         return None
@@ -69,7 +69,7 @@ def _pairs_in_step(company: NDArray[np.int32], alike: NDArray[np.intp], send: Ti
 
 
 def _period(table: NDArray[np.int64]) -> int:
-    """Find the least number of wires after which all cycles repeat themselves."""
+    """Find the least number of connections after which all cycles repeat themselves."""
     length = table.shape[1]
     divisors = (q for q in range(1, length) if length % q == 0)
     return next((q for q in divisors if np.array_equal(table[:, q:], table[:, :-q])), length)
@@ -145,32 +145,32 @@ def _advance(state: tuple[Ticks, ...], n_rounds: int, play: Callable[[int], bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claims:
-    """What the wires of one turn ask for of resources that turns could overload together.
+    """What the connections of one phase ask for of resources that phases could overload together.
 
     Parameters
     ----------
-    wire, resource, part : int64[m], int64[m], float64[m]
+    connection, resource, part : int64[m], int64[m], float64[m]
         Rows; the first `n_links` of them are of links, the others of reduction units.
     n_links : int
         How many.
     """
 
-    wire: NDArray[np.int64]
+    connection: NDArray[np.int64]
     resource: NDArray[np.int64]
     part: NDArray[np.float64]
     n_links: int
 
 
 class Load:
-    """Whether turns that overlap in time ask for more of a resource than it has.
+    """Whether phases that overlap in time ask for more of a resource than it has.
 
-    The intervals in which turns use a resource form clusters: what begins when everything before has ended opens a new
+    The intervals in which phases use a resource form clusters: what begins when everything before has ended opens a new
     one. The parts of a cluster are added up; what reaches back before it is refused, since that is forgotten.
 
     Parameters
     ----------
     n_resources : int
-        Links and reduction units, or 0 when turns can overload none.
+        Links and reduction units, or 0 when phases can overload none.
     """
 
     def __init__(self, n_resources: int) -> None:
@@ -179,13 +179,13 @@ class Load:
         self._part = np.zeros(n_resources)
 
     def add(self, claims: Claims, start: Ticks, sent: Ticks, done: Ticks) -> bool:
-        """Add a turn: when each of its wires started, had sent all and was complete; False if that may be too much."""
-        if not len(claims.wire):
+        """Add a phase: when each connection started, had sent all and was complete; False if that may be too much."""
+        if not len(claims.connection):
             return True
         used, row = np.unique(claims.resource, return_inverse=True)
         begin, end = np.full(len(used), LATEST), np.zeros(len(used), np.int64)
-        np.minimum.at(begin, row, start[claims.wire])
-        ended = np.where(np.arange(len(row)) < claims.n_links, sent[claims.wire], done[claims.wire])
+        np.minimum.at(begin, row, start[claims.connection])
+        ended = np.where(np.arange(len(row)) < claims.n_links, sent[claims.connection], done[claims.connection])
         np.maximum.at(end, row, ended)
         part = np.bincount(row, weights=claims.part)
         opens = begin + SLACK >= self._busy[used]

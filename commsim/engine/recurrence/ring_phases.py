@@ -1,11 +1,12 @@
 """Rings in a schedule, found from its blocks without expanding them.
 
-A *turn* is a run of rounds on the same wires, in each of which every wire carries one message: the one that has just
-arrived at its source. So wires form cycles, each wire is fed by the one before it, and messages move on by one wire per
-round. Ring, hierarchical, torus and multi-ring algorithms are a few turns.
+A *ring phase* is a run of rounds on the same connections, in each of which every connection carries one message: the
+one that has just arrived at its source. So connections form cycles, each connection is fed by the one before it, and
+messages move on by one connection per round. Ring, hierarchical, torus and multi-ring algorithms are a few phases.
 
-What waits for what in a turn follows from that alone. Let wire k of a cycle of g wires lead from participant v(k) to
-v(k+1), and carry in round n the chunks T(k - n), with all T different and numbered modulo g. Then the transfer (k, n)
+What waits for what in a phase follows from that alone. Let connection k of a cycle of g connections lead from
+participant v(k) to v(k+1), and carry in round n the chunks T(k - n), with all T different and numbered modulo g. Then
+the transfer (k, n)
 
 - reads what (k-1, n-1) wrote: it waits for that;
 - overwrites what (k, n-g) wrote and (k+1, n+1-g) read, and waits for these as well; but it waits for (k-1, n-1), which
@@ -29,16 +30,16 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
-    """Cycles of equal length; wire k of cycle c is at ``[k, c]``, fed by ``[k - 1, c]``.
+class RingPhase:
+    """Cycles of equal length; connection k of cycle c is at ``[k, c]``, fed by ``[k - 1, c]``.
 
     Parameters
     ----------
     src, dst, channel : int64[length, n_cycles]
-        Of each wire.
+        Of each connection.
     address, count : int64[length, n_cycles]
         First address of the chunks that it carries in the first round, in the participants' address space, and how
-        many; the same in each wire of a cycle.
+        many; the same in each connection of a cycle.
     rounds : tuple of (int, bool)
         Runs of rounds: how many, and whether they reduce.
     """
@@ -56,37 +57,39 @@ class Turn:
         return sum(n for n, _ in self.rounds)
 
 
-def wires_of(turns: Sequence[Turn], n_participants: int) -> tuple[NDArray[np.int32], Whole, tuple[Whole, ...]]:
-    """Give numbers to the wires of all turns, in order of (source, destination, channel).
+def connections_of(
+    phases: Sequence[RingPhase], n_participants: int
+) -> tuple[NDArray[np.int32], Whole, tuple[Whole, ...]]:
+    """Give numbers to the connections of all phases, in order of (source, destination, channel).
 
     Returns
     -------
-    ends : int32[n_wires, 2], channel : int64[n_wires]
-        Source and destination, and channel, of each wire.
-    wire : tuple of int64[n]
-        Wire of each wire of each turn, in rows.
+    ends : int32[n_connections, 2], channel : int64[n_connections]
+        Source and destination, and channel, of each connection.
+    connection : tuple of int64[n]
+        Wire of each connection of each phase, in rows.
     """
     names = ("src", "dst", "channel")
-    src, dst, channel = (np.concatenate([getattr(t, name).ravel() for t in turns]) for name in names)
+    src, dst, channel = (np.concatenate([getattr(t, name).ravel() for t in phases]) for name in names)
     key = (src * n_participants + dst) * (int(channel.max(initial=0)) + 1) + channel
     _, lead, number = np.unique(key, return_index=True, return_inverse=True)
     ends = np.stack((src[lead], dst[lead]), axis=1).astype(np.int32)
-    return ends, channel[lead], tuple(np.split(number, np.cumsum([t.src.size for t in turns])[:-1]))
+    return ends, channel[lead], tuple(np.split(number, np.cumsum([t.src.size for t in phases])[:-1]))
 
 
-def find_turns(schedule: Schedule, most: int = 8) -> tuple[Turn, ...] | None:
-    """Find the turns of a schedule.
+def find_ring_phases(schedule: Schedule, most: int = 8) -> tuple[RingPhase, ...] | None:
+    """Find the phases of a schedule.
 
     Returns
     -------
-    tuple of Turn or None
-        In program order; None if the schedule is not made of turns alone, or of more than `most`.
+    tuple of RingPhase or None
+        In program order; None if the schedule is not made of phases alone, or of more than `most`.
     """
     found: list[_Run] = []
     for block in schedule.blocks:
         if block.n_fences or (block.times > 1 and block.n_hops != 1) or not len(block.body):
             return None
-        if _least_turns(block) > most:
+        if _least_phases(block) > most:
             return None
         for first, n in _hops(block):
             run = _run(schedule, first, n)
@@ -96,15 +99,15 @@ def find_turns(schedule: Schedule, most: int = 8) -> tuple[Turn, ...] | None:
             found[-1:] = [*found[-1:], run] if joined is None else [joined]
             if len(found) > most:
                 return None
-    turns = [_turn(run) for run in found]
-    return None if any(turn is None for turn in turns) else tuple(turn for turn in turns if turn is not None)
+    phases = [_phase(run) for run in found]
+    return None if any(phase is None for phase in phases) else tuple(phase for phase in phases if phase is not None)
 
 
-def _least_turns(block: Block) -> int:
-    """Count how often the wires change from one hop to the next, by a sum over each hop that could hide a change."""
-    wire = block.body["src"].astype(np.int64) << 20 ^ block.body["dst"]
+def _least_phases(block: Block) -> int:
+    """Count how often the connections change between hops, by a sum over each hop that could hide a change."""
+    connection = block.body["src"].astype(np.int64) << 20 ^ block.body["dst"]
     begins = np.flatnonzero(np.diff(block.body["hop"], prepend=-1))
-    return 1 + int(np.count_nonzero(np.diff(np.add.reduceat(wire * wire, begins))))
+    return 1 + int(np.count_nonzero(np.diff(np.add.reduceat(connection * connection, begins))))
 
 
 def _hops(block: Block) -> list[tuple[Block, int]]:
@@ -120,7 +123,7 @@ def _hops(block: Block) -> list[tuple[Block, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """Rounds on the same wires, sorted by (source, destination, channel): what they carry first and last."""
+    """Rounds on the same connections, sorted by (source, destination, channel): what they carry first and last."""
 
     src: Whole
     dst: Whole
@@ -133,8 +136,8 @@ class _Run:
 
 
 def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
-    """Read the rounds of a block of one hop; None if its wires are no cycles."""
-    here = _by_wire(schedule, schedule.repetition(block, 0))
+    """Read the rounds of a block of one hop; None if its connections are no cycles."""
+    here = _by_connection(schedule, schedule.repetition(block, 0))
     if here is None:
         return None
     rows, order, address = here
@@ -142,23 +145,23 @@ def _run(schedule: Schedule, block: Block, times: int) -> _Run | None:
     rounds = ((times, bool(rows["op"][0] == REDUCE)),)
     if times == 1:
         return _Run(src, dst, channel, count, address, address, None, rounds)
-    then = _by_wire(schedule, schedule.repetition(block, 1))
+    then = _by_connection(schedule, schedule.repetition(block, 1))
     if then is None or not all(np.array_equal(rows[name], then[0][name]) for name in ("src", "dst", "channel")):
         return None
     feeder = _feeder(schedule, src, dst, address, then[2])
     if feeder is None or not (np.array_equal(count[feeder], count) and np.array_equal(then[0]["count"], count)):
         return None
     # Repetition i is the image of repetition 0 under i steps. So what feeds what is the same in all of them if a step,
-    # which takes wires to wires, takes each wire's feeder to the feeder of the wire's image.
+    # which takes connections to connections, takes each connection's feeder to the feeder of the connection's image.
     image = np.argsort(then[1])[order]
     if block.xor or block.step[0] != block.step[1] or not np.array_equal(feeder[image], image[feeder]):
         return None
-    at_last = _by_wire(schedule, schedule.repetition(block, times - 1))
+    at_last = _by_connection(schedule, schedule.repetition(block, times - 1))
     return None if at_last is None else _Run(src, dst, channel, count, address, at_last[2], feeder, rounds)
 
 
-def _by_wire(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np.intp], Whole] | None:
-    """Sort one round by wire; return it, its order and the addresses. None unless each wire has one plain message."""
+def _by_connection(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np.intp], Whole] | None:
+    """Sort one round by connection; return it, its order, the addresses. None unless each has one plain message."""
     order = np.lexsort((rows["channel"], rows["dst"], rows["src"]))
     rows = rows[order]
     address = schedule.src_address(rows)
@@ -170,7 +173,7 @@ def _by_wire(schedule: Schedule, rows: Transfers) -> tuple[Transfers, NDArray[np
 
 
 def _feeder(schedule: Schedule, src: Whole, dst: Whole, before: Whole, after: Whole) -> Whole | None:
-    """Find the wire that brought each wire's source, in the round before, what it carries now; None if not one each."""
+    """Find the connection that brought, in the round before, what each connection carries now; None if not one each."""
     arrived = dst * schedule.n_addresses + before
     needed = src * schedule.n_addresses + after
     by_arrival, by_need = np.argsort(arrived), np.argsort(needed)
@@ -183,7 +186,7 @@ def _feeder(schedule: Schedule, src: Whole, dst: Whole, before: Whole, after: Wh
 
 
 def _join(a: _Run, b: _Run, schedule: Schedule) -> _Run | None:
-    """Put two runs together, if in the second messages move on as in the first."""
+    """Put two runs spans, if in the second messages move on as in the first."""
     if len(a.src) != len(b.src) or not all(
         np.array_equal(getattr(a, name), getattr(b, name)) for name in ("src", "dst", "channel", "count")
     ):
@@ -198,7 +201,7 @@ def _join(a: _Run, b: _Run, schedule: Schedule) -> _Run | None:
     return _Run(a.src, a.dst, a.channel, a.count, a.first, b.last, feeder, (*a.rounds[:-1], *middle, *b.rounds[1:]))
 
 
-def _turn(run: _Run) -> Turn | None:
+def _phase(run: _Run) -> RingPhase | None:
     """Lay out the cycles; None if they are not equally long, or chunks of different messages overlap."""
     if run.feeder is None:
         return _laid_out(run, np.arange(len(run.src)), 1)
@@ -212,26 +215,26 @@ def _turn(run: _Run) -> Turn | None:
         order, length = cycles(following)
     if (length != length[0]).any():
         return None
-    turn = _laid_out(run, order, int(length[0]))
-    return turn if _keeps_apart(turn) else None
+    phase = _laid_out(run, order, int(length[0]))
+    return phase if _keeps_apart(phase) else None
 
 
-def _laid_out(run: _Run, order: Whole, length: int) -> Turn:
+def _laid_out(run: _Run, order: Whole, length: int) -> RingPhase:
     src, dst, channel, first, count = (
         column[order].reshape(-1, length).T.copy() for column in (run.src, run.dst, run.channel, run.first, run.count)
     )
-    return Turn(src, dst, channel, first, count, run.rounds)
+    return RingPhase(src, dst, channel, first, count, run.rounds)
 
 
-def _keeps_apart(turn: Turn) -> bool:
+def _keeps_apart(phase: RingPhase) -> bool:
     """Whether no cycle meets a participant twice, and no two messages that meet at a participant overlap."""
-    if (np.diff(np.sort(turn.src, axis=0), axis=0) == 0).any():
+    if (np.diff(np.sort(phase.src, axis=0), axis=0) == 0).any():
         return False
-    order = np.argsort(turn.address, axis=0)
-    address = np.take_along_axis(turn.address, order, axis=0)
-    if (np.diff(address, axis=0) < turn.count[:1]).any():
+    order = np.argsort(phase.address, axis=0)
+    address = np.take_along_axis(phase.address, order, axis=0)
+    if (np.diff(address, axis=0) < phase.count[:1]).any():
         return False
-    if len(np.unique(turn.src)) == turn.src.size:
+    if len(np.unique(phase.src)) == phase.src.size:
         return True
-    flat = np.argsort(turn.address, axis=None)
-    return bool((np.diff(turn.address.ravel()[flat]) >= turn.count.ravel()[flat][:-1]).all())
+    flat = np.argsort(phase.address, axis=None)
+    return bool((np.diff(phase.address.ravel()[flat]) >= phase.count.ravel()[flat][:-1]).all())

@@ -1,10 +1,10 @@
 """Kernel for flows of different sizes that start together: from departure to departure, rates change where they must.
 
-Each flow is *held* by one full link, and has that link's level, which is its rate; what a link gives to flows that
-others hold is known. So when the level of a link changes, its flows are not touched: each link has a clock that has
+Each flow is *held* by one full link, and has that link's fair rate, which is its rate; what a link gives to flows that
+others hold is known. So when the fair rate of a link changes, its flows are not touched: each link has a clock that has
 run through as many bytes as each of its flows has been sent, and a flow ends when the clock says so. What changes is
-what the other links of these flows give away, and then their levels, in rising order. A flow changes hands when a link
-would give it less than its holder does, or its holder more than another link can.
+what the other links of these flows give away, and then their fair rates, in rising order. A flow changes hands when a
+link would give it less than its bottleneck does, or its bottleneck more than another link can.
 
 When nothing is left to be done, each flow is held by a full link on which nobody has more: the max-min fair rates.
 
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
 
-from .rebalance_kernel import LINK_ROW, TIE, State, ask, give, next_end, settle, swap
+from .rebalance_kernel import LINK_ROW, TIE, State, ask, give, next_end, rebalance, swap
 
 
 @kernel
-def play_departures(
+def simulate_departures(
     capacity: NDArray[np.float64],
     routes: tuple[NDArray[np.int64], NDArray[np.int32]],
     n_bytes: NDArray[np.float64],
@@ -53,7 +53,7 @@ def play_departures(
     t = set_up(capacity, routes, rate)
     ended = np.zeros(n)
     for f in range(n):
-        if t.holder[f] < 0:
+        if t.bottleneck[f] < 0:
             return ended, False
         t.ends[f] = n_bytes[f]
     left = n
@@ -71,7 +71,7 @@ def play_departures(
                 left -= 1
                 depart(t, r, ended)
                 t.next_end[r] = next_end(t, r)
-        if not settle(t, n_links):
+        if not rebalance(t, n_links):
             return ended, False
     return ended, True
 
@@ -88,12 +88,12 @@ def depart(t: Any, r: int, ended: NDArray[np.float64]) -> None:
         link = t.link[t.of_flow[e]]
         last = link["first"] + link["n_users"] - 1
         if t.of_flow[e] == r:
-            link["n_held"] -= 1
+            link["n_limited"] -= 1
             link["stale"] = True
-            swap(t, t.place[e], link["first"] + link["n_held"])
-            ask(t, r, link["level"])
+            swap(t, t.place[e], link["first"] + link["n_limited"])
+            ask(t, r, link["fair_rate"])
         else:
-            give(t, t.of_flow[e], 0.0, t.link[r]["level"])
+            give(t, t.of_flow[e], 0.0, t.link[r]["fair_rate"])
         swap(t, t.place[e], last)
         link["n_users"] -= 1
 
@@ -104,14 +104,14 @@ def set_up(
 ) -> State:
     """Lay out the tables, and give each flow to a full link on which nobody has more."""
     first, of_flow = routes
-    n, n_links, n_entries = rate.shape[0], capacity.shape[0], of_flow.shape[0]
+    n, n_links, n_flow_links = rate.shape[0], capacity.shape[0], of_flow.shape[0]
     link = np.zeros(n_links, LINK_ROW)
-    user, user_entry, place = (
-        np.empty(n_entries, np.int32),
-        np.empty(n_entries, np.int32),
-        np.empty(n_entries, np.int32),
+    user, user_flow_link, place = (
+        np.empty(n_flow_links, np.int32),
+        np.empty(n_flow_links, np.int32),
+        np.empty(n_flow_links, np.int32),
     )
-    holder = np.full(n, -1, np.int32)
+    bottleneck = np.full(n, -1, np.int32)
     count = np.zeros(n_links + 1, np.int64)
     for q in of_flow:
         count[q + 1] += 1
@@ -127,22 +127,22 @@ def set_up(
         for e in range(first[f], first[f + 1]):
             q = of_flow[e]
             place[e] = link[q]["first"] + link[q]["n_users"]
-            user[place[e]], user_entry[place[e]] = f, e
+            user[place[e]], user_flow_link[place[e]] = f, e
             link[q]["n_users"] += 1
             link[q]["given"] += np.int64(rate[f] * link[q]["per_unit"])
             link[q]["top"] = max(link[q]["top"], rate[f])
     longest = 0
     for f in range(n):
         longest = max(longest, first[f + 1] - first[f])
-    others = np.full((n_entries, longest), -1, np.int32)
-    for k in range(n_entries):
+    others = np.full((n_flow_links, longest), -1, np.int32)
+    for k in range(n_flow_links):
         j = 0
         for e in range(first[user[k]], first[user[k] + 1]):
-            if e != user_entry[k]:
+            if e != user_flow_link[k]:
                 others[k, j] = of_flow[e]
                 j += 1
     t = State(
-        link, first, of_flow, place, user, user_entry, others, holder, np.zeros(n), np.empty(n_links),
+        link, first, of_flow, place, user, user_flow_link, others, bottleneck, np.zeros(n), np.empty(n_links),
         np.full(n_links, -1, np.int32), np.empty(n_links, np.int32), np.empty(most, np.int32),
         np.full(n_links, -1.0), np.zeros(1), np.zeros(1, np.int64),
     )  # fmt: skip
@@ -150,15 +150,15 @@ def set_up(
     for r in range(n_links):
         full[r] = link[r]["whole"] - link[r]["given"] <= 1e-11 * link[r]["whole"]
     for r in range(n_links):
-        link[r]["level"] = link[r]["top"]
+        link[r]["fair_rate"] = link[r]["top"]
         k = link[r]["first"] + link[r]["n_users"] - 1
-        while full[r] and k >= link[r]["first"] + link[r]["n_held"]:
+        while full[r] and k >= link[r]["first"] + link[r]["n_limited"]:
             f = user[k]
-            if holder[f] < 0 and rate[f] * TIE >= link[r]["level"]:
-                holder[f] = r
+            if bottleneck[f] < 0 and rate[f] * TIE >= link[r]["fair_rate"]:
+                bottleneck[f] = r
                 link[r]["given"] -= np.int64(rate[f] * link[r]["per_unit"])
-                swap(t, k, link[r]["first"] + link[r]["n_held"])
-                link[r]["n_held"] += 1
+                swap(t, k, link[r]["first"] + link[r]["n_limited"])
+                link[r]["n_limited"] += 1
                 link[r]["stale"] = True
             else:
                 k -= 1

@@ -1,6 +1,6 @@
 """Kernel for the rates of flows that are all there at once: one progressive filling.
 
-Kernels that freeze flows, bundle by bundle or one by one, at the level at which a link is full.
+Kernels that freeze flows, bundle by bundle or one by one, at the fair rate at which a link is full.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from commsim.core.jit import kernel, njit_norefcount
 
 from ..queue_kernel import heap_fix
 
-TIE = 1.0 + 1e-12  # levels this close are one level, as in the sharing kernels
+TIE = 1.0 + 1e-12  # fair rates this close are one fair rate, as in the sharing kernels
 
 
 @kernel
@@ -37,7 +37,7 @@ def rows_of(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDA
 
 
 @kernel
-def levels_of_flows(
+def fair_rates_of_flows(
     capacity: NDArray[np.float64],
     routes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     bundle: NDArray[np.int32],
@@ -71,34 +71,34 @@ def levels_of_flows(
     owner = np.empty(link.shape[0], np.int32)
     for b in range(n_bundles):
         owner[first[b] : first[b + 1]] = b
-    entry_first, entry = rows_of(link, n_links)
+    flow_link_first, flow_link = rows_of(link, n_links)
 
-    level = np.zeros(bundle.shape[0])
-    n_left = np.diff(member_first)  # open flows of each bundle
+    fair_rate = np.zeros(bundle.shape[0])
+    n_left = np.diff(member_first)  # unfrozen flows of each bundle
     of_link = np.zeros(n_links, LINK_ROW)
     for q in range(n_links):
         unit = math.ldexp(1.0, math.frexp(capacity[q])[1] - 61)
         of_link[q]["unit"], of_link[q]["per_unit"] = unit, 1.0 / unit
         of_link[q]["free"] = np.int64(capacity[q] / unit)
-        of_link[q]["n_open"] = of_link[q]["demand"] = head_first[q + 1] - head_first[q]
-        for k in range(entry_first[q], entry_first[q + 1]):
-            b = owner[entry[k]]
-            of_link[q]["n_open"] += n_left[b]
-            of_link[q]["demand"] += n_left[b] * share[entry[k]]
-    state = (level, n_left, of_link)
+        of_link[q]["n_unfrozen"] = of_link[q]["demand"] = head_first[q + 1] - head_first[q]
+        for k in range(flow_link_first[q], flow_link_first[q + 1]):
+            b = owner[flow_link[k]]
+            of_link[q]["n_unfrozen"] += n_left[b]
+            of_link[q]["demand"] += n_left[b] * share[flow_link[k]]
+    state = (fair_rate, n_left, of_link)
 
     full_at, place, heap = np.empty(n_links), np.full(n_links, -1, np.int32), np.empty(n_links, np.int32)
     n_heap = 0
     for i in range(n_links):
         q = n_links - 1 - i
-        if of_link[q]["n_open"] > 0:
+        if of_link[q]["n_unfrozen"] > 0:
             n_heap = heap_fix(heap, n_heap, full_at, place, q, capacity[q] / of_link[q]["demand"])
     reached = 0.0
     while n_heap > 0:
         q = heap[0]
         bound = full_at[q]
         n_heap = heap_fix(heap, n_heap, full_at, place, q, -1.0)
-        if of_link[q]["n_open"] == 0:
+        if of_link[q]["n_unfrozen"] == 0:
             continue
         full = max(of_link[q]["free"], 0) * of_link[q]["unit"] / of_link[q]["demand"]
         if full > bound * TIE and n_heap > 0 and full > full_at[heap[0]]:
@@ -107,14 +107,14 @@ def levels_of_flows(
         reached = full if full > reached * TIE else reached
         if reached >= cap:
             break
-        for k in range(entry_first[q], entry_first[q + 1]):
-            freeze_bundle(owner[entry[k]], reached, routes, (member_first, member), head, state)
+        for k in range(flow_link_first[q], flow_link_first[q + 1]):
+            freeze_bundle(owner[flow_link[k]], reached, routes, (member_first, member), head, state)
         for k in range(head_first[q], head_first[q + 1]):
             freeze_flow(of_head[k], reached, routes, bundle, head, state)
-    for f in range(level.shape[0]):
-        if level[f] == 0.0:
-            level[f] = cap
-    return level
+    for f in range(fair_rate.shape[0]):
+        if fair_rate[f] == 0.0:
+            fair_rate[f] = cap
+    return fair_rate
 
 
 LINK_ROW = np.dtype(
@@ -122,8 +122,8 @@ LINK_ROW = np.dtype(
         ("free", np.int64),  # capacity not yet given away, in units so small that sums are exact
         ("unit", np.float64),
         ("per_unit", np.float64),
-        ("demand", np.float64),  # what its open flows take per level,
-        ("n_open", np.int32),  # and how many they are
+        ("demand", np.float64),  # what its unfrozen flows take per fair rate,
+        ("n_unfrozen", np.int32),  # and how many they are
     ],
     align=True,
 )
@@ -131,44 +131,44 @@ LINK_ROW = np.dtype(
 
 @njit_norefcount
 def _take(of_link: Any, q: int, n: int, each: float, share: float) -> None:
-    """Let `n` open flows have `each` of what a link has left."""
+    """Let `n` unfrozen flows have `each` of what a link has left."""
     of_link[q]["free"] -= int(n * each * of_link[q]["per_unit"])
-    of_link[q]["n_open"] -= n
+    of_link[q]["n_unfrozen"] -= n
     of_link[q]["demand"] -= n * share
 
 
 @njit_norefcount
 def freeze_bundle(
-    b: int, level: float, routes: Any, members: tuple[NDArray[np.int64], NDArray[np.int32]], head: NDArray[np.int32],
-    state: Any,
+    b: int, fair_rate: float, routes: Any, members: tuple[NDArray[np.int64], NDArray[np.int32]], head:
+    NDArray[np.int32], state: Any,
 ) -> None:  # fmt: skip
-    """Freeze the open flows of bundle `b`, together on what they share."""
-    levels, n_left, of_link = state
+    """Freeze the unfrozen flows of bundle `b`, together on what they share."""
+    fair_rates, n_left, of_link = state
     n = n_left[b]
     if n == 0:
         return
     n_left[b] = 0
     for k in range(members[0][b], members[0][b + 1]):
         f = members[1][k]
-        if levels[f] == 0.0:
-            levels[f] = level
+        if fair_rates[f] == 0.0:
+            fair_rates[f] = fair_rate
             if head[f] >= 0:
-                _take(of_link, head[f], 1, level, 1.0)
+                _take(of_link, head[f], 1, fair_rate, 1.0)
     for k in range(routes[0][b], routes[0][b + 1]):
-        _take(of_link, routes[1][k], n, level * routes[2][k], routes[2][k])
+        _take(of_link, routes[1][k], n, fair_rate * routes[2][k], routes[2][k])
 
 
 @njit_norefcount
 def freeze_flow(
-    f: int, level: float, routes: Any, bundle: NDArray[np.int32], head: NDArray[np.int32], state: Any
+    f: int, fair_rate: float, routes: Any, bundle: NDArray[np.int32], head: NDArray[np.int32], state: Any
 ) -> None:
     """Freeze one flow that its head holds down."""
-    levels, n_left, of_link = state
-    if levels[f] > 0.0:
+    fair_rates, n_left, of_link = state
+    if fair_rates[f] > 0.0:
         return
-    levels[f] = level
-    _take(of_link, head[f], 1, level, 1.0)
+    fair_rates[f] = fair_rate
+    _take(of_link, head[f], 1, fair_rate, 1.0)
     b = bundle[f]
     n_left[b] -= 1
     for k in range(routes[0][b], routes[0][b + 1]):
-        _take(of_link, routes[1][k], 1, level * routes[2][k], routes[2][k])
+        _take(of_link, routes[1][k], 1, fair_rate * routes[2][k], routes[2][k])

@@ -6,7 +6,7 @@ not, rates change at every departure (see the departures kernel).
 
 What flows that start together need that does not depend on their sizes: routes, and rates at first.
 
-Schedules in which no transfer waits for another, not even for its wire.
+Schedules in which no transfer waits for another, not even for its connection.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..flow_plan import Job
 from ..trace_files import Columns, TraceFile, keep_trace
 from .bundles import Bundles, bundle_flows
 
-__all__ = ["plan_together", "simulate_together"]
+__all__ = ["plan_simultaneous", "simulate_simultaneous"]
 
 Times = NDArray[np.float64]
 
 
-def simulate_together(
-    plan: TogetherPlan,
+def simulate_simultaneous(
+    plan: SimultaneousPlan,
     size: float,
     *,
     starts: ArrayLike = 0.0,
@@ -43,9 +43,9 @@ def simulate_together(
 
     Parameters
     ----------
-    plan : TogetherPlan
-        From :func:`commsim.engine.simultaneous.simultaneous.plan_together`.
-    size, starts, wire, trace
+    plan : SimultaneousPlan
+        From :func:`commsim.engine.simultaneous.simultaneous.plan_simultaneous`.
+    size, starts, connection, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
@@ -79,7 +79,7 @@ def simulate_together(
     return None if took is None else _result(plan, float(size), starts, n_bytes, took, float(ready[:1].sum()), trace)
 
 
-def _took(plan: TogetherPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _took(plan: SimultaneousPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Find how long after its overhead each flow has left, or None."""
     if not len(plan.rate):
         return plan.rate
@@ -88,16 +88,16 @@ def _took(plan: TogetherPlan, n_bytes: NDArray[np.float64]) -> NDArray[np.float6
     if (n_bytes == 0).any() or plan.job.rate_cap < np.inf or (plan.bundles.share != 1).any():
         return None
 
-    from .departures_kernel import play_departures
+    from .departures_kernel import simulate_departures
 
     first, link = plan.bundles.rows()
     used, number = np.unique(link, return_inverse=True)
-    took, found = play_departures(plan.bundles.capacity[used], (first, number.astype(np.int32)), n_bytes, plan.rate)
+    took, found = simulate_departures(plan.bundles.capacity[used], (first, number.astype(np.int32)), n_bytes, plan.rate)
     return took if found else None
 
 
 def _result(
-    plan: TogetherPlan,
+    plan: SimultaneousPlan,
     size: float,
     starts: Times,
     n_bytes: Times,
@@ -123,7 +123,7 @@ def _result(
 
 
 def _times(
-    plan: TogetherPlan, starts: NDArray[np.float64], sent: NDArray[np.float64], done: NDArray[np.float64]
+    plan: SimultaneousPlan, starts: NDArray[np.float64], sent: NDArray[np.float64], done: NDArray[np.float64]
 ) -> Columns:
     flow = np.full(len(plan.src), -1)
     flow[plan.crosses] = np.arange(len(plan.crosses))
@@ -139,7 +139,7 @@ def _times(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TogetherPlan:
+class SimultaneousPlan:
     """Transfers that wait for nothing, and their rates.
 
     Parameters
@@ -174,7 +174,9 @@ class TogetherPlan:
     overhead: float
 
 
-def plan_together(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> TogetherPlan | None:
+def plan_simultaneous(
+    network: Network, job: Job, *, routing: str | None = None, seed: int = 0
+) -> SimultaneousPlan | None:
     """Lay out a schedule whose transfers all start together.
 
     Parameters
@@ -188,9 +190,9 @@ def plan_together(network: Network, job: Job, *, routing: str | None = None, see
 
     Returns
     -------
-    TogetherPlan or None
-        None if some transfer waits for another, shares its wire, or has a cost of its own to receive or to reduce; or
-        if ports are not through with their overheads at the same time.
+    SimultaneousPlan or None
+        None if some transfer waits for another, shares its connection, or has a cost of its own to receive or to
+        reduce; or if ports are not through with their overheads at the same time.
     """
     schedule = job.schedule
     job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
@@ -199,7 +201,7 @@ def plan_together(network: Network, job: Job, *, routing: str | None = None, see
         return None
     from commsim.core.dependencies_kernel import counting_order
 
-    from .rates_kernel import levels_of_flows
+    from .rates_kernel import fair_rates_of_flows
 
     src, dst, row = found
     body = np.concatenate([block.body for block in schedule.blocks])
@@ -207,7 +209,7 @@ def plan_together(network: Network, job: Job, *, routing: str | None = None, see
     nodes = job.placement.nodes.astype(np.int64)
     where = nodes[src], nodes[dst]
     reduces = (body["op"] == REDUCE).any() and (network.gamma[nodes] > 0).any()
-    if reduces or (network.recv_overhead[nodes] > 0).any() or shares_a_wire(schedule, src, dst, channel):
+    if reduces or (network.recv_overhead[nodes] > 0).any() or shares_a_connection(schedule, src, dst, channel):
         return None
     crosses = np.flatnonzero(where[0] != where[1]).astype(np.int32)
     crosses = np.take(crosses, counting_order(where[0][crosses].astype(np.int32), network.n_nodes))
@@ -215,10 +217,12 @@ def plan_together(network: Network, job: Job, *, routing: str | None = None, see
     overhead = _overhead(network, where[0][crosses], bundles)
     if overhead is None:
         return None
-    rate = levels_of_flows(
+    rate = fair_rates_of_flows(
         bundles.capacity, (bundles.first, bundles.link, bundles.share), bundles.bundle, bundles.head, job.rate_cap
     )
-    return TogetherPlan(network, job, src, dst, row, body["count"].astype(np.int64), crosses, bundles, rate, overhead)
+    return SimultaneousPlan(
+        network, job, src, dst, row, body["count"].astype(np.int64), crosses, bundles, rate, overhead
+    )
 
 
 def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> float | None:
@@ -272,16 +276,16 @@ def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], 
     return src, dst, np.concatenate(rows)
 
 
-def shares_a_wire(
+def shares_a_connection(
     schedule: Schedule, src: NDArray[np.int32], dst: NDArray[np.int32], channel: NDArray[np.int64]
 ) -> bool:
     """Whether two transfers have source, destination and channel in common: then one follows the other."""
     n, n_channels = schedule.n_participants, int(channel.max()) + 1
     if len(src) > n * n * n_channels:
         return True
-    wire = (src.astype(np.int64) * n + dst) * n_channels + channel
+    connection = (src.astype(np.int64) * n + dst) * n_channels + channel
     if n * n * n_channels > 8 * MAX_ADDRESSES:
-        return len(np.unique(wire)) < len(wire)
+        return len(np.unique(connection)) < len(connection)
     seen = np.zeros(n * n * n_channels, np.bool_)
-    seen[wire] = True
-    return int(np.count_nonzero(seen)) < len(wire)
+    seen[connection] = True
+    return int(np.count_nonzero(seen)) < len(connection)

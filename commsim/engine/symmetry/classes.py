@@ -1,8 +1,9 @@
-"""Classes of wires: told apart by what they are, by what their transfers wait for, and by what went wrong.
+"""Classes of connections: told apart by what they are, by what their transfers wait for, and by what went wrong.
 
-The quotient of a pattern on a network: one wire stands for all of its class, one resource for all of its kind.
+The quotient of a pattern on a network: one connection stands for all of its class, one resource for all of its kind.
 
-A class is played with the weight of its members: where n wires of a class use a resource, the class uses it n times.
+A class is played with the weight of its members: where n connections of a class use a resource, the class uses it n
+times.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..flow_state import ENTRY_ROW, IDLE, SLOT_ROW, Tables, share_table, tables
+from ..flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, Tables, share_table, tables
 from .pattern import Pattern
 
 MAX_SHARE = 0.5
-"""Classes per wire, above which playing all wires is as cheap."""
+"""Classes per connection, above which playing all connections is as cheap."""
 
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
@@ -32,7 +33,7 @@ def are_few(colour: NDArray[np.uint64]) -> bool:
 def colour_participants(pattern: Pattern) -> NDArray[np.uint64]:
     """Colour those who send or receive by what they send and receive, whatever the order.
 
-    Where most have colours of their own, so will most wires once it is known who waits for whom.
+    Where most have colours of their own, so will most connections once it is known who waits for whom.
     """
     transfers, carried = pattern.transfers, _carried(pattern)
     spread = np.random.default_rng(1).integers(1, 2**63, (2, int(carried.max()) + 1), np.uint64)
@@ -50,17 +51,17 @@ def _carried(pattern: Pattern) -> NDArray[np.int32]:
     return number_colours(kind.astype(np.uint64))[0]
 
 
-def colour_wires(full: Full) -> NDArray[np.uint64]:
-    """Colour wires by what they are, and by what they carry."""
+def colour_connections(full: Full) -> NDArray[np.uint64]:
+    """Colour connections by what they are, and by what they carry."""
     from .symmetry_kernel import number_colours
 
-    pattern, wire, n = full.pattern, full.wire, len(full.wire)
-    port = (full.slot["port"] - full.slot["begin"]).reshape(2, n)
-    length = (full.slot["end"] - full.slot["begin"]).reshape(2, n)
-    alone = np.append(full.capacity[full.entry["resource"]] / full.entry["share"], np.inf)
-    rate = np.minimum.reduceat(alone, np.stack((full.slot["begin"][:n], full.slot["end"][:n]), axis=1).ravel())[::2]
+    pattern, connection, n = full.pattern, full.connection, len(full.connection)
+    port = (full.flow["port"] - full.flow["begin"]).reshape(2, n)
+    length = (full.flow["end"] - full.flow["begin"]).reshape(2, n)
+    alone = np.append(full.capacity[full.flow_link["resource"]] / full.flow_link["share"], np.inf)
+    rate = np.minimum.reduceat(alone, np.stack((full.flow["begin"][:n], full.flow["end"][:n]), axis=1).ravel())[::2]
     rows = np.stack(
-        [wire[name].astype(np.float64) for name in ("latency", "overhead_work", "receive_work", "reduces")]
+        [connection[name].astype(np.float64) for name in ("latency", "overhead_work", "receive_work", "reduces")]
         + [np.where(length[0] > 0, rate, 0.0), port[0], pattern.n_on_wire]
     )
     colour = np.zeros(n, np.uint64)
@@ -70,18 +71,18 @@ def colour_wires(full: Full) -> NDArray[np.uint64]:
     carried = _carried(pattern).astype(np.uint64)
     spread = np.random.default_rng(0).integers(1, 2**63, int(pattern.place.max()) + 1, np.uint64)
     around = np.zeros(n, np.uint64)
-    np.add.at(around, pattern.wire, spread[pattern.place] * (carried + np.uint64(1)))
+    np.add.at(around, pattern.connection, spread[pattern.place] * (carried + np.uint64(1)))
     return around * ODD + colour
 
 
 def refined(full: Full, colour: NDArray[np.uint64]) -> Quotient | None:
-    """Tell wires apart until their classes say what they wait for; None where these are too many."""
-    from .symmetry_kernel import number_colours, refine_wires
+    """Tell connections apart until their classes say what they wait for; None where these are too many."""
+    from .symmetry_kernel import number_colours, refine_connections
 
     pattern, n_before, n_classes = full.pattern, -1, 0
     assert pattern.waits is not None
     while n_classes != n_before:
-        colour = refine_wires(colour, (pattern.wire, pattern.place), pattern.waits)
+        colour = refine_connections(colour, (pattern.connection, pattern.place), pattern.waits)
         n_before, n_classes = n_classes, len(number_colours(colour)[1])
         if n_classes > MAX_SHARE * len(colour):
             return None
@@ -98,7 +99,7 @@ def told_apart(classes: Quotient, alike: NDArray[np.int32]) -> Quotient | None:
     alike : int32[n_variants + 1]
         Equal for variants that could have had more at the same times; those may well be alike, and stay together.
     """
-    colour = (classes.of_wire.astype(np.uint64) + np.uint64(1)) * ODD
+    colour = (classes.of_connection.astype(np.uint64) + np.uint64(1)) * ODD
     mark = alike[classes.variant_of].astype(np.uint64).reshape(2, -1)
     return refined(classes.full, (colour ^ mark[0]) * OTHER_ODD ^ mark[1])
 
@@ -109,43 +110,43 @@ Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Full:
-    """All wires of a pattern on a network.
+    """All connections of a pattern on a network.
 
     Parameters
     ----------
     pattern : Pattern
         What is sent.
-    wire, slot, entry : structured arrays
+    connection, flow, flow_link : structured arrays
         Tables of flow_state at the beginning.
     capacity : float64[n_resources], bytes/s
         Of all resources.
     """
 
     pattern: Pattern
-    wire: Table
-    slot: Table
-    entry: Table
+    connection: Table
+    flow: Table
+    flow_link: Table
     capacity: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quotient:
-    """Classes of wires.
+    """Classes of connections.
 
     Parameters
     ----------
     full : Full
-        All wires.
-    of_wire : int32[n_wires]
+        All connections.
+    of_connection : int32[n_connections]
         Class of each.
     lead : int32[n_classes]
-        First wire of each class.
-    variant_of : int32[2 * n_wires]
-        Which of the variants each slot of all wires is, -1 where all of its class are alike.
-    slot, entry, resource : structured arrays
+        First connection of each class.
+    variant_of : int32[2 * n_connections]
+        Which of the variants each flow of all connections is, -1 where all of its class are alike.
+    flow, flow_link, resource : structured arrays
         Tables of the classes.
-    variants : (int64[n_slots + 1], int64[n + 1], int32[m])
-        Rows of what members of a class's slot use, where they differ.
+    variants : (int64[n_flows + 1], int64[n + 1], int32[m])
+        Rows of what members of a class's flow use, where they differ.
     base : int64[n_classes + 1]
         Transfers of a repetition before each class.
     edges : (int64[m], int64[m], bool[m])
@@ -153,11 +154,11 @@ class Quotient:
     """
 
     full: Full
-    of_wire: NDArray[np.int32]
+    of_connection: NDArray[np.int32]
     lead: NDArray[np.int32]
     variant_of: NDArray[np.int32]
-    slot: Table
-    entry: Table
+    flow: Table
+    flow_link: Table
     resource: Table
     variants: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
     base: NDArray[np.int64]
@@ -183,16 +184,16 @@ class Quotient:
         waiting = np.tile(np.bincount(after, minlength=n), times).astype(np.int32)
         first = np.concatenate((np.zeros(1, np.int64), np.cumsum(waiting, dtype=np.int64)))
         pred = (np.tile(before, times) + np.repeat(np.arange(times) * n, len(before))).astype(np.int32)
-        wire_of = np.tile(np.repeat(np.arange(len(self.lead), dtype=np.int32), np.diff(self.base)), times)
+        connection_of = np.tile(np.repeat(np.arange(len(self.lead), dtype=np.int32), np.diff(self.base)), times)
         op, on_wire = np.tile(pattern.transfers["op"][mine], times), np.tile(n_bytes[mine], times)
-        wire = self.full.wire[self.lead]
-        wire["next"] = wire["receive"] = wire["arrived"] = self.base[:-1] * times
-        wire["end"] = self.base[1:] * times
-        wire["ready"] = ready
+        connection = self.full.connection[self.lead]
+        connection["next"] = connection["receive"] = connection["arrived"] = self.base[:-1] * times
+        connection["end"] = self.base[1:] * times
+        connection["ready"] = ready
         return tables(
-            (wire_of, op, on_wire, waiting),
-            (wire, self.slot, self.entry, self.resource),
-            counting_order(wire_of, len(self.lead)),
+            (connection_of, op, on_wire, waiting),
+            (connection, self.flow, self.flow_link, self.resource),
+            counting_order(connection_of, len(self.lead)),
             successor_rows(first, pred, np.tile(complete, times)),
             self.variants,
         )
@@ -204,98 +205,102 @@ class Quotient:
         -------
         int64[n_pattern_transfers]
         """
-        return self.base[self.of_wire[self.full.pattern.wire]] + self.full.pattern.place
+        return self.base[self.of_connection[self.full.pattern.connection]] + self.full.pattern.place
 
 
 def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
-    """Put together the wires of one colour.
+    """Put together the connections of one colour.
 
     Parameters
     ----------
     full : Full
-        All wires.
-    colour : uint64[n_wires]
-        Equal only where wires and what their transfers wait for are equal.
+        All connections.
+    colour : uint64[n_connections]
+        Equal only where connections and what their transfers wait for are equal.
     """
-    from .symmetry_kernel import colour_resources, colour_slots, number_colours
+    from .symmetry_kernel import colour_flows, colour_resources, number_colours
 
-    of_wire, lead = number_colours(colour)
-    slot_class = np.concatenate((of_wire, of_wire + np.int32(len(lead))))
-    kinds = colour_resources(full.slot, full.entry, slot_class, full.capacity)
+    of_connection, lead = number_colours(colour)
+    flow_class = np.concatenate((of_connection, of_connection + np.int32(len(lead))))
+    kinds = colour_resources(full.flow, full.flow_link, flow_class, full.capacity)
     kind, example = number_colours(kinds)
-    slot_colour = colour_slots(full.slot, full.entry, slot_class, kind)
-    slot, entry, key = _slots(full, slot_class, kind, example)
-    resource = share_table(full.capacity[example], np.bincount(entry["resource"], minlength=len(example)))
+    flow_colour = colour_flows(full.flow, full.flow_link, flow_class, kind)
+    flow, flow_link, key = _flows(full, flow_class, kind, example)
+    resource = share_table(full.capacity[example], np.bincount(flow_link["resource"], minlength=len(example)))
     base = np.concatenate((np.zeros(1, np.int64), np.cumsum(full.pattern.n_on_wire[lead])))
-    edges = _edges(full.pattern, of_wire, lead, base)
-    variant_of, variants = _variants(full, slot_class, kind, slot_colour, key)
-    return Quotient(full, of_wire, lead, variant_of, slot, entry, resource, variants, base, edges)
+    edges = _edges(full.pattern, of_connection, lead, base)
+    variant_of, variants = _variants(full, flow_class, kind, flow_colour, key)
+    return Quotient(full, of_connection, lead, variant_of, flow, flow_link, resource, variants, base, edges)
 
 
 def _keys(
-    full: Full, entries: NDArray[np.intp], slot_class: NDArray[np.int32], kind: NDArray[np.int32]
+    full: Full, flow_links: NDArray[np.intp], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Say by a number what entries are in the quotient: class of slot, whether beyond its port, kind of resource."""
-    s = full.entry["slot"][entries]
-    beyond = entries >= full.slot["port"][s]
+    """Say by a number what flow links are in the quotient: class of flow, whether beyond its port, kind of resource."""
+    s = full.flow_link["flow"][flow_links]
+    beyond = flow_links >= full.flow["port"][s]
     n_kinds = np.int64(kind.max(initial=0)) + 1
-    of_slot = 2 * slot_class[s].astype(np.int64) + beyond
-    return np.asarray(of_slot * n_kinds + kind[full.entry["resource"][entries]], np.int64)
+    of_flow = 2 * flow_class[s].astype(np.int64) + beyond
+    return np.asarray(of_flow * n_kinds + kind[full.flow_link["resource"][flow_links]], np.int64)
 
 
-def _slots(
-    full: Full, slot_class: NDArray[np.int32], kind: NDArray[np.int32], example: NDArray[np.int32]
+def _flows(
+    full: Full, flow_class: NDArray[np.int32], kind: NDArray[np.int32], example: NDArray[np.int32]
 ) -> tuple[Table, Table, NDArray[np.int64]]:
-    """Lay out the slots and entries of the classes: what all users of one resource of each kind take together."""
+    """Lay out the flows and flow links of the classes: what all users of one resource of each kind take together."""
     is_example = np.zeros(len(kind), np.bool_)
     is_example[example] = True
-    entries = np.flatnonzero(is_example[full.entry["resource"]])
-    key, which = np.unique(_keys(full, entries, slot_class, kind), return_inverse=True)
+    flow_links = np.flatnonzero(is_example[full.flow_link["resource"]])
+    key, which = np.unique(_keys(full, flow_links, flow_class, kind), return_inverse=True)
     n_kinds = np.int64(kind.max(initial=0)) + 1
-    n_slots = 2 * (int(slot_class[: len(slot_class) // 2].max(initial=-1)) + 1)
-    entry = np.zeros(len(key), ENTRY_ROW)
-    entry["resource"], entry["slot"] = key % n_kinds, key // n_kinds // 2
-    entry["share"] = np.bincount(which, weights=full.entry["share"][entries], minlength=len(key))
-    slot = np.zeros(n_slots, SLOT_ROW)
-    bounds = np.searchsorted(key, np.arange(2 * n_slots + 1) * n_kinds)
-    slot["begin"], slot["port"], slot["end"] = bounds[:-1:2], bounds[1::2], bounds[2::2]
-    slot["phase"], slot["transfer"], slot["weight"] = IDLE, -1, 1.0
-    return slot, entry, key
+    n_flows = 2 * (int(flow_class[: len(flow_class) // 2].max(initial=-1)) + 1)
+    flow_link = np.zeros(len(key), FLOW_LINK_ROW)
+    flow_link["resource"], flow_link["flow"] = key % n_kinds, key // n_kinds // 2
+    flow_link["share"] = np.bincount(which, weights=full.flow_link["share"][flow_links], minlength=len(key))
+    flow = np.zeros(n_flows, FLOW_ROW)
+    bounds = np.searchsorted(key, np.arange(2 * n_flows + 1) * n_kinds)
+    flow["begin"], flow["port"], flow["end"] = bounds[:-1:2], bounds[1::2], bounds[2::2]
+    flow["phase"], flow["transfer"], flow["weight"] = IDLE, -1, 1.0
+    return flow, flow_link, key
 
 
 def _variants(
-    full: Full, slot_class: NDArray[np.int32], kind: NDArray[np.int32], slot_colour: NDArray[np.uint64],
+    full: Full, flow_class: NDArray[np.int32], kind: NDArray[np.int32], flow_colour: NDArray[np.uint64],
     key: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:  # fmt: skip
-    """List what members use of each slot whose members differ: rows by slot of rows of entries; and who uses what."""
+    """List what members use of each flow whose members differ: rows by flow of rows of links; and the users."""
     from .symmetry_kernel import number_colours
 
-    number, example = number_colours(slot_colour)
-    of_class = slot_class[example]
-    n_slots = int(slot_class.max(initial=-1)) + 1
-    differ = np.bincount(of_class, minlength=n_slots) > 1
+    number, example = number_colours(flow_colour)
+    of_class = flow_class[example]
+    n_flows = int(flow_class.max(initial=-1)) + 1
+    differ = np.bincount(of_class, minlength=n_flows) > 1
     listed = np.flatnonzero(differ[of_class])
     listed = listed[np.argsort(of_class[listed], kind="stable")]
     variant = np.full(len(example), -1, np.int32)
     variant[listed] = np.arange(len(listed))
     example = example[listed]
-    first = np.searchsorted(slot_class[example], np.arange(n_slots + 1))
-    length = (full.slot["end"] - full.slot["begin"])[example].astype(np.int64)
+    first = np.searchsorted(flow_class[example], np.arange(n_flows + 1))
+    length = (full.flow["end"] - full.flow["begin"])[example].astype(np.int64)
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
-    entries = np.arange(ends[-1]) + np.repeat(full.slot["begin"][example] - ends[:-1], length)
-    entry = np.searchsorted(key, _keys(full, entries, slot_class, kind)).astype(np.int32)
-    return variant[number], (first, ends, entry)
+    flow_links = np.arange(ends[-1]) + np.repeat(full.flow["begin"][example] - ends[:-1], length)
+    flow_link = np.searchsorted(key, _keys(full, flow_links, flow_class, kind)).astype(np.int32)
+    return variant[number], (first, ends, flow_link)
 
 
-def _transfers_of(pattern: Pattern, wires: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Transfers of some wires, one wire after the other."""
+def _transfers_of(pattern: Pattern, connections: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Transfers of some connections, one connection after the other."""
     n = pattern.n_on_wire
     begin = np.cumsum(n) - n
-    ends = np.cumsum(n[wires])
-    return np.asarray(pattern.queue[np.arange(ends[-1]) + np.repeat(begin[wires] - ends + n[wires], n[wires])])
+    ends = np.cumsum(n[connections])
+    return np.asarray(
+        pattern.queue[np.arange(ends[-1]) + np.repeat(begin[connections] - ends + n[connections], n[connections])]
+    )
 
 
-def _edges(pattern: Pattern, of_wire: NDArray[np.int32], lead: NDArray[np.int32], base: NDArray[np.int64]) -> Edges:
+def _edges(
+    pattern: Pattern, of_connection: NDArray[np.int32], lead: NDArray[np.int32], base: NDArray[np.int64]
+) -> Edges:
     """Say what the transfers of the classes wait for, in one repetition."""
     mine = _transfers_of(pattern, lead)
     n = len(mine)
@@ -304,6 +309,6 @@ def _edges(pattern: Pattern, of_wire: NDArray[np.int32], lead: NDArray[np.int32]
     length = np.diff(first_row)[mine]
     rows = np.arange(length.sum()) + np.repeat(first_row[mine] - np.cumsum(length) + length, length)
     before = waited[rows]
-    before = base[of_wire[pattern.wire[before]]] + pattern.place[before]
+    before = base[of_connection[pattern.connection[before]]] + pattern.place[before]
     edge = np.unique((np.repeat(np.arange(n), length) * n + before) * 2 + is_complete[rows])
     return edge // 2 // n, edge // 2 % n, edge % 2 == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import dependencies, wires
+from commsim.core.dependencies import connections, dependencies
 from commsim.core.schedule import Block, Schedule, Transfers
 
 MAX_EXPANDED = 2**22
@@ -16,7 +16,7 @@ Waits = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]
 
 @dataclass(slots=True, eq=False)
 class Pattern:
-    """Transfers of one repetition; those of different repetitions meet on wires only, where they keep their order.
+    """Transfers of one repetition; different repetitions meet on connections only, where they keep their order.
 
     Parameters
     ----------
@@ -24,19 +24,19 @@ class Pattern:
         In program order.
     times : int
         How often they are repeated.
-    wire, place : int32[n]
-        Wire of each transfer, and its place among those of the wire.
-    lead : intp[n_wires]
-        First transfer of each wire.
+    connection, place : int32[n]
+        Wire of each transfer, and its place among those of the connection.
+    lead : intp[n_connections]
+        First transfer of each connection.
     queue : int32[n]
-        Transfers by wire, in order.
+        Transfers by connection, in order.
     waits : (int64[n + 1], int32[m], bool[m])
         Rows of the transfers of a repetition that each waits for, and whether until they are complete; found last.
     """
 
     transfers: Transfers
     times: int
-    wire: NDArray[np.int32]
+    connection: NDArray[np.int32]
     place: NDArray[np.int32]
     lead: NDArray[np.intp]
     queue: NDArray[np.int32]
@@ -51,8 +51,8 @@ class Pattern:
 
     @property
     def n_on_wire(self) -> NDArray[np.int64]:
-        """Transfers of each wire in one repetition, int64[n_wires]."""
-        return np.bincount(self.wire, minlength=len(self.lead))
+        """Transfers of each connection in one repetition, int64[n_connections]."""
+        return np.bincount(self.connection, minlength=len(self.lead))
 
 
 def find_pattern(schedule: Schedule) -> Pattern | None:
@@ -95,9 +95,9 @@ def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
 def _pattern(schedule: Schedule, transfers: Transfers, times: int) -> Pattern:
     from commsim.core.dependencies_kernel import counting_order
 
-    wire, lead = wires(schedule, transfers)
-    queue = counting_order(wire, len(lead))
+    connection, lead = connections(schedule, transfers)
+    queue = counting_order(connection, len(lead))
     place = np.empty(len(queue), np.int32)
-    n = np.bincount(wire, minlength=len(lead))
+    n = np.bincount(connection, minlength=len(lead))
     place[queue] = np.arange(len(queue)) - np.repeat(np.cumsum(n) - n, n)
-    return Pattern(transfers, times, wire, place, lead, queue)
+    return Pattern(transfers, times, connection, place, lead, queue)

@@ -1,4 +1,4 @@
-"""Symmetry: wires that behave alike are played once.
+"""Symmetry: connections that behave alike are played once.
 
 Wires are put into classes by what they are and by what their transfers wait for, as far back as it goes. Then one of
 each class is played, with the weight of all, by the full engine's own kernel. Whether members of a class share links
@@ -12,7 +12,7 @@ References
 Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2: an allocation is max-min fair if, and only if,
 every flow has a bottleneck.
 
-What playing by classes needs that does not depend on the size: wires, their routes and their first classes.
+What playing by classes needs that does not depend on the size: connections, their routes and their first classes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from commsim.routing.routing import Routes, find_routes
 from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job
 from ..flow_state import N_DONE, N_EVENTS, Tables
-from ..flow_tables import slot_tables, wire_table
+from ..flow_tables import lay_out_connections, lay_out_flows
 from ..trace_files import Columns, TraceFile, keep_trace
-from .classes import Full, Quotient, are_few, colour_participants, colour_wires, refined, told_apart
+from .classes import Full, Quotient, are_few, colour_connections, colour_participants, refined, told_apart
 from .pattern import find_pattern
 
 __all__ = ["plan_symmetric", "simulate_symmetric"]
@@ -59,7 +59,7 @@ def simulate_symmetric(
     ----------
     plan : SymmetricPlan
         From :func:`commsim.engine.symmetry.symmetry.plan_symmetric`.
-    size, starts, wire, trace
+    size, starts, connection, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
@@ -81,9 +81,9 @@ def simulate_symmetric(
         return None
     if not plan.tried:
         plan.lay_out()
-    if plan.wires is None:
+    if plan.connections is None:
         return None
-    n_bytes = (framing or Framing()).on_wire(plan.wires.full.pattern.transfers["count"] * chunk)
+    n_bytes = (framing or Framing()).on_wire(plan.connections.full.pattern.transfers["count"] * chunk)
     found = _play(plan, n_bytes, float(starts[0]))
     if found is None:
         return None
@@ -97,7 +97,7 @@ def simulate_symmetric(
         entered=starts,
         last=float(t.done.max()),
         begin=float(starts[0]),
-        carried=_link_bytes(plan.network, plan.wires, n_bytes),
+        carried=_link_bytes(plan.network, plan.connections, n_bytes),
         counters={"events": float(t.counter[N_EVENTS]), "classes": float(len(classes.lead))},
         trace=keep_trace(trace, schedule.n_transfers, _times(classes, t)),
     )
@@ -125,16 +125,20 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
     return None
 
 
-def _link_bytes(network: Network, wires: Wires, n_bytes: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _link_bytes(
+    network: Network, connections: Wires, n_bytes: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
     """Bytes that each link carried, and that left senders."""
-    pattern, routes = wires.full.pattern, wires.routes
+    pattern, routes = connections.full.pattern, connections.routes
     length = np.diff(routes.first)
-    per_wire = np.bincount(pattern.wire, weights=n_bytes, minlength=len(length)) * pattern.times
-    n_links = network.n_links if wires.folded is None else wires.folded.network.n_links
+    per_connection = np.bincount(pattern.connection, weights=n_bytes, minlength=len(length)) * pattern.times
+    n_links = network.n_links if connections.folded is None else connections.folded.network.n_links
     per_link = np.zeros(n_links) + np.bincount(
-        routes.link, weights=np.repeat(per_wire, length) * routes.share, minlength=n_links
+        routes.link, weights=np.repeat(per_connection, length) * routes.share, minlength=n_links
     )
-    return per_link if wires.folded is None else wires.folded.unfold(per_link), float(per_wire[length > 0].sum())
+    return per_link if connections.folded is None else connections.folded.unfold(per_link), float(
+        per_connection[length > 0].sum()
+    )
 
 
 def _times(classes: Quotient, t: Tables) -> Columns:
@@ -153,14 +157,14 @@ LEAST_WIRES = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wires:
-    """All wires of a job on a network.
+    """All connections of a job on a network.
 
     Parameters
     ----------
     full : Full
         On the network or on its fold.
     routes : Routes
-        Of each wire.
+        Of each connection.
     folded : Fold or None
         How links were put together, if packets are sprayed over them.
     """
@@ -178,7 +182,7 @@ class SymmetricPlan:
     ----------
     network, job, routing, seed
         As :func:`plan_symmetric` takes them.
-    wires : Wires or None
+    connections : Wires or None
         None before, and where there is nothing to win.
     classes : list of Quotient
         The first is what every run starts from, so that a result does not depend on what was asked before.
@@ -191,13 +195,13 @@ class SymmetricPlan:
     job: Job
     routing: str
     seed: int
-    wires: Wires | None = None
+    connections: Wires | None = None
     tried: bool = False
     classes: list[Quotient] = field(default_factory=list)
     finer: dict[tuple[int, bytes], int | None] = field(default_factory=dict)
 
     def lay_out(self) -> None:
-        """Find the wires and their first classes; nothing if the schedule is too long, or most wires differ."""
+        """Find the connections and their first classes; nothing if the schedule is too long or most of them differ."""
         self.tried = True
         pattern = find_pattern(self.job.schedule)
         if pattern is None or len(pattern.lead) < LEAST_WIRES or not are_few(colour_participants(pattern)):
@@ -205,12 +209,12 @@ class SymmetricPlan:
         transfers = pattern.transfers[pattern.lead]
         nodes = self.job.placement.nodes[np.stack((transfers["src"], transfers["dst"]), axis=1)]
         on, nodes, routes, folded = _routes(self, nodes, transfers["channel"].astype(np.int64))
-        tables = slot_tables(on, [self.job], routes, nodes, np.zeros(len(nodes), np.intp))
-        full = Full(pattern, wire_table(on, pattern.n_on_wire, nodes, routes, tables), *tables)
-        colour = colour_wires(full)
+        tables = lay_out_flows(on, [self.job], routes, nodes, np.zeros(len(nodes), np.intp))
+        full = Full(pattern, lay_out_connections(on, pattern.n_on_wire, nodes, routes, tables), *tables)
+        colour = colour_connections(full)
         if are_few(colour):
             pattern.find_waits(self.job.schedule)
-            self.wires = None if self._add(refined(full, colour)) is None else Wires(full, routes, folded)
+            self.connections = None if self._add(refined(full, colour)) is None else Wires(full, routes, folded)
 
     def tell_apart(self, now: int, broken: NDArray[np.int64]) -> int | None:
         """Find the classes that tell apart what could have more from what could not.

@@ -21,31 +21,31 @@ def mix(x: np.uint64) -> np.uint64:
 
 
 @kernel
-def refine_wires(
+def refine_connections(
     colour: Whole,
     transfers: tuple[NDArray[np.int32], NDArray[np.int32]],
     waits: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]],
 ) -> Whole:
-    """Colour wires by their own colours and the colours of the wires that their transfers wait for, one step.
+    """Colour connections, one step, by their own colours and those of what their transfers wait for.
 
     Parameters
     ----------
-    colour : uint64[n_wires]
+    colour : uint64[n_connections]
         So far.
     transfers : (int32[n_transfers], int32[n_transfers])
         Wire of each transfer, and its place on it.
     waits : (int64[n_transfers + 1], int32[m], bool[m])
         Rows of the transfers that it waits for, and whether until they are complete.
     """
-    wire, place = transfers
+    connection, place = transfers
     first, pred, complete = waits
     around = np.zeros(colour.shape[0], np.uint64)
-    for i in range(wire.shape[0]):
+    for i in range(connection.shape[0]):
         h = np.uint64(0)
         for k in range(first[i], first[i + 1]):
             p = pred[k]
-            h += mix(colour[wire[p]] ^ mix(np.uint64(2 * place[p] + (1 if complete[k] else 0) + 1)))
-        around[wire[i]] += mix(h ^ mix(np.uint64(place[i]) + np.uint64(0x9E3779B97F4A7C15)))
+            h += mix(colour[connection[p]] ^ mix(np.uint64(2 * place[p] + (1 if complete[k] else 0) + 1)))
+        around[connection[i]] += mix(h ^ mix(np.uint64(place[i]) + np.uint64(0x9E3779B97F4A7C15)))
     for w in range(colour.shape[0]):
         around[w] = mix(around[w] ^ mix(colour[w]))
     return around
@@ -82,9 +82,9 @@ def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 @kernel
 def colour_resources(
-    slot: NDArray[Any], entry: NDArray[Any], slot_class: NDArray[np.int32], capacity: NDArray[np.float64]
+    flow: NDArray[Any], flow_link: NDArray[Any], flow_class: NDArray[np.int32], capacity: NDArray[np.float64]
 ) -> Whole:
-    """Colour resources by their capacity and the classes of the slots that may use them, with shares and phases.
+    """Colour resources by their capacity and the classes of the flows that may use them, with shares and phases.
 
     Returns
     -------
@@ -93,11 +93,11 @@ def colour_resources(
     """
     around = np.zeros(capacity.shape[0], np.uint64)
     bits = capacity.view(np.uint64)
-    for s in range(slot.shape[0]):
-        for e in range(slot[s]["begin"], slot[s]["end"]):
-            role = np.uint64(2 * slot_class[s] + (1 if e >= slot[s]["port"] else 0))
-            share = np.uint64(entry[e]["share"] * 2.0**62)
-            around[entry[e]["resource"]] += mix(mix(role + np.uint64(1)) ^ share)
+    for s in range(flow.shape[0]):
+        for e in range(flow[s]["begin"], flow[s]["end"]):
+            role = np.uint64(2 * flow_class[s] + (1 if e >= flow[s]["port"] else 0))
+            share = np.uint64(flow_link[e]["share"] * 2.0**62)
+            around[flow_link[e]["resource"]] += mix(mix(role + np.uint64(1)) ^ share)
     for r in range(around.shape[0]):
         if around[r] != 0:
             around[r] = mix(around[r] ^ mix(bits[r])) | np.uint64(1)
@@ -105,14 +105,14 @@ def colour_resources(
 
 
 @kernel
-def colour_slots(
-    slot: NDArray[Any], entry: NDArray[Any], slot_class: NDArray[np.int32], kind: NDArray[np.int32]
+def colour_flows(
+    flow: NDArray[Any], flow_link: NDArray[Any], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
 ) -> Whole:
-    """Colour slots by their class and the kinds of their resources, in each phase."""
-    colour = np.empty(slot.shape[0], np.uint64)
-    for s in range(slot.shape[0]):
+    """Colour flows by their class and the kinds of their resources, in each phase."""
+    colour = np.empty(flow.shape[0], np.uint64)
+    for s in range(flow.shape[0]):
         h = np.uint64(0)
-        for e in range(slot[s]["begin"], slot[s]["end"]):
-            h += mix(np.uint64(2 * kind[entry[e]["resource"]] + (1 if e >= slot[s]["port"] else 0) + 1))
-        colour[s] = mix(h ^ mix(np.uint64(slot_class[s]) + np.uint64(1)))
+        for e in range(flow[s]["begin"], flow[s]["end"]):
+            h += mix(np.uint64(2 * kind[flow_link[e]["resource"]] + (1 if e >= flow[s]["port"] else 0) + 1))
+        colour[s] = mix(h ^ mix(np.uint64(flow_class[s]) + np.uint64(1)))
     return colour

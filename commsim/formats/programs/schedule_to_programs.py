@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.dependencies import dependencies, wires
+from commsim.core.dependencies import connections, dependencies
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 
@@ -114,7 +114,7 @@ def _add_order(
     order = dependencies(schedule, transfers)
     src, dst = transfers["src"].tolist(), transfers["dst"].tolist()
     first, pred, kind = order.first.tolist(), order.pred.tolist(), order.kind.tolist()
-    wire, _ = wires(schedule, transfers)
+    wire, _ = connections(schedule, transfers)
     last: dict[int, int] = {}
     for i, w in enumerate(wire.tolist()):
         before = last.get(w)

@@ -139,4 +139,4 @@ def _packets_times_links(prepared: Prepared, size: float) -> float:
     n_links = np.zeros(len(plan.ends))
     np.add.at(n_links, np.repeat(np.arange(len(plan.ends)), np.diff(plan.routes.first)), plan.routes.share)
     packets = np.ceil(plan.count * (size / schedule.n_chunks / PACKET_BYTES))
-    return float((np.maximum(packets, 1.0) * n_links[plan.wire_of]).sum())
+    return float((np.maximum(packets, 1.0) * n_links[plan.connection_of]).sum())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from collectives import COLLECTIVES
 from commsim.core.network import SWITCH, Network
 from commsim.core.schedule import REDUCE
-from commsim.engine.alpha_beta import wire_costs
+from commsim.engine.alpha_beta import connection_costs
 from commsim.run import Prepared
 
 
@@ -56,7 +56,7 @@ def alpha_beta_differs(prepared: Prepared) -> str:
         if others.max() > 1:
             return f"{prepared.network.nodes[int(others.argmax())]} {way} {others.max()} others"
     n_links = np.diff(prepared.plan.routes.first)
-    reduces = np.bincount(prepared.plan.wire_of, weights=prepared.plan.op == REDUCE, minlength=len(n_links)) > 0
+    reduces = np.bincount(prepared.plan.connection_of, weights=prepared.plan.op == REDUCE, minlength=len(n_links)) > 0
     costly = reduces[n_links > 0] | (prepared.network.recv_overhead[wires.end] > 0)
     met = np.bincount(wires.end[costly], minlength=1)
     if met.max() > 1:
@@ -103,8 +103,8 @@ def _unequal(prepared: Prepared) -> str:
     """Say which cost differs between messages; gamma counts on wires that reduce only."""
     plan = prepared.plan
     crosses = np.diff(plan.routes.first) > 0
-    costs = wire_costs(plan)
-    reduces = np.bincount(plan.wire_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
+    costs = connection_costs(plan)
+    reduces = np.bincount(plan.connection_of, weights=plan.op == REDUCE, minlength=len(costs)) > 0
     columns = ("overhead", "bandwidth", "latency", "overhead to receive")
     for name, column in zip(columns, costs[crosses].T, strict=False):
         if column.size and column.min() != column.max():

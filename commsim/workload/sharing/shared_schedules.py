@@ -133,7 +133,7 @@ def _shared_time(plan: FlowPlan, results: Sequence[Result]) -> NDArray[np.float6
     found = []
     for mine, result in zip(plan.transfers_of, results, strict=True):
         if result.trace is not None:
-            first, wire = plan.routes.first, plan.wire_of[mine]
+            first, wire = plan.routes.first, plan.connection_of[mine]
             n = np.diff(first)[wire]
             entry = np.repeat(first[wire] - np.cumsum(n) + n, n) + np.arange(n.sum())
             ends = np.repeat(result.trace.start, n), np.repeat(result.trace.sent, n)

@@ -199,7 +199,7 @@ def test_a_pause_blocks_who_only_shares_the_link_with_the_cause() -> None:
         np.concatenate((ends[:, 1], ends[:, 0])), np.tile(speed, 2), 1e-6,
     )  # fmt: skip
     flows = plan(network, [("a0", "c"), ("a1", "c"), ("b", "d")])
-    victim = int(np.flatnonzero(flows.ends[flows.wire_of, 0] == 2)[0])
+    victim = int(np.flatnonzero(flows.ends[flows.connection_of, 0] == 2)[0])
     size = 1e7
     alone = size / 4096 * PACKET / RATE
     free = run_messages(flows, 3 * size, transport=Window(window=1e6))

@@ -1,4 +1,4 @@
-"""Rounds: what the recurrence says is what the event-driven engine says, or it says nothing."""
+"""What the recurrence says is what the event-driven engine says, or it says nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.recurrence.recurrence import plan_rounds, simulate_rounds
+from commsim.engine.recurrence.recurrence import plan_recurrence, simulate_recurrence
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
@@ -38,8 +38,8 @@ def both(
     network: Network, job: Job, size: float, *, routing: str | None = None, seed: int = 0, **options: object
 ) -> tuple[Result | None, Result]:
     """By rounds, and by the full engine."""
-    plan = plan_rounds(network, job, routing=routing, seed=seed)
-    ours = simulate_rounds(plan, size, **options)  # type: ignore[arg-type]
+    plan = plan_recurrence(network, job, routing=routing, seed=seed)
+    ours = simulate_recurrence(plan, size, **options)  # type: ignore[arg-type]
     full = plan_flows(network, [job], routing=routing, seed=seed)
     return ours, simulate_flows(full, size, **options)[0]  # type: ignore[arg-type]
 
@@ -57,9 +57,16 @@ def assert_same(ours: Result, full: Result) -> None:
 def test_random_schedules_agree_transfer_by_transfer_or_are_refused(case: Case, header: bool) -> None:
     job = case.jobs[0]
     starts = case.starts[: job.schedule.n_participants]
-    wire = Framing(0.5, 0.1) if header else None
+    connection = Framing(0.5, 0.1) if header else None
     ours, full = both(
-        case.network, job, case.sizes[0], routing=case.routing, seed=case.seed, starts=starts, framing=wire, trace=True
+        case.network,
+        job,
+        case.sizes[0],
+        routing=case.routing,
+        seed=case.seed,
+        starts=starts,
+        framing=connection,
+        trace=True,
     )
     event("refused" if ours is None else "agrees")
     if ours is not None:
@@ -164,12 +171,12 @@ def test_sprayed_messages_over_a_folded_network_load_every_link_of_it_alike() ->
 def test_messages_that_share_a_link_out_of_step_are_refused() -> None:
     network = star(8, 1e9, 1e-6)
     job = Job(double_tree_all_reduce(8, 4), place(network, 8))
-    assert simulate_rounds(plan_rounds(network, job), 1e6) is None
+    assert simulate_recurrence(plan_recurrence(network, job), 1e6) is None
 
 
 def test_what_costs_the_receiver_time_is_refused() -> None:
     network = dataclasses.replace(star(4, 1e9, 1e-6), recv_overhead=1e-6)
-    assert simulate_rounds(plan_rounds(network, Job(ring_all_reduce(4), place(network, 4))), 1e6) is None
+    assert simulate_recurrence(plan_recurrence(network, Job(ring_all_reduce(4), place(network, 4))), 1e6) is None
 
 
 @pytest.mark.nojit
@@ -208,8 +215,8 @@ def test_tiny_messages_do_not_lose_their_digits() -> None:
 
 def test_a_ring_of_thousands_needs_no_table_of_its_transfers() -> None:
     network = star(4096, 1e9, 1e-6)
-    plan = plan_rounds(network, Job(ring_all_reduce(4096), place(network, 4096)))
-    result = simulate_rounds(plan, 2.0**30)
+    plan = plan_recurrence(network, Job(ring_all_reduce(4096), place(network, 4096)))
+    result = simulate_recurrence(plan, 2.0**30)
     assert result is not None
     assert not plan._moves
     assert result.time == pytest.approx(8190 * (2.0**18 / 1e9 + 2e-6), rel=1e-12)

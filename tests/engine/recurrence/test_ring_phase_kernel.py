@@ -55,7 +55,7 @@ def test_rounds_without_reduction_are_the_same(length: int, n_cycles: int, n_rou
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("reduces", [False, True])
-def test_wires_that_must_be_in_step_stop_the_play_when_they_are_not(reduces: bool) -> None:
+def test_connections_that_must_be_in_step_stop_the_play_when_they_are_not(reduces: bool) -> None:
     send, latency = np.array([5, 9, 5, 5]) << 20, np.full(4, 1 << 20)
 
     def plays(pair: tuple[int, int], n_rounds: int, first: tuple[int, ...] = (0, 0, 0, 0)) -> bool:
@@ -67,7 +67,7 @@ def test_wires_that_must_be_in_step_stop_the_play_when_they_are_not(reduces: boo
 
     assert plays((0, 3), 2)
     assert plays((0, 2), 1)
-    assert not plays((0, 2), 2)  # in the second round wire 2 waits for the slow wire 1
+    assert not plays((0, 2), 2)  # in the second round connection 2 waits for the slow connection 1
     assert plays((0, 3), 1, (0, 0, 0, SLACK))
     assert not plays((0, 3), 1, (0, 0, 0, SLACK + 1))
 

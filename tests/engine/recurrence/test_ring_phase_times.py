@@ -1,4 +1,4 @@
-"""What is left out when a turn is played: wires that are alike, and rounds in which all advance alike."""
+"""What is left out when a phase is played: connections that are alike, and rounds in which all advance alike."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.recurrence.connection_costs import SLACK, Companies
-from commsim.engine.recurrence.ring_phase_times import Load, _advance, _period, play_turn
-from commsim.engine.recurrence.ring_phases import Turn
+from commsim.engine.recurrence.connection_costs import SLACK, LockstepGroups
+from commsim.engine.recurrence.ring_phase_times import Load, _advance, _period, simulate_ring_phase
+from commsim.engine.recurrence.ring_phases import RingPhase
 from commsim.engine.recurrence.rings import Claims
 
 Ticks = NDArray[np.int64]
 
 
-def turn_of(length: int, n_cycles: int, rounds: tuple[tuple[int, bool], ...]) -> Turn:
+def phase_of(length: int, n_cycles: int, rounds: tuple[tuple[int, bool], ...]) -> RingPhase:
     """Only the shape and the rounds matter here."""
-    wires = np.zeros((length, n_cycles), np.int64)
-    return Turn(wires, wires, wires, wires, wires, rounds)
+    connections = np.zeros((length, n_cycles), np.int64)
+    return RingPhase(connections, connections, connections, connections, connections, rounds)
 
 
-def alone(n: int) -> Companies:
-    return Companies(np.ones(n), np.full(n, -1, np.int32), 0)
+def alone(n: int) -> LockstepGroups:
+    return LockstepGroups(np.ones(n), np.full(n, -1, np.int32), 0)
 
 
-def slow(turn: Turn, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) -> tuple[list[int], list[int]]:
-    """Round by round, wire by wire."""
-    n = turn.src.shape[1]
+def slow(phase: RingPhase, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) -> tuple[list[int], list[int]]:
+    """Round by round, connection by connection."""
+    n = phase.src.shape[1]
     begin, done, sent = start.tolist(), last.tolist(), start.tolist()
-    for n_rounds, reduces in turn.rounds:
+    for n_rounds, reduces in phase.rounds:
         for _ in range(n_rounds):
             sent = [b + int(c) for b, c in zip(begin, costs[0], strict=True)]
             done = [max(s + int(a), d) + int(r) * reduces for s, d, a, r in zip(sent, done, *costs[1:], strict=True)]
@@ -47,17 +47,17 @@ def slow(turn: Turn, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) -> tup
     seed=st.integers(0, 999),
     costly=st.booleans(),
 )
-def test_a_turn_is_played_as_a_loop_would(
+def test_a_phase_is_played_as_a_loop_would(
     period: int, repeats: int, n_cycles: int, rounds: list[tuple[int, bool]], seed: int, costly: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    turn = turn_of(period * repeats, n_cycles, tuple(rounds))
+    phase = phase_of(period * repeats, n_cycles, tuple(rounds))
     columns = rng.integers(0, 40, (5, period, n_cycles))[:, :, rng.integers(0, n_cycles, n_cycles)]  # some are alike
     start, last, *costs = np.tile(columns, (1, repeats, 1)).reshape(5, -1) << 20
     costs[2] *= costly
-    played = play_turn(turn, alone(len(start)), start, last, costs)
+    played = simulate_ring_phase(phase, alone(len(start)), start, last, costs)
     assert played is not None
-    assert (played[0].tolist(), played[1].tolist()) == slow(turn, start, last, tuple(costs))
+    assert (played[0].tolist(), played[1].tolist()) == slow(phase, start, last, tuple(costs))
 
 
 @pytest.mark.nojit
@@ -87,20 +87,20 @@ def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) ->
         assert played[0] <= 17
 
 
-def test_wires_of_a_company_must_be_in_step() -> None:
-    turn = turn_of(4, 1, ((9, False),))
+def test_connections_of_a_group_must_be_in_step() -> None:
+    phase = phase_of(4, 1, ((9, False),))
     start, nothing = np.zeros(4, np.int64), np.zeros(4, np.int64)
     send, latency = np.full(4, 1 << 20), np.full(4, 1 << 18)
-    company = Companies(np.ones(4), np.array([0, -1, 0, -1], np.int32), 1)
-    assert play_turn(turn, company, start, nothing, (send, latency, nothing)) is not None
-    uneven = latency + np.array([0, 0, 0, 1 << 22])  # what wire 3 sends comes late to wire 0
-    assert play_turn(turn, company, start, nothing, (send, uneven, nothing)) is None
+    group = LockstepGroups(np.ones(4), np.array([0, -1, 0, -1], np.int32), 1)
+    assert simulate_ring_phase(phase, group, start, nothing, (send, latency, nothing)) is not None
+    uneven = latency + np.array([0, 0, 0, 1 << 22])  # what connection 3 sends comes late to connection 0
+    assert simulate_ring_phase(phase, group, start, nothing, (send, uneven, nothing)) is None
     longer = send + np.array([0, 0, 2 * SLACK, 0])
-    assert play_turn(turn, company, start, nothing, (longer, latency, nothing)) is None
+    assert simulate_ring_phase(phase, group, start, nothing, (longer, latency, nothing)) is None
 
 
 def use(part: float, n_links: int = 1) -> Claims:
-    """One wire that asks for a part of resource 0."""
+    """One connection that asks for a part of resource 0."""
     return Claims(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([part]), n_links)
 
 
@@ -109,7 +109,7 @@ def at(begin: int, end: int, done: int = 0) -> tuple[Ticks, Ticks, Ticks]:
 
 
 @pytest.mark.nojit
-def test_turns_may_use_a_resource_one_after_the_other_or_together_if_it_is_enough() -> None:
+def test_phases_may_use_a_resource_one_after_the_other_or_together_if_it_is_enough() -> None:
     load = Load(1)
     assert load.add(use(1.0), *at(0, 5))
     assert load.add(use(0.5), *at(5, 9))

@@ -19,8 +19,8 @@ from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
-from commsim.engine.simultaneous.rates_kernel import levels_of_flows
-from commsim.engine.simultaneous.simultaneous import plan_together, simulate_together
+from commsim.engine.simultaneous.rates_kernel import fair_rates_of_flows
+from commsim.engine.simultaneous.simultaneous import plan_simultaneous, simulate_simultaneous
 from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
@@ -29,7 +29,7 @@ SIZE = 3e9
 
 
 def once(rng: np.random.Generator, n_ranks: int, n: int, *, reduces: bool = False) -> Schedule:
-    """Random messages, each over a wire of its own, into chunks that nobody reads."""
+    """Random messages, each over a connection of its own, into chunks that nobody reads."""
     pairs = rng.permutation(n_ranks * n_ranks)[:n]
     src, dst = pairs // n_ranks, pairs % n_ranks
     p = Program(n_ranks, n_chunks=n_ranks)
@@ -40,8 +40,8 @@ def once(rng: np.random.Generator, n_ranks: int, n: int, *, reduces: bool = Fals
 
 def agree(network: Network, job: Job, routing: str, seed: int = 0, starts: float = 0.0) -> bool:
     """Whether it applies; then every time of every transfer, and the bytes of every link, must be the full engine's."""
-    plan = plan_together(network, job, routing=routing, seed=seed)
-    ours = None if plan is None else simulate_together(plan, SIZE, starts=starts, trace=True)
+    plan = plan_simultaneous(network, job, routing=routing, seed=seed)
+    ours = None if plan is None else simulate_simultaneous(plan, SIZE, starts=starts, trace=True)
     if ours is None:
         return False
     (theirs,) = simulate_flows(plan_flows(network, [job], routing=routing, seed=seed), SIZE, starts=starts, trace=True)
@@ -103,7 +103,7 @@ def test_an_unequal_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing:
 @pytest.mark.nojit
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
-def test_the_levels_are_those_of_exact_water_filling(data: st.DataObject) -> None:
+def test_the_fair_rates_are_those_of_exact_water_filling(data: st.DataObject) -> None:
     n_links, n_bundles = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 5))
     n_heads = data.draw(st.integers(0, n_links - 1))
     capacity = np.array([data.draw(st.sampled_from([1.0, 2.0, 3.7])) for _ in range(n_links)])
@@ -115,36 +115,36 @@ def test_the_levels_are_those_of_exact_water_filling(data: st.DataObject) -> Non
     link = np.array([q for route in routes for q in route], np.int32)
     share = np.array([share for route in routes for share in route.values()])
     bundle, head = (np.array(column, np.int32) for column in zip(*flows, strict=True))
-    levels = levels_of_flows(capacity, (first, link, share), bundle, head, np.inf)
-    np.testing.assert_allclose(levels, max_min_rates(slow, dict(enumerate(capacity))), rtol=1e-12)
+    fair_rates = fair_rates_of_flows(capacity, (first, link, share), bundle, head, np.inf)
+    np.testing.assert_allclose(fair_rates, max_min_rates(slow, dict(enumerate(capacity))), rtol=1e-12)
 
 
 def test_it_refuses_what_does_not_start_together_or_is_not_equal() -> None:
     network, two = star(4), Placement([0, 1])
-    chain, fenced, same_wire = (Program(2, 2) for _ in range(3))
+    chain, fenced, same_connection = (Program(2, 2) for _ in range(3))
     chain.copy(0, src=0, dst=1)
     chain.copy(0, src=1, dst=0)
     fenced.copy(0, src=0, dst=1)
     fenced.fence()
     fenced.copy(1, src=1, dst=0)
-    same_wire.copy([0, 1], src=0, dst=1)
-    for program in (chain, fenced, same_wire):
-        assert plan_together(network, Job(program.build(), two)) is None
+    same_connection.copy([0, 1], src=0, dst=1)
+    for program in (chain, fenced, same_connection):
+        assert plan_simultaneous(network, Job(program.build(), two)) is None
     for costs in ({"recv_overhead": 1.0}, {"overhead": [1.0, 2.0, 1.0, 1.0, 0.0]}):
         job = Job(COLLECTIVES["direct_all_to_all"].build(4), place(network, 4))
-        assert plan_together(dataclasses.replace(network, **costs), job) is None
+        assert plan_simultaneous(dataclasses.replace(network, **costs), job) is None
     rng = np.random.default_rng(0)
     job = Job(once(rng, 4, 12), place(network, 4), messages=lambda size: size * np.arange(12.0))  # one is empty
-    plan = plan_together(network, job)
+    plan = plan_simultaneous(network, job)
     assert plan is not None
-    assert simulate_together(plan, SIZE) is None
-    plan = plan_together(network, dataclasses.replace(job, messages=None))
+    assert simulate_simultaneous(plan, SIZE) is None
+    plan = plan_simultaneous(network, dataclasses.replace(job, messages=None))
     assert plan is not None
-    assert simulate_together(plan, SIZE, starts=[0.0, 1.0, 2.0, 3.0]) is None
-    assert simulate_together(plan, SIZE, framing=Framing(1000, 40)) is not None
+    assert simulate_simultaneous(plan, SIZE, starts=[0.0, 1.0, 2.0, 3.0]) is None
+    assert simulate_simultaneous(plan, SIZE, framing=Framing(1000, 40)) is not None
 
 
-def test_the_wire_order_of_a_later_hop_that_reads_what_an_earlier_one_reads_is_no_obstacle() -> None:
+def test_the_connection_order_of_a_later_hop_that_reads_what_an_earlier_one_reads_is_no_obstacle() -> None:
     p = Program(3, 1)
     p.copy(0, src=0, dst=1)
     p.copy(0, src=0, dst=2)

@@ -1,4 +1,4 @@
-"""Playing one wire of each class gives what the full engine gives for all, whatever the schedule and the network."""
+"""One connection of each class gives what the event engine gives for all, for any schedule and network."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SIZE = 1e9
 
 
 def play_whatever_it_is_worth(patch: pytest.MonkeyPatch) -> None:
-    """Play classes even where there are as many as wires."""
+    """Play classes even where there are as many as connections."""
     patch.setattr(classes, "MAX_SHARE", 1.0)
     patch.setattr(symmetry, "MAX_ROUNDS", 100)
     patch.setattr(symmetry, "LEAST_WIRES", 1)
@@ -41,10 +41,10 @@ def whatever_it_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compare(network: Network, job: Job, routing: str | None = None, start: float = 0.0) -> float | None:
-    """Classes per wire, None where it does not apply; every transfer and link must be as in the full engine."""
+    """Classes per connection, None where it does not apply; every transfer and link must be as in the full engine."""
     plan = plan_symmetric(network, job, routing=routing)
     ours = None if plan is None else simulate_symmetric(plan, SIZE, starts=start, trace=True)
-    if plan is None or plan.wires is None or ours is None:
+    if plan is None or plan.connections is None or ours is None:
         return None
     (theirs,) = simulate_flows(plan_flows(network, [job], routing=routing), SIZE, starts=start, trace=True)
     assert ours.trace is not None
@@ -55,7 +55,7 @@ def compare(network: Network, job: Job, routing: str | None = None, start: float
     for name in ("time", "time_from_last_start", "bytes_on_wire"):
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
     assert ours.counters["transfers"] == theirs.counters["transfers"]
-    return ours.counters["classes"] / len(plan.wires.full.wire)
+    return ours.counters["classes"] / len(plan.connections.full.connection)
 
 
 @pytest.mark.parametrize("routing", ["dmodk", "spray"])
@@ -102,7 +102,7 @@ def alike(rng: np.random.Generator, n_ranks: int, costs: bool) -> Network:
 
 
 def random_collective(rng: np.random.Generator, n_ranks: int) -> Schedule:
-    """Random hops, or one of the collectives whose wires have roles."""
+    """Random hops, or one of the collectives whose connections have roles."""
     name = str(
         rng.choice(["random", "double_tree_all_reduce", "ring_all_reduce", "direct_all_to_all", "bruck_all_gather"])
     )

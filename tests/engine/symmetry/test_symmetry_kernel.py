@@ -1,4 +1,4 @@
-"""The kernels that tell wires apart, against dictionaries of neighbourhoods."""
+"""The kernels that tell connections apart, against dictionaries of neighbourhoods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from commsim.engine.symmetry.symmetry_kernel import number_colours, refine_wires
+from commsim.engine.symmetry.symmetry_kernel import number_colours, refine_connections
 
 
 @settings(deadline=None)
@@ -20,12 +20,12 @@ def test_colours_are_numbered_in_the_order_in_which_they_come(colours: list[int]
 
 
 def slow_classes(
-    wire: NDArray[np.int32], place: NDArray[np.int32], waits: list[list[tuple[int, bool]]], colour: list[int]
+    connection: NDArray[np.int32], place: NDArray[np.int32], waits: list[list[tuple[int, bool]]], colour: list[int]
 ) -> list[int]:
     """One step of refinement with tuples in place of hashes."""
     around = [
-        (colour[w], tuple(tuple(sorted((colour[wire[p]], int(place[p]), c) for p, c in waits[i]))
-                          for i in np.flatnonzero(wire == w)))
+        (colour[w], tuple(tuple(sorted((colour[connection[p]], int(place[p]), c) for p, c in waits[i]))
+                          for i in np.flatnonzero(connection == w)))
         for w in range(len(colour))
     ]  # fmt: skip
     order = list(dict.fromkeys(around))
@@ -36,16 +36,19 @@ def slow_classes(
 @given(seed=st.integers(0, 2**32))
 def test_a_step_of_refinement_tells_apart_what_waits_for_different_things(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    n_wires = int(rng.integers(1, 6))
-    wire = np.sort(np.concatenate((np.arange(n_wires), rng.integers(0, n_wires, 6)))).astype(np.int32)
-    place = np.concatenate([np.arange(n) for n in np.bincount(wire)]).astype(np.int32)
-    waits = [[(int(rng.integers(len(wire))), bool(rng.integers(2))) for _ in range(rng.integers(3))] for _ in wire]
+    n_connections = int(rng.integers(1, 6))
+    connection = np.sort(np.concatenate((np.arange(n_connections), rng.integers(0, n_connections, 6)))).astype(np.int32)
+    place = np.concatenate([np.arange(n) for n in np.bincount(connection)]).astype(np.int32)
+    waits = [
+        [(int(rng.integers(len(connection))), bool(rng.integers(2))) for _ in range(rng.integers(3))]
+        for _ in connection
+    ]
     first = np.cumsum([0, *map(len, waits)])
     pred = np.array([p for row in waits for p, _ in row], np.int32)
     complete = np.array([c for row in waits for _, c in row], np.bool_)
-    colour, slow = rng.integers(0, 2, n_wires).astype(np.uint64), [0] * n_wires
+    colour, slow = rng.integers(0, 2, n_connections).astype(np.uint64), [0] * n_connections
     slow = [int(c) for c in colour]
     for _ in range(3):
-        colour = refine_wires(colour, (wire, place), (first, pred, complete))
-        slow = slow_classes(wire, place, waits, slow)
+        colour = refine_connections(colour, (connection, place), (first, pred, complete))
+        slow = slow_classes(connection, place, waits, slow)
         assert number_colours(colour)[0].tolist() == slow

@@ -120,7 +120,7 @@ def test_what_is_refused_is_not_laid_out_first(known):
     ready = prepare("ring_all_reduce", star(4096))
     with pytest.raises(InputError, match="on 4096 ranks of star:n_hosts=4096"):
         choose(ready, 2 * MIB, 0.5)
-    assert "full" not in ready.paths._plans
+    assert "events" not in ready.paths._plans
 
 
 def test_an_operation_that_was_never_compared_is_refused(known):
