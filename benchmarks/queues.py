@@ -46,7 +46,7 @@ from commsim.core.schedule import Schedule
 from commsim.engine import flow_kernel
 from commsim.engine.flow import payload
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.flow_state import Tables, tables
+from commsim.engine.flow_state import FlowState, allocate_state
 from commsim.report.table import print_table
 from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
@@ -98,7 +98,7 @@ QUEUES = {
 
 
 @functools.cache
-def engine_with(queue: str) -> Callable[[Tables, bool], None]:
+def engine_with(queue: str) -> Callable[[FlowState, bool], None]:
     """Load the engine's event loop once more, with another queue; it is compiled anew and not kept on the disk."""
     spec = importlib.util.spec_from_file_location(f"{flow_kernel.__name__}_{queue[0]}", flow_kernel.__file__)
     assert spec is not None
@@ -109,15 +109,16 @@ def engine_with(queue: str) -> Callable[[Tables, bool], None]:
     for name in ("simulate", "allocate", "first_finish"):
         function = getattr(module, name)
         function.options = {**function.options, "cache": False, "nogil": True}
-    simulate: Callable[[Tables, bool], None] = module.simulate
+    simulate: Callable[[FlowState, bool], None] = module.simulate
     return simulate
 
 
-def state(plan: FlowPlan, queue: str, took: float = 1.0) -> Tables:
+def state(plan: FlowPlan, queue: str, took: float = 1.0) -> FlowState:
     """Allocate a run; `took` is its simulated time, from which the wheel has its width."""
     n_bytes = payload(plan, SIZE)
     transfers = plan.connection_of, plan.op, n_bytes, plan.waiting
-    t = tables(transfers, (plan.connection, plan.flow, plan.flow_link, plan.resource), plan.queue, plan.successors)
+    shared = plan.connection, plan.flow, plan.flow_link, plan.resource
+    t = allocate_state(transfers, shared, plan.queue, plan.successors)
     n = len(t.flow)
     if queue == "tournament":
         queue_kernels.plant(t.finish_heap, t.finish_key, n)
@@ -162,14 +163,14 @@ def compare_threads(times: int) -> list[list[str]]:
     apart = [plan_flows(network, [job], routing="ecmp", first_number=k) for k, job in enumerate(jobs)]
     simulate = engine_with("binary heap")
 
-    def one_after_the_other(states: Sequence[Tables]) -> None:
+    def one_after_the_other(states: Sequence[FlowState]) -> None:
         for t in states:
             simulate(t, False)
 
-    def at_once(states: Sequence[Tables]) -> None:
+    def at_once(states: Sequence[FlowState]) -> None:
         list(threads.map(simulate, states, [False] * len(states)))
 
-    ways: dict[str, tuple[list[FlowPlan], Callable[[Sequence[Tables]], None]]] = {
+    ways: dict[str, tuple[list[FlowPlan], Callable[[Sequence[FlowState]], None]]] = {
         "one event loop": ([together], one_after_the_other),
         "a loop for each": (apart, one_after_the_other),
         "a loop for each, two threads": (apart, at_once),

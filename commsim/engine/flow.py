@@ -21,7 +21,7 @@ from commsim.core.result import Result, Trace
 from commsim.core.schedule import Schedule
 
 from .flow_plan import FlowPlan, FlowTimes, Job, link_bytes
-from .flow_state import N_DONE, N_EVENTS, tables
+from .flow_state import allocate_state
 from .physics import SLACK, check_links, check_physics
 from .trace_files import TraceFile, keep_trace
 
@@ -55,13 +55,13 @@ def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, framing
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     connections["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
     several = len({job.priority for job in plan.jobs}) > 1
-    t = tables(transfers, (connections, plan.flow, plan.flow_link, plan.resource), plan.queue, plan.successors)
+    t = allocate_state(transfers, (connections, plan.flow, plan.flow_link, plan.resource), plan.queue, plan.successors)
     simulate(t, several)
-    left = len(plan.connection_of) - int(t.counter[N_DONE])
+    left = len(plan.connection_of) - int(t.counter["n_done"])
     if left:
         stuck = int(np.flatnonzero(t.waiting > 0)[0])
         raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
-    times = FlowTimes(t.n_bytes, t.start, t.sent, t.done, connections["ready"], int(t.counter[N_EVENTS]))
+    times = FlowTimes(t.n_bytes, t.start, t.sent, t.done, connections["ready"], int(t.counter["n_events"]))
     check_physics(plan, times)
     return times
 

@@ -9,8 +9,6 @@ Receiving: a message arrives, is received, is reduced, and is complete.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
@@ -19,17 +17,10 @@ from commsim.core.schedule import REDUCE
 from .flow_state import (
     DATA,
     IDLE,
-    N_BEGINNING,
-    N_CHANGED,
-    N_DIRTY,
-    N_DONE,
-    N_EVENTS,
-    N_HEAP,
-    N_WAITING,
-    N_WORK,
     OVERHEAD,
     RECEIVING,
     REDUCING,
+    FlowState,
 )
 from .queue_kernel import heap_fix, pop_event, push_event
 from .sharing_kernel import share_again
@@ -37,7 +28,7 @@ from .users_kernel import enter, leave, mark_broken
 
 
 @njit_norefcount
-def simulate(t: Any, several_priorities: bool) -> None:
+def simulate(t: FlowState, several_priorities: bool) -> None:
     """Play all transfers; fills ``t.start``, ``t.sent`` and ``t.done``.
 
     All that happens at one time is one batch: what ends, what that allows to begin, and then one new allocation of
@@ -45,7 +36,7 @@ def simulate(t: Any, several_priorities: bool) -> None:
 
     Parameters
     ----------
-    t : Tables
+    t : FlowState
         All state. Afterwards the counters say how many transfers are complete (fewer than all: a deadlock), and how
         often a phase started or ended.
     several_priorities : bool
@@ -57,21 +48,21 @@ def simulate(t: Any, several_priorities: bool) -> None:
         t.connection[w]["upcoming"] = (
             t.queue[t.connection[w]["next"]] if t.connection[w]["next"] < t.connection[w]["end"] else -1
         )
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.connection[w]["ready"], 2 * w)
-    while c[N_HEAP] > 0 or c[N_WAITING] > 0:
+        add_event(t, t.connection[w]["ready"], 2 * w)
+    while c["n_heap"] > 0 or c["n_waiting"] > 0:
         now = begin_batch(t)
         if now == np.inf:
             break
-        while c[N_WAITING] > 0 and t.event_time[0] <= now:
+        while c["n_waiting"] > 0 and t.event_time[0] <= now:
             code = t.event_code[0]
-            c[N_WAITING] = pop_event(t.event_time, t.event_code, c[N_WAITING])
+            c["n_waiting"] = pop_event(t.event_time, t.event_code, c["n_waiting"])
             if code % 2 == 0:
                 try_later(t, code // 2)
             else:
                 arrive(t, code // 2, now)
-        while c[N_WORK] > 0:
-            c[N_WORK] -= 1
-            subject = t.work[c[N_WORK]]
+        while c["n_work"] > 0:
+            c["n_work"] -= 1
+            subject = t.work[c["n_work"]]
             if subject < n_connections:
                 try_to_send(t, subject, now)
             elif subject < 2 * n_connections:
@@ -82,63 +73,69 @@ def simulate(t: Any, several_priorities: bool) -> None:
 
 
 @njit_norefcount
-def begin_batch(t: Any) -> float:
+def begin_batch(t: FlowState) -> float:
     """Find when something happens next, and let all phases that end then leave; infinity where nothing will."""
     c = t.counter
     now: float = first_finish(t)
-    if c[N_WAITING] > 0:
+    if c["n_waiting"] > 0:
         now = min(now, t.event_time[0])
-    c[N_BEGINNING] = 0
+    c["n_beginning"] = 0
     while now < np.inf and first_finish(t) <= now:
         s = t.finish_heap[0]
-        c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, -1.0)
+        c["n_heap"] = heap_fix(t.finish_heap, c["n_heap"], t.finish_key, t.finish_place, s, -1.0)
         leave(t, s)
         push(t, s + len(t.connection))
     return now
 
 
 @njit_norefcount
-def allocate(t: Any, now: float, several_priorities: bool) -> None:
+def allocate(t: FlowState, now: float, several_priorities: bool) -> None:
     """Let the flows that begin enter, share again, and queue everybody whose rate has changed."""
     c = t.counter
-    for k in range(c[N_BEGINNING]):
+    for k in range(c["n_beginning"]):
         enter(t, t.beginning[k])
-    if c[N_BEGINNING] + c[N_DIRTY] == 0:
+    if c["n_beginning"] + c["n_dirty"] == 0:
         return
     share_again(t, now, several_priorities)
     if t.has_representatives[0]:
         mark_broken(t)
-    for k in range(c[N_CHANGED]):
+    for k in range(c["n_changed"]):
         s = t.changed[k]
         t.flow[s]["changed"] = False
         rate = t.flow[s]["fair_rate"] * t.flow[s]["weight"]
         t.finish[s] = now + t.flow[s]["work"] / rate if rate > 0.0 else np.inf
         if t.finish_place[s] < 0 or t.finish[s] < t.finish_key[s]:
-            c[N_HEAP] = heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, t.finish[s])
+            c["n_heap"] = heap_fix(t.finish_heap, c["n_heap"], t.finish_key, t.finish_place, s, t.finish[s])
 
 
 @njit_norefcount
-def first_finish(t: Any) -> float:
+def first_finish(t: FlowState) -> float:
     """Find when the first flow finishes; the heap is told of one that finishes later only when it comes out."""
     c = t.counter
-    while c[N_HEAP] > 0:
+    while c["n_heap"] > 0:
         s = t.finish_heap[0]
         first: float = t.finish[s]
         if first == t.finish_key[s]:
             return first
-        heap_fix(t.finish_heap, c[N_HEAP], t.finish_key, t.finish_place, s, first)
+        heap_fix(t.finish_heap, c["n_heap"], t.finish_key, t.finish_place, s, first)
     return np.inf
 
 
 @njit_norefcount
-def push(t: Any, what: int) -> None:
+def push(t: FlowState, what: int) -> None:
     """Append to the work list: a connection to try, or n_connections + a flow whose phase has ended."""
-    t.work[t.counter[N_WORK]] = what
-    t.counter[N_WORK] += 1
+    t.work[t.counter["n_work"]] = what
+    t.counter["n_work"] += 1
 
 
 @njit_norefcount
-def try_later(t: Any, w: int) -> None:
+def add_event(t: FlowState, at: float, code: int) -> None:
+    """Queue an event: 2 * connection to try it, and 1 more for an arrival over it."""
+    t.counter["n_waiting"] = push_event(t.event_time, t.event_code, t.counter["n_waiting"], at, code)
+
+
+@njit_norefcount
+def try_later(t: FlowState, w: int) -> None:
     """Look, before time goes on, whether connection `w` may send its next transfer."""
     if not t.trying[w]:
         t.trying[w] = True
@@ -146,19 +143,19 @@ def try_later(t: Any, w: int) -> None:
 
 
 @njit_norefcount
-def begin(t: Any, s: int, phase: int, work: float) -> None:
+def begin(t: FlowState, s: int, phase: int, work: float) -> None:
     """Begin a phase of flow `s`; one that moves nothing, or uses nothing, ends at once."""
     t.flow[s]["phase"] = phase
     t.flow[s]["work"] = work
     if work == 0.0 or t.flow[s]["begin"] == t.flow[s]["end"]:
         push(t, s + len(t.connection))
     else:
-        t.beginning[t.counter[N_BEGINNING]] = s
-        t.counter[N_BEGINNING] += 1
+        t.beginning[t.counter["n_beginning"]] = s
+        t.counter["n_beginning"] += 1
 
 
 @njit_norefcount
-def release(t: Any, i: int, kind: int) -> None:
+def release(t: FlowState, i: int, kind: int) -> None:
     """Tell the successors that wait for `kind` (0 sent, 1 complete) of transfer `i`."""
     for k in range(t.first[i], t.first[i + 1]):
         if t.successor[k] % 2 == kind:
@@ -169,10 +166,10 @@ def release(t: Any, i: int, kind: int) -> None:
 
 
 @njit_norefcount
-def try_to_send(t: Any, w: int, now: float) -> None:
+def try_to_send(t: FlowState, w: int, now: float) -> None:
     """Send the next transfer of connection `w`, if nothing is in its way."""
     t.trying[w] = False
-    t.counter[N_EVENTS] += 1
+    t.counter["n_events"] += 1
     i = t.connection[w]["upcoming"]
     if i >= 0 and t.flow[w]["phase"] == IDLE and now >= t.connection[w]["ready"] and t.waiting[i] == 0:
         t.start[i] = now
@@ -187,10 +184,10 @@ def try_to_send(t: Any, w: int, now: float) -> None:
 
 
 @njit_norefcount
-def end_sending(t: Any, w: int, now: float) -> None:
+def end_sending(t: FlowState, w: int, now: float) -> None:
     """Go from overhead to data, or from data to what may follow it."""
     c = t.counter
-    c[N_EVENTS] += 1
+    c["n_events"] += 1
     i = t.flow[w]["transfer"]
     if t.flow[w]["phase"] == OVERHEAD:
         begin(t, w, DATA, t.n_bytes[i])
@@ -203,27 +200,25 @@ def end_sending(t: Any, w: int, now: float) -> None:
     release(t, i, 0)
     if t.connection[w]["latency"] == 0.0:
         arrive(t, w, now)
-    elif (
-        t.connection[w]["arrived"] == t.connection[w]["next"] - 1
-    ):  # else an earlier one is on its way, and will call this one
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.connection[w]["latency"], 2 * w + 1)
+    elif t.connection[w]["arrived"] == t.connection[w]["next"] - 1:  # else one is on its way, and will call this one
+        add_event(t, now + t.connection[w]["latency"], 2 * w + 1)
 
 
 @njit_norefcount
-def arrive(t: Any, w: int, now: float) -> None:
+def arrive(t: FlowState, w: int, now: float) -> None:
     """Take what has arrived over connection `w`, and wait for the next that is on its way."""
     c = t.counter
-    c[N_EVENTS] += 1
+    c["n_events"] += 1
     t.connection[w]["arrived"] += 1
     k = t.connection[w]["arrived"]
     if k < t.connection[w]["next"] and t.connection[w]["latency"] > 0.0:
         then = t.sent[t.queue[k]] + t.connection[w]["latency"]
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * w + 1)
+        add_event(t, then, 2 * w + 1)
     receive(t, w, now)
 
 
 @njit_norefcount
-def receive(t: Any, w: int, now: float) -> None:
+def receive(t: FlowState, w: int, now: float) -> None:
     """Receive what has arrived over connection `w`, one after the other; it is complete where that costs nothing."""
     s = len(t.connection) + w
     while t.flow[s]["phase"] == IDLE and t.connection[w]["receive"] < t.connection[w]["arrived"]:
@@ -239,9 +234,9 @@ def receive(t: Any, w: int, now: float) -> None:
 
 
 @njit_norefcount
-def end_receiving(t: Any, s: int, now: float) -> None:
+def end_receiving(t: FlowState, s: int, now: float) -> None:
     """Go from receiving to reducing, or on to the next transfer."""
-    t.counter[N_EVENTS] += 1
+    t.counter["n_events"] += 1
     w = s - len(t.connection)
     i = t.flow[s]["transfer"]
     if t.flow[s]["phase"] == RECEIVING and t.op[i] == REDUCE and t.connection[w]["reduces"]:
@@ -253,8 +248,8 @@ def end_receiving(t: Any, s: int, now: float) -> None:
 
 
 @njit_norefcount
-def _complete(t: Any, w: int, i: int, now: float) -> None:
+def _complete(t: FlowState, w: int, i: int, now: float) -> None:
     t.done[i] = now
     t.connection[w]["receive"] += 1
-    t.counter[N_DONE] += 1
+    t.counter["n_done"] += 1
     release(t, i, 1)

@@ -10,17 +10,34 @@ Memory for a run of the flow kernels.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
-# what a row of the counters holds
-N_HEAP, N_WAITING, N_WORK, N_BEGINNING, N_DIRTY, N_LISTED, N_TOUCHED, N_RAISED, N_CHANGED = range(9)
-N_DONE, N_EVENTS, N_UNFROZEN = range(9, 12)
-N_COUNTERS = 12
+Rows = NDArray[np.void]
+"""Structured rows, of one of the record types below."""
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+Offsets = NDArray[np.int64]
+
+COUNTERS = np.dtype(
+    [
+        ("n_heap", np.int64),  # flows that have an end,
+        ("n_waiting", np.int64),  # events,
+        ("n_work", np.int64),  # what is to be looked at now,
+        ("n_beginning", np.int64),  # flows that enter, and so on for each list below
+        ("n_dirty", np.int64),
+        ("n_listed", np.int64),
+        ("n_touched", np.int64),
+        ("n_changed", np.int64),
+        ("n_done", np.int64),  # complete transfers
+        ("n_events", np.int64),  # phases that started or ended
+        ("n_unfrozen", np.int64),
+    ]
+)
 
 CONNECTION_ROW = np.dtype(
     [
@@ -97,55 +114,53 @@ RESOURCE_ROW = np.dtype(
 """As large as a line of a processor's cache; of all tables, these rows are read most often and in no order."""
 
 
-class Tables(NamedTuple):
-    """All state of a run; changed in place."""
+class FlowState(NamedTuple):
+    """All state of a run of the event engine; changed in place."""
 
-    connection_of: (
-        Any  # int32[n_transfers]: columns, of which some are read out of order, so that what is read is small
-    )
-    op: Any  # uint8[n_transfers]
-    n_bytes: Any  # float64[n_transfers]
-    waiting: Any  # int32[n_transfers], predecessors that are not yet sent, or complete
-    start: Any  # float64[n_transfers], s
-    sent: Any  # float64[n_transfers], s
-    done: Any  # float64[n_transfers], s
-    connection: Any
-    flow: Any
-    flow_link: Any
-    resource: Any
-    queue: Any  # int32[n_transfers], transfers by connection, in program order
-    first: Any  # int64[n_transfers + 1], rows of successors:
-    successor: Any  # int32[m], 2 * transfer + (1 when it waits for completion)
-    user: Any  # by resource
-    finish: Any  # float64[n_flows], s; the key in the heap may be earlier
-    finish_key: Any  # float64[n_flows], s
-    finish_place: Any  # int32[n_flows]
-    finish_heap: Any  # int32[n_flows]
-    full_at: Any  # float64[n_resources], fair rate at which a resource may be full
-    full_place: Any  # int32[n_resources]
-    full_heap: Any  # int32[n_resources]
-    event_time: Any  # float64[2 * n_connections], the next arrival and a late start of each connection
-    event_code: Any  # int64[2 * n_connections]
-    work: Any  # int32[3 * n_connections], what is to be looked at now
-    trying: Any  # bool[n_connections], whether a connection is in `work`
-    beginning: Any  # int32[n_flows]
-    dirty: Any  # int32[n_resources]
-    listed: Any  # int32[n_flows]
-    touched: Any  # int32[n_resources]
-    raised: Any  # int32[largest number of users]
-    changed: Any  # int32[n_flows]
-    counter: Any  # int64[N_COUNTERS]
-    variants: Any  # int64[n_flows + 1], rows of flow links that only some of those use for whom a flow stands,
-    variant: Any  # int64[n_variants + 1]
-    variant_flow_link: Any  # int32[m]
-    broken: Any  # int64[n_variants], hash of when who uses these could have more than the flow that stands for him
-    has_representatives: Any  # bool[1], whether flows stand for others at all
+    connection_of: Numbers  # [n_transfers]: columns, some of which are read out of order, so that what is read is small
+    op: NDArray[np.uint8]  # [n_transfers]
+    n_bytes: Floats  # [n_transfers]
+    waiting: Numbers  # [n_transfers], predecessors that are not yet sent, or complete
+    start: Floats  # [n_transfers], s
+    sent: Floats  # [n_transfers], s
+    done: Floats  # [n_transfers], s
+    connection: Rows  # CONNECTION_ROW[n_connections]
+    flow: Rows  # FLOW_ROW[n_flows], twice as many: those that send, then those that receive
+    flow_link: Rows  # FLOW_LINK_ROW[n_flow_links]
+    resource: Rows  # RESOURCE_ROW[n_resources]
+    queue: Numbers  # [n_transfers], transfers by connection, in program order
+    first: Offsets  # [n_transfers + 1], rows of successors:
+    successor: Numbers  # [m], 2 * transfer + (1 when it waits for completion)
+    user: Rows  # USER_ROW[n_flow_links], by resource
+    finish: Floats  # [n_flows], s; the key in the heap may be earlier
+    finish_key: Floats  # [n_flows], s
+    finish_place: Numbers  # [n_flows]
+    finish_heap: Numbers  # [n_flows]
+    full_at: Floats  # [n_resources], fair rate at which a resource may be full
+    full_place: Numbers  # [n_resources]
+    full_heap: Numbers  # [n_resources]
+    event_time: Floats  # [2 * n_connections], the next arrival and a late start of each connection
+    event_code: Offsets  # [2 * n_connections]
+    work: Numbers  # [3 * n_connections], what is to be looked at now
+    trying: NDArray[np.bool_]  # [n_connections], whether a connection is in `work`
+    beginning: Numbers  # [n_flows]
+    dirty: Numbers  # [n_resources]
+    listed: Numbers  # [n_flows], representatives to be looked at; or, with priorities, flows to be filled
+    touched: Numbers  # [n_resources]
+    raised: Numbers  # [largest number of users]
+    changed: Numbers  # [n_flows]
+    counter: np.void  # COUNTERS
+    variants: Offsets  # [n_flows + 1], rows of flow links that only some of those use that a flow represents,
+    variant: Offsets  # [n_variants + 1]
+    variant_link: Numbers  # [m]
+    broken: Offsets  # [n_variants], hash of when those that use these could have more than their representative
+    has_representatives: NDArray[np.bool_]  # [1], whether flows represent others at all
 
 
 CACHE_LINE = 64
 
 
-def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) -> NDArray[Any]:
+def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) -> Rows:
     """Lay out the resources.
 
     Parameters
@@ -166,44 +181,45 @@ def share_table(capacity: NDArray[np.float64], n_flow_links: NDArray[np.int64]) 
     return resource
 
 
-def tables(
-    transfers: tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float64], NDArray[np.int32]],
-    shared: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]],
-    queue: NDArray[np.int32],
-    successors: tuple[NDArray[np.int64], NDArray[np.int32]],
-    variants: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]] | None = None,
-) -> Tables:
+def allocate_state(
+    transfers: tuple[Numbers, NDArray[np.uint8], Floats, Numbers],
+    shared: tuple[Rows, Rows, Rows, Rows],
+    queue: Numbers,
+    successors: tuple[Offsets, Numbers],
+    variants: tuple[Offsets, Offsets, Numbers] | None = None,
+) -> FlowState:
     """Allocate what a run needs.
 
     Parameters
     ----------
     transfers : (int32[n], uint8[n], float64[n], int32[n])
-        Framing, operation, bytes, and how many it waits for, of each; the last is copied.
+        Connection, operation, bytes, and how many it waits for, of each; the last is copied.
     shared : (connection, flow, flow_link, resource)
-        Tables at the beginning, copied.
+        Rows at the beginning, copied.
     queue, successors, variants
-        As in :class:`Tables`.
+        As in :class:`FlowState`.
     """
     connection, flow, flow_link, resource = (_copied(table) for table in shared)
     connection_of, op, n_bytes, waiting = transfers
-    start, sent, done = (np.zeros(len(waiting)) for _ in range(3))
-    n_connections, n_flows, n_flow_links, n_resources = len(connection), len(flow), len(flow_link), len(resource)
-    most = int(np.diff(np.append(resource["first"], n_flow_links)).max(initial=0))
-    i, f = np.int32, np.float64
-    none = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, i)
-    return Tables(
-        connection_of, op, n_bytes, waiting.copy(), start, sent, done, connection, flow, flow_link, resource, queue,
-        *successors, np.empty(n_flow_links, USER_ROW), np.empty(n_flows, f), np.empty(n_flows, f), np.full(n_flows, -1,
-        i), np.empty(n_flows, i), np.empty(n_resources, f), np.full(n_resources, -1, i), np.empty(n_resources, i),
-        np.empty(2 * n_connections, f), np.empty(2 * n_connections, np.int64), np.empty(3 * n_connections + 1, i),
-        np.zeros(n_connections, np.bool_), np.empty(n_flows, i), np.empty(n_resources, i), np.empty(n_flows, i),
-        np.empty(n_resources, i), np.empty(most, i), np.empty(n_flows, i), np.zeros(N_COUNTERS, np.int64), *(none if
-        variants is None else variants), np.zeros(max(len((variants or none)[1]) - 1, 0), np.int64), np.array([variants
-        is not None]),
+    start, sent, done = np.zeros((3, len(waiting)))
+    n, c, r = len(flow), len(connection), len(resource)
+    most = int(np.diff(np.append(resource["first"], len(flow_link))).max(initial=0))
+    first_variant, first_link, variant_link = variants or (np.empty(0, int), np.empty(0, int), np.empty(0, np.int32))
+    finish, finish_key, full_at, event_time = (np.empty(k) for k in (n, n, r, 2 * c))
+    finish_heap, full_heap, work, beginning, dirty, listed, touched, raised, changed = (
+        np.empty(k, np.int32) for k in (n, r, 3 * c + 1, n, r, n, r, most, n)
+    )
+    return FlowState(
+        connection_of, op, n_bytes, waiting.copy(), start, sent, done,
+        connection, flow, flow_link, resource, queue, *successors, np.empty(len(flow_link), USER_ROW),
+        finish, finish_key, np.full(n, -1, np.int32), finish_heap, full_at, np.full(r, -1, np.int32), full_heap,
+        event_time, np.empty(2 * c, np.int64), work, np.zeros(c, np.bool_), beginning, dirty, listed, touched, raised,
+        changed, np.zeros(1, COUNTERS)[0], first_variant, first_link, variant_link,
+        np.zeros(max(len(first_link) - 1, 0), np.int64), np.array([variants is not None]),
     )  # fmt: skip
 
 
-def _copied(table: NDArray[Any]) -> NDArray[Any]:
+def _copied(table: Rows) -> Rows:
     """Copy a table to where its rows begin with lines of the cache, if they are as large as these."""
     room = np.empty(table.nbytes + CACHE_LINE, np.uint8)
     begin = -room.ctypes.data % CACHE_LINE

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .flow_state import Numbers, Offsets, Rows
 from .recurrence.ring_phases import RingPhase
 from .recurrence.rings import Waits
 
@@ -36,8 +37,8 @@ RING_CONNECTION = np.dtype(
         ("n_bytes", np.float64),  # of each message
         ("begun_at", np.float64),  # when the first message started, s,
         ("sent_at", np.float64),  # the last one had left,
-        ("done_at", np.float64),  # and was complete; of a uncontended ring connection, so far
-        ("free_at", np.float64),  # of a uncontended ring connection: when the last one so far had left, s;
+        ("done_at", np.float64),  # and was complete; of an uncontended ring connection, so far
+        ("free_at", np.float64),  # of an uncontended ring connection: when the last one so far had left, s;
         ("overhead", np.float64),  # what a message takes before its bytes,
         ("send", np.float64),  # for its bytes,
         ("reduce", np.float64),  # and to be reduced
@@ -49,13 +50,13 @@ RING_CONNECTION = np.dtype(
 
 
 class RingConnections(NamedTuple):
-    """All of a schedule of phases; the rows of `ring_connection` are changed in place."""
+    """All of a schedule of phases; `row` is changed in place."""
 
-    row: Any  # RING_CONNECTION[n]
-    run_end: Any  # int64[n_runs], round at which a run of rounds ends, phase by phase
-    run_reduces: Any  # bool[n_runs], whether its messages are reduced
-    first: Any  # int64[n + 1], rows of those whose first message waits for the last one of this:
-    after: Any  # int32[m], 2 * ring connection + (1 when it waits for completion)
+    row: Rows  # RING_CONNECTION[n]
+    run_end: Offsets  # [n_runs], round at which a run of rounds ends, phase by phase
+    run_reduces: NDArray[np.bool_]  # [n_runs], whether its messages are reduced
+    first: Offsets  # [n + 1], rows of those whose first message waits for the last one of this:
+    after: Numbers  # [m], 2 * ring connection + (1 when it waits for completion)
 
 
 def lay_out_ring_connections(

@@ -17,13 +17,11 @@ Classes of priority are filled one after the other; then all that hangs together
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .flow_state import N_BEGINNING, N_CHANGED, N_DIRTY, N_LISTED, N_TOUCHED, N_UNFROZEN
+from .flow_state import FlowState
 from .queue_kernel import heap_fix
 from .users_kernel import (
     NEW,
@@ -45,12 +43,12 @@ from .users_kernel import (
 
 
 @njit_norefcount
-def share_again(t: Any, now: float, several_priorities: bool) -> None:
+def share_again(t: FlowState, now: float, several_priorities: bool) -> None:
     """Find the fair rates of the flows that have entered, and of all that change with them or because others have left.
 
     Parameters
     ----------
-    t : Tables
+    t : FlowState
         ``t.beginning`` has the flows that entered; ``t.changed`` gets those whose fair rate has changed; their
         flags are for the caller to take back.
     now : float, s
@@ -59,12 +57,12 @@ def share_again(t: Any, now: float, several_priorities: bool) -> None:
         Whether classes of priority must be filled one after the other.
     """
     c = t.counter
-    c[N_CHANGED] = c[N_LISTED] = c[N_TOUCHED] = 0
+    c["n_changed"] = c["n_listed"] = c["n_touched"] = 0
     if several_priorities:
         share_by_class(t, now)
         return
     unfreeze_limited(t)
-    for k in range(c[N_BEGINNING]):
+    for k in range(c["n_beginning"]):
         s = t.beginning[k]
         if _is_alone(t, s):
             _share_alone(t, s, now)
@@ -74,7 +72,7 @@ def share_again(t: Any, now: float, several_priorities: bool) -> None:
 
 
 @njit_norefcount
-def _is_alone(t: Any, s: int) -> bool:
+def _is_alone(t: FlowState, s: int) -> bool:
     """Whether flow `s` shares none of its resources."""
     for e in range(first_link(t, s), end_link(t, s)):  # noqa: SIM110 - Numba compiles no generator expressions
         if t.resource[t.flow_link[e]["resource"]]["n_users"] > 1:
@@ -83,7 +81,7 @@ def _is_alone(t: Any, s: int) -> bool:
 
 
 @njit_norefcount
-def _share_alone(t: Any, s: int, now: float) -> None:
+def _share_alone(t: FlowState, s: int, now: float) -> None:
     """Give flow `s` all of what it uses."""
     fair_rate = np.inf
     for e in range(first_link(t, s), end_link(t, s)):
@@ -101,7 +99,7 @@ def _share_alone(t: Any, s: int, now: float) -> None:
 
 
 @njit_norefcount
-def fill(t: Any, now: float, spreads: bool) -> None:
+def fill(t: FlowState, now: float, spreads: bool) -> None:
     """Raise the fair rates of all unfrozen flows together, freezing those that use a resource when it is full.
 
     Freezing a flow can only raise the fair rate at which its other resources are full, so a key of the heap is a lower
@@ -109,7 +107,7 @@ def fill(t: Any, now: float, spreads: bool) -> None:
     """
     n_heap = _queue_touched(t, 0)
     fair_rate = 0.0
-    while t.counter[N_UNFROZEN] > 0 and n_heap > 0:
+    while t.counter["n_unfrozen"] > 0 and n_heap > 0:
         r = t.full_heap[0]
         bound = t.full_at[r]
         n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, -1.0)
@@ -128,7 +126,7 @@ def fill(t: Any, now: float, spreads: bool) -> None:
         for at in range(t.resource[r]["first"], t.resource[r]["first"] + t.resource[r]["n_users"]):
             if t.user[at]["fair_rate"] == UNFROZEN:
                 _freeze(t, t.user[at]["flow"], fair_rate, r, now)
-        if spreads and t.counter[N_DIRTY] > 0:
+        if spreads and t.counter["n_dirty"] > 0:
             unfreeze_limited(t)
             n_heap = _queue_touched(t, n_heap)
     for k in range(n_heap):
@@ -137,24 +135,24 @@ def fill(t: Any, now: float, spreads: bool) -> None:
 
 
 @njit_norefcount
-def _queue_touched(t: Any, n_heap: int) -> int:
+def _queue_touched(t: FlowState, n_heap: int) -> int:
     """Queue the resources with new unfrozen users by the fair rate at which they will be full, or less."""
-    for k in range(t.counter[N_TOUCHED]):
+    for k in range(t.counter["n_touched"]):
         r = t.touched[k]
         t.resource[r]["touched"] = False
         bound = free(t, r) / t.resource[r]["demand"]
         if t.full_place[r] < 0 or bound < t.full_at[r]:
             n_heap = heap_fix(t.full_heap, n_heap, t.full_at, t.full_place, r, bound)
-    t.counter[N_TOUCHED] = 0
+    t.counter["n_touched"] = 0
     return n_heap
 
 
 @njit_norefcount
-def _freeze(t: Any, s: int, fair_rate: float, r: int, now: float) -> None:
+def _freeze(t: FlowState, s: int, fair_rate: float, r: int, now: float) -> None:
     """Give flow `s` the fair rate at which resource `r` is full."""
     old = t.flow[s]["fair_rate"]
     t.flow[s]["unfrozen"] = False
-    t.counter[N_UNFROZEN] -= 1
+    t.counter["n_unfrozen"] -= 1
     falls = False
     if old == NEW or fair_rate > old * TIE or fair_rate * TIE < old:
         if old != NEW:
@@ -179,18 +177,18 @@ def _freeze(t: Any, s: int, fair_rate: float, r: int, now: float) -> None:
 
 
 @njit_norefcount
-def note_changed(t: Any, s: int) -> None:
+def note_changed(t: FlowState, s: int) -> None:
     """List flow `s` among those whose fair rate has changed, once."""
     if not t.flow[s]["changed"]:
         t.flow[s]["changed"] = True
-        t.changed[t.counter[N_CHANGED]] = s
-        t.counter[N_CHANGED] += 1
+        t.changed[t.counter["n_changed"]] = s
+        t.counter["n_changed"] += 1
 
 
 @njit_norefcount
-def share_by_class(t: Any, now: float) -> None:
+def share_by_class(t: FlowState, now: float) -> None:
     """Find the fair rates of all flows that are joined to those that have entered or left."""
-    for k in range(t.counter[N_BEGINNING]):
+    for k in range(t.counter["n_beginning"]):
         s = t.beginning[k]
         for e in range(first_link(t, s), end_link(t, s)):
             mark(t, t.flow_link[e]["resource"])
@@ -201,11 +199,11 @@ def share_by_class(t: Any, now: float) -> None:
 
 
 @njit_norefcount
-def _collect_joined(t: Any) -> None:
+def _collect_joined(t: FlowState) -> None:
     """Take their rates from all flows that are joined to a marked resource, and list them in ``t.listed``."""
     c = t.counter
     k = 0
-    while k < c[N_DIRTY]:
+    while k < c["n_dirty"]:
         r = t.dirty[k]
         k += 1
         t.resource[r]["full"] = np.inf
@@ -214,8 +212,8 @@ def _collect_joined(t: Any) -> None:
             if t.flow[s]["unfrozen"]:
                 continue
             t.flow[s]["unfrozen"] = True
-            t.listed[c[N_LISTED]] = s
-            c[N_LISTED] += 1
+            t.listed[c["n_listed"]] = s
+            c["n_listed"] += 1
             for e in range(first_link(t, s), end_link(t, s)):
                 q, place = t.flow_link[e]["resource"], t.flow_link[e]["place"]
                 if t.user[place]["fair_rate"] >= 0.0:
@@ -223,15 +221,15 @@ def _collect_joined(t: Any) -> None:
                 t.user[place]["fair_rate"] = WAITING
                 mark(t, q)
     unmark(t)
-    for k in range(c[N_LISTED]):
+    for k in range(c["n_listed"]):
         t.flow[t.listed[k]]["unfrozen"] = False
 
 
 @njit_norefcount
-def _unfreeze_class(t: Any) -> int:
+def _unfreeze_class(t: FlowState) -> int:
     """Open those of the listed flows that go first, take them from the list, and count them."""
     first = 2**31 - 1
-    n = t.counter[N_LISTED]
+    n = t.counter["n_listed"]
     for k in range(n):
         first = min(first, t.flow[t.listed[k]]["priority"])
     n_unfrozened, left = 0, 0
@@ -243,5 +241,5 @@ def _unfreeze_class(t: Any) -> int:
         else:
             t.listed[left] = s
             left += 1
-    t.counter[N_LISTED] = left
+    t.counter["n_listed"] = left
     return n_unfrozened

@@ -20,7 +20,7 @@ from commsim.routing.routing import Routes, find_routes
 
 from .flow import chunk_bytes, not_negative, one_job_result
 from .flow_plan import Job
-from .flow_state import N_DONE, N_EVENTS, Tables, share_table, tables
+from .flow_state import FlowState, allocate_state, share_table
 from .flow_tables import lay_out_connections, lay_out_flows
 from .recurrence.ring_phases import RingPhase, connections_of, find_ring_phases
 from .recurrence.rings import Waits, find_all_waits
@@ -139,6 +139,8 @@ def simulate_streamed(
     PhysicsError
         If a link carried more than it can, or something never completed: our bug.
     """
+    from .streamed_kernel import stream
+
     schedule = plan.job.schedule
     entered = np.broadcast_to(not_negative("start", starts), schedule.n_participants)
     chunk = chunk_bytes(plan.job, size)
@@ -151,9 +153,11 @@ def simulate_streamed(
         n_bytes / ring_connections.row["rate"],
         n_bytes / ring_connections.row["reduce_rate"],
     )
-    counter = _play(plan, ring_connections, entered)
-    if counter[N_DONE] < schedule.n_transfers:
-        raise PhysicsError(f"deadlock: {schedule.n_transfers - counter[N_DONE]} transfers never completed")
+    t = _state(plan, len(ring_connections.row))
+    t.connection["ready"] = entered[plan.ends].max(axis=1, initial=0.0)
+    stream(t, ring_connections)
+    if t.counter["n_done"] < schedule.n_transfers:
+        raise PhysicsError(f"deadlock: {schedule.n_transfers - t.counter['n_done']} transfers never completed")
     if not in_order(ring_connections.row, plan.begin, plan.waits):
         return None
     per_connection = np.bincount(
@@ -168,22 +172,11 @@ def simulate_streamed(
         entered=entered,
         last=float(ring_connections.row["done_at"].max()),
         carried=(per_link, float(per_connection[np.diff(plan.routes.first) > 0].sum())),
-        counters={"events": float(counter[N_EVENTS])},
+        counters={"events": float(t.counter["n_events"])},
     )
 
 
-def _play(plan: Streamed, ring_connections: RingConnections, entered: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Play the ring connections, which are changed; return the counters."""
-    from .streamed_kernel import stream
-
-    t = _tables(plan, len(ring_connections.row))
-    t.connection["ready"] = entered[plan.ends].max(axis=1, initial=0.0)
-    stream(t, ring_connections)
-    counter: NDArray[np.int64] = t.counter
-    return counter
-
-
-def _tables(plan: Streamed, n_ring_connections: int) -> Tables:
+def _state(plan: Streamed, n_ring_connections: int) -> FlowState:
     """Allocate the state of connections and resources, with no transfers.
 
     A ring connection is at most one message ahead of what its feeder has completed. So around a cycle, no more messages
@@ -192,6 +185,6 @@ def _tables(plan: Streamed, n_ring_connections: int) -> Tables:
     """
     none = np.empty(0, np.int32)
     transfers = none, np.empty(0, np.uint8), np.empty(0), none
-    t = tables(transfers, plan.shared, none, (np.zeros(1, np.int64), none))
+    t = allocate_state(transfers, plan.shared, none, (np.zeros(1, np.int64), none))
     room = n_ring_connections + len(plan.ends)
     return t._replace(event_time=np.empty(room), event_code=np.empty(room, np.int64))

@@ -9,26 +9,25 @@ over all of them at once, and the next event is that it comes to a ring connecti
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .flow_kernel import allocate, begin, begin_batch, try_later
-from .flow_state import DATA, IDLE, N_DONE, N_EVENTS, N_HEAP, N_WAITING, N_WORK, OVERHEAD, RECEIVING, REDUCING
-from .queue_kernel import pop_event, push_event
+from .flow_kernel import add_event, allocate, begin, begin_batch, try_later
+from .flow_state import DATA, IDLE, OVERHEAD, RECEIVING, REDUCING, FlowState
+from .queue_kernel import pop_event
+from .ring_connections import RingConnections
 
 
 @njit_norefcount
-def stream(t: Any, q: Any) -> None:
+def stream(t: FlowState, q: RingConnections) -> None:
     """Play all ring connections; fills their ``begun_at``, ``sent_at`` and ``done_at``.
 
     All that happens at one time is one batch, as in :func:`commsim.engine.flow_kernel.simulate`.
 
     Parameters
     ----------
-    t : Tables
+    t : FlowState
         State of the connections and of what they share; has no transfers, and room for one event more than connections
         per ring connection.
     q : RingConnections
@@ -38,21 +37,21 @@ def stream(t: Any, q: Any) -> None:
     n_connections = len(t.connection)
     _set_out(t, q)
     for w in range(n_connections):
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], t.connection[w]["ready"], 2 * w)
-    while c[N_HEAP] > 0 or c[N_WAITING] > 0:
+        add_event(t, t.connection[w]["ready"], 2 * w)
+    while c["n_heap"] > 0 or c["n_waiting"] > 0:
         now = begin_batch(t)
         if now == np.inf:
             break
-        while c[N_WAITING] > 0 and t.event_time[0] <= now:
+        while c["n_waiting"] > 0 and t.event_time[0] <= now:
             code = t.event_code[0]
-            c[N_WAITING] = pop_event(t.event_time, t.event_code, c[N_WAITING])
+            c["n_waiting"] = pop_event(t.event_time, t.event_code, c["n_waiting"])
             if code % 2 == 0:
                 try_later(t, code // 2)
             else:
                 _arrive(t, q, code // 2, now)
-        while c[N_WORK] > 0:
-            c[N_WORK] -= 1
-            subject = t.work[c[N_WORK]]
+        while c["n_work"] > 0:
+            c["n_work"] -= 1
+            subject = t.work[c["n_work"]]
             if subject < n_connections:
                 _try(t, q, subject, now)
             elif subject < 2 * n_connections:
@@ -63,10 +62,10 @@ def stream(t: Any, q: Any) -> None:
 
 
 @njit_norefcount
-def _try(t: Any, q: Any, w: int, now: float) -> None:
+def _try(t: FlowState, q: RingConnections, w: int, now: float) -> None:
     """Send the next message of connection `w`, if nothing is in its way."""
     t.trying[w] = False
-    t.counter[N_EVENTS] += 1
+    t.counter["n_events"] += 1
     k = t.connection[w]["upcoming"]
     if k < 0 or t.flow[w]["phase"] != IDLE or now < t.connection[w]["ready"]:
         return
@@ -84,10 +83,10 @@ def _try(t: Any, q: Any, w: int, now: float) -> None:
 
 
 @njit_norefcount
-def _end_sending(t: Any, q: Any, w: int, now: float) -> None:
+def _end_sending(t: FlowState, q: RingConnections, w: int, now: float) -> None:
     """Go from overhead to data, or from data to what may follow it."""
     c = t.counter
-    c[N_EVENTS] += 1
+    c["n_events"] += 1
     k = t.connection[w]["upcoming"]
     if t.flow[w]["phase"] == OVERHEAD:
         begin(t, w, DATA, q.row[k]["n_bytes"])
@@ -102,13 +101,13 @@ def _end_sending(t: Any, q: Any, w: int, now: float) -> None:
     if t.connection[w]["latency"] == 0.0:
         _arrive(t, q, w, now)
     else:
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], now + t.connection[w]["latency"], 2 * w + 1)
+        add_event(t, now + t.connection[w]["latency"], 2 * w + 1)
 
 
 @njit_norefcount
-def _arrive(t: Any, q: Any, w: int, now: float) -> None:
-    """Take a message that has arrived over connection `w`; a uncontended one's is complete."""
-    t.counter[N_EVENTS] += 1
+def _arrive(t: FlowState, q: RingConnections, w: int, now: float) -> None:
+    """Take a message that has arrived over connection `w`; an uncontended one's is complete."""
+    t.counter["n_events"] += 1
     k = t.connection[w]["receive"]
     if q.row[k]["uncontended"]:
         _supply(t, q, q.row[k]["follower"])
@@ -118,7 +117,7 @@ def _arrive(t: Any, q: Any, w: int, now: float) -> None:
 
 
 @njit_norefcount
-def _receive(t: Any, q: Any, w: int, now: float) -> None:
+def _receive(t: FlowState, q: RingConnections, w: int, now: float) -> None:
     """Receive what has arrived over connection `w`, one after the other; it is complete where that costs nothing."""
     s = len(t.connection) + w
     while t.flow[s]["phase"] == IDLE and t.connection[w]["arrived"] > 0:
@@ -134,9 +133,9 @@ def _receive(t: Any, q: Any, w: int, now: float) -> None:
 
 
 @njit_norefcount
-def _end_receiving(t: Any, q: Any, s: int, now: float) -> None:
+def _end_receiving(t: FlowState, q: RingConnections, s: int, now: float) -> None:
     """Go from receiving to reducing, or on to the next message."""
-    t.counter[N_EVENTS] += 1
+    t.counter["n_events"] += 1
     w = s - len(t.connection)
     k = t.connection[w]["receive"]
     if t.flow[s]["phase"] == RECEIVING and t.connection[w]["reduces"] and q.run_reduces[q.row[k]["run"]]:
@@ -148,7 +147,7 @@ def _end_receiving(t: Any, q: Any, s: int, now: float) -> None:
 
 
 @njit_norefcount
-def _complete(t: Any, q: Any, w: int, now: float) -> None:
+def _complete(t: FlowState, q: RingConnections, w: int, now: float) -> None:
     """Hand a complete message on, and let go what has waited for it."""
     k = t.connection[w]["receive"]
     _count(t, q, k)
@@ -160,16 +159,16 @@ def _complete(t: Any, q: Any, w: int, now: float) -> None:
 
 
 @njit_norefcount
-def _count(t: Any, q: Any, k: int) -> None:
+def _count(t: FlowState, q: RingConnections, k: int) -> None:
     """Count a message of ring connection `k` as complete."""
-    t.counter[N_DONE] += 1
+    t.counter["n_done"] += 1
     q.row[k]["done"] += 1
     if q.row[k]["done"] == q.run_end[q.row[k]["run"]]:
         q.row[k]["run"] += 1
 
 
 @njit_norefcount
-def _supply(t: Any, q: Any, k: int) -> None:
+def _supply(t: FlowState, q: RingConnections, k: int) -> None:
     """Count a message that has come to where ring connection `k` starts, and look whether it may leave."""
     q.row[k]["supplied"] += 1
     if q.row[k]["supplied"] == q.row[k]["sent"]:
@@ -177,7 +176,7 @@ def _supply(t: Any, q: Any, k: int) -> None:
 
 
 @njit_norefcount
-def _set_out(t: Any, q: Any) -> None:
+def _set_out(t: FlowState, q: RingConnections) -> None:
     """Send the first messages of uncontended ring connections, those first that must not be overtaken."""
     for k in range(len(q.row)):
         before = q.row[k]["feeder"]
@@ -188,9 +187,8 @@ def _set_out(t: Any, q: Any) -> None:
 
 
 @njit_norefcount
-def _hand_on(t: Any, q: Any, k: int, then: float, now: float) -> None:
+def _hand_on(t: FlowState, q: RingConnections, k: int, then: float, now: float) -> None:
     """Give a message, complete on ring connection `k` at `then`, to the followers, up to one that may have to share."""
-    c = t.counter
     follower = q.row[k]["follower"]
     while q.row[follower]["uncontended"] and q.row[follower]["sent"] < q.row[follower]["n_rounds"]:
         k = follower
@@ -201,16 +199,16 @@ def _hand_on(t: Any, q: Any, k: int, then: float, now: float) -> None:
     if then == now:
         _supply(t, q, follower)
     else:
-        c[N_WAITING] = push_event(t.event_time, t.event_code, c[N_WAITING], then, 2 * q.row[k]["connection"] + 1)
+        add_event(t, then, 2 * q.row[k]["connection"] + 1)
 
 
 @njit_norefcount
-def _pass_on(t: Any, q: Any, k: int, since: float) -> float:
+def _pass_on(t: FlowState, q: RingConnections, k: int, since: float) -> float:
     """Send a message over the uncontended ring connection `k`, where it is `since` then; return when it is complete.
 
     The sums are those of the full engine, term by term, so that they round alike.
     """
-    t.counter[N_EVENTS] += 4  # as many as it is elsewhere
+    t.counter["n_events"] += 4  # as many as it is elsewhere
     gone = max(since, q.row[k]["free_at"]) + q.row[k]["overhead"] + q.row[k]["send"]
     q.row[k]["free_at"] = gone
     q.row[k]["sent"] += 1
@@ -223,7 +221,7 @@ def _pass_on(t: Any, q: Any, k: int, since: float) -> float:
 
 
 @njit_norefcount
-def _release(t: Any, q: Any, k: int, kind: int) -> None:
+def _release(t: FlowState, q: RingConnections, k: int, kind: int) -> None:
     """Tell those that wait until the last message of ring connection `k` is sent (`kind` 0) or complete (1)."""
     for i in range(q.first[k], q.first[k + 1]):
         if q.after[i] % 2 == kind:

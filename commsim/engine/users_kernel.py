@@ -10,13 +10,11 @@ Slots that stand for others, who use what they use, or part of it, and who might
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .flow_state import N_DIRTY, N_EVENTS, N_LISTED, N_TOUCHED, N_UNFROZEN, OVERHEAD, RECEIVING, REDUCING
+from .flow_state import OVERHEAD, RECEIVING, REDUCING, FlowState
 
 TIE = 1.0 + 1e-12  # fair rates this close are one fair rate: they differ by rounding only
 NEW = -1.0  # fair rate of a flow that has just entered
@@ -24,14 +22,14 @@ UNFROZEN, WAITING = -1.0, -2.0  # fair rates of users that are being looked for,
 
 
 @njit_norefcount
-def first_link(t: Any, s: int) -> int:
+def first_link(t: FlowState, s: int) -> int:
     """First of the flow links that the flow uses in its phase."""
     first: int = t.flow[s]["port"] if t.flow[s]["phase"] == REDUCING else t.flow[s]["begin"]
     return first
 
 
 @njit_norefcount
-def end_link(t: Any, s: int) -> int:
+def end_link(t: FlowState, s: int) -> int:
     """End of the flow links that the flow uses in its phase."""
     uses_port = t.flow[s]["phase"] in (OVERHEAD, RECEIVING)
     last: int = t.flow[s]["port"] if uses_port else t.flow[s]["end"]
@@ -39,7 +37,7 @@ def end_link(t: Any, s: int) -> int:
 
 
 @njit_norefcount
-def enter(t: Any, s: int) -> None:
+def enter(t: FlowState, s: int) -> None:
     """Put flow `s` among the users of its resources."""
     t.flow[s]["fair_rate"] = NEW
     for e in range(first_link(t, s), end_link(t, s)):
@@ -53,7 +51,7 @@ def enter(t: Any, s: int) -> None:
 
 
 @njit_norefcount
-def leave(t: Any, s: int) -> None:
+def leave(t: FlowState, s: int) -> None:
     """Take flow `s` from the users of its resources."""
     for e in range(first_link(t, s), end_link(t, s)):
         r = t.flow_link[e]["resource"]
@@ -71,45 +69,45 @@ def leave(t: Any, s: int) -> None:
 
 
 @njit_norefcount
-def taken(t: Any, r: int, at: int) -> int:
+def taken(t: FlowState, r: int, at: int) -> int:
     """Return what a user takes of resource `r`, in its units."""
     return int(t.user[at]["fair_rate"] * t.user[at]["used"] * t.resource[r]["per_unit"])
 
 
 @njit_norefcount
-def free(t: Any, r: int) -> float:
+def free(t: FlowState, r: int) -> float:
     """Return what of resource `r` is not given away."""
     rest: float = max(t.resource[r]["left"], 0) * t.resource[r]["unit"]
     return rest
 
 
 @njit_norefcount
-def mark(t: Any, r: int) -> None:
+def mark(t: FlowState, r: int) -> None:
     """List resource `r`, once, as one that somebody has left or takes less of."""
     if not t.resource[r]["dirty"]:
         t.resource[r]["dirty"] = True
-        t.dirty[t.counter[N_DIRTY]] = r
-        t.counter[N_DIRTY] += 1
+        t.dirty[t.counter["n_dirty"]] = r
+        t.counter["n_dirty"] += 1
 
 
 @njit_norefcount
-def unmark(t: Any) -> None:
+def unmark(t: FlowState) -> None:
     """Forget the marked resources."""
-    for k in range(t.counter[N_DIRTY]):
+    for k in range(t.counter["n_dirty"]):
         t.resource[t.dirty[k]]["dirty"] = False
-    t.counter[N_DIRTY] = 0
+    t.counter["n_dirty"] = 0
 
 
 SLACK = 1.0 - 1e-9  # a little more is looked at than need be, so that rounding cannot hide a flow
 
 
 @njit_norefcount
-def unfreeze(t: Any, s: int) -> None:
+def unfreeze(t: FlowState, s: int) -> None:
     """Let the fair rate of flow `s` be looked for; what it had is free again."""
     if t.flow[s]["unfrozen"]:
         return
     t.flow[s]["unfrozen"] = True
-    t.counter[N_UNFROZEN] += 1
+    t.counter["n_unfrozen"] += 1
     list_for_others(t, s)
     for e in range(first_link(t, s), end_link(t, s)):
         r, at = t.flow_link[e]["resource"], t.flow_link[e]["place"]
@@ -120,14 +118,14 @@ def unfreeze(t: Any, s: int) -> None:
         t.resource[r]["n_unfrozen"] += 1
         if not t.resource[r]["touched"]:
             t.resource[r]["touched"] = True
-            t.touched[t.counter[N_TOUCHED]] = r
-            t.counter[N_TOUCHED] += 1
+            t.touched[t.counter["n_touched"]] = r
+            t.counter["n_touched"] += 1
 
 
 @njit_norefcount
-def unfreeze_limited(t: Any) -> None:
+def unfreeze_limited(t: FlowState) -> None:
     """Open those whom the marked resources hold down: somebody has left, or takes less."""
-    for k in range(t.counter[N_DIRTY]):
+    for k in range(t.counter["n_dirty"]):
         r = t.dirty[k]
         if t.resource[r]["dirty"] and t.resource[r]["full"] < np.inf:
             low = t.resource[r]["full"] * SLACK
@@ -136,11 +134,11 @@ def unfreeze_limited(t: Any) -> None:
                 if t.user[at]["fair_rate"] >= low:
                     unfreeze(t, t.user[at]["flow"])
         t.resource[r]["dirty"] = False
-    t.counter[N_DIRTY] = 0
+    t.counter["n_dirty"] = 0
 
 
 @njit_norefcount
-def unfreeze_above(t: Any, r: int, fair_rate: float) -> bool:
+def unfreeze_above(t: FlowState, r: int, fair_rate: float) -> bool:
     """Open the users of resource `r` whose fair rates are above the one at which it will be full; say whether any are.
 
     That fair rate rises as they are unfrozen. Newton's method finds it: from below, since what the users take together
@@ -179,16 +177,16 @@ MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 
 
 @njit_norefcount
-def list_for_others(t: Any, s: int) -> None:
+def list_for_others(t: FlowState, s: int) -> None:
     """Remember to look at those for whom flow `s` stands."""
     if t.has_representatives[0] and not t.flow[s]["listed"]:
         t.flow[s]["listed"] = True
-        t.listed[t.counter[N_LISTED]] = s
-        t.counter[N_LISTED] += 1
+        t.listed[t.counter["n_listed"]] = s
+        t.counter["n_listed"] += 1
 
 
 @njit_norefcount
-def note_full(t: Any, r: int) -> None:
+def note_full(t: FlowState, r: int) -> None:
     """Note whether resource `r` is full as well, though others have frozen all that use it: ties matter to variants."""
     if t.has_representatives[0] and t.resource[r]["left"] <= ROUNDING:
         top = 0.0
@@ -198,21 +196,21 @@ def note_full(t: Any, r: int) -> None:
 
 
 @njit_norefcount
-def mark_broken(t: Any) -> None:
+def mark_broken(t: FlowState) -> None:
     """Mark the variants of flows that could have more: none of what they use in this phase holds them down.
 
     The others use, at one time, the same kinds of resources as the flow, or fewer; so theirs are not overloaded. With
     a full resource on which nobody has more, each has its max-min fair rate.
     """
-    for k in range(t.counter[N_LISTED]):
+    for k in range(t.counter["n_listed"]):
         s = t.listed[k]
         t.flow[s]["listed"] = False
         begin, end, fair_rate = first_link(t, s), end_link(t, s), t.flow[s]["fair_rate"] * TIE * TIE
         for v in range(t.variants[s], t.variants[s + 1]):
             held = False
             for j in range(t.variant[v], t.variant[v + 1]):
-                e = t.variant_flow_link[j]
+                e = t.variant_link[j]
                 held = held or (begin <= e < end and t.resource[t.flow_link[e]["resource"]]["full"] <= fair_rate)
             if not held:
-                t.broken[v] = ((t.broken[v] ^ t.counter[N_EVENTS]) & MASK) * ODD & MASK | 1
-    t.counter[N_LISTED] = 0
+                t.broken[v] = ((t.broken[v] ^ t.counter["n_events"]) & MASK) * ODD & MASK | 1
+    t.counter["n_listed"] = 0

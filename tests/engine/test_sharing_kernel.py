@@ -18,9 +18,7 @@ from commsim.engine.flow_state import (
     DATA,
     FLOW_LINK_ROW,
     FLOW_ROW,
-    N_BEGINNING,
-    N_CHANGED,
-    Tables,
+    FlowState,
     share_table,
 )
 from commsim.engine.sharing_kernel import share_again
@@ -49,7 +47,7 @@ def sharings(draw: st.DrawFn, *, priorities: bool = False) -> Sharing:
     return Sharing(flows, capacity, steps)
 
 
-def tables(sharing: Sharing) -> Tables:
+def tables(sharing: Sharing) -> FlowState:
     flow_links = [(r, s, share) for s, flow in enumerate(sharing.flows) for r, share in flow.uses.items()]
     flow_link = np.zeros(len(flow_links), FLOW_LINK_ROW)
     for e, row in enumerate(flow_links):
@@ -64,7 +62,7 @@ def tables(sharing: Sharing) -> Tables:
     resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
     nothing = np.empty(0, np.int32)
     transfers = nothing, np.empty(0, np.uint8), np.empty(0), nothing
-    return flow_state.tables(
+    return flow_state.allocate_state(
         transfers, (np.empty(0, CONNECTION_ROW), flow, flow_link, resource), nothing, (np.zeros(1, np.int64), nothing)
     )
 
@@ -81,9 +79,9 @@ def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.
         entered = sorted(present - there)
         for s in entered:
             enter(t, s)
-        t.beginning[: len(entered)], t.counter[N_BEGINNING] = entered, len(entered)
+        t.beginning[: len(entered)], t.counter["n_beginning"] = entered, len(entered)
         share_again(t, 0.0, several)
-        t.flow["changed"][t.changed[: t.counter[N_CHANGED]]] = False
+        t.flow["changed"][t.changed[: t.counter["n_changed"]]] = False
         there, here = present, sorted(present)
         out.append((here, t.flow["fair_rate"][here] * t.flow["weight"][here]))
     return out

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, Tables, share_table, tables
+from ..flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, FlowState, allocate_state, share_table
 from .pattern import Pattern
 
 MAX_SHARE = 0.5
@@ -62,7 +62,7 @@ def colour_connections(full: Full) -> NDArray[np.uint64]:
     rate = np.minimum.reduceat(alone, np.stack((full.flow["begin"][:n], full.flow["end"][:n]), axis=1).ravel())[::2]
     rows = np.stack(
         [connection[name].astype(np.float64) for name in ("latency", "overhead_work", "receive_work", "reduces")]
-        + [np.where(length[0] > 0, rate, 0.0), port[0], pattern.n_on_wire]
+        + [np.where(length[0] > 0, rate, 0.0), port[0], pattern.n_on_connection]
     )
     colour = np.zeros(n, np.uint64)
     for row in rows:
@@ -164,7 +164,7 @@ class Quotient:
     base: NDArray[np.int64]
     edges: Edges
 
-    def tables(self, n_bytes: NDArray[np.float64], ready: float, times: int) -> Tables:
+    def tables(self, n_bytes: NDArray[np.float64], ready: float, times: int) -> FlowState:
         """Allocate a run.
 
         Parameters
@@ -190,7 +190,7 @@ class Quotient:
         connection["next"] = connection["receive"] = connection["arrived"] = self.base[:-1] * times
         connection["end"] = self.base[1:] * times
         connection["ready"] = ready
-        return tables(
+        return allocate_state(
             (connection_of, op, on_wire, waiting),
             (connection, self.flow, self.flow_link, self.resource),
             counting_order(connection_of, len(self.lead)),
@@ -227,7 +227,7 @@ def quotient(full: Full, colour: NDArray[np.uint64]) -> Quotient:
     flow_colour = colour_flows(full.flow, full.flow_link, flow_class, kind)
     flow, flow_link, key = _flows(full, flow_class, kind, example)
     resource = share_table(full.capacity[example], np.bincount(flow_link["resource"], minlength=len(example)))
-    base = np.concatenate((np.zeros(1, np.int64), np.cumsum(full.pattern.n_on_wire[lead])))
+    base = np.concatenate((np.zeros(1, np.int64), np.cumsum(full.pattern.n_on_connection[lead])))
     edges = _edges(full.pattern, of_connection, lead, base)
     variant_of, variants = _variants(full, flow_class, kind, flow_colour, key)
     return Quotient(full, of_connection, lead, variant_of, flow, flow_link, resource, variants, base, edges)
@@ -290,7 +290,7 @@ def _variants(
 
 def _transfers_of(pattern: Pattern, connections: NDArray[np.int32]) -> NDArray[np.int32]:
     """Transfers of some connections, one connection after the other."""
-    n = pattern.n_on_wire
+    n = pattern.n_on_connection
     begin = np.cumsum(n) - n
     ends = np.cumsum(n[connections])
     return np.asarray(

@@ -50,7 +50,7 @@ class Pattern:
         self.waits = found.first, found.pred, found.kind != WRITE_AFTER_READ
 
     @property
-    def n_on_wire(self) -> NDArray[np.int64]:
+    def n_on_connection(self) -> NDArray[np.int64]:
         """Transfers of each connection in one repetition, int64[n_connections]."""
         return np.bincount(self.connection, minlength=len(self.lead))
 

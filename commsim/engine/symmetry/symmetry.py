@@ -31,7 +31,7 @@ from commsim.routing.routing import Routes, find_routes
 
 from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job
-from ..flow_state import N_DONE, N_EVENTS, Tables
+from ..flow_state import FlowState
 from ..flow_tables import lay_out_connections, lay_out_flows
 from ..trace_files import Columns, TraceFile, keep_trace
 from .classes import Full, Quotient, are_few, colour_connections, colour_participants, refined, told_apart
@@ -88,8 +88,8 @@ def simulate_symmetric(
     if found is None:
         return None
     classes, t = found
-    if t.counter[N_DONE] != len(t.done):
-        raise PhysicsError(f"deadlock: {len(t.done) - t.counter[N_DONE]} transfers never completed")
+    if t.counter["n_done"] != len(t.done):
+        raise PhysicsError(f"deadlock: {len(t.done) - t.counter['n_done']} transfers never completed")
     return one_job_result(
         plan.network,
         schedule,
@@ -98,12 +98,12 @@ def simulate_symmetric(
         last=float(t.done.max()),
         begin=float(starts[0]),
         carried=_link_bytes(plan.network, plan.connections, n_bytes),
-        counters={"events": float(t.counter[N_EVENTS]), "classes": float(len(classes.lead))},
+        counters={"events": float(t.counter["n_events"]), "classes": float(len(classes.lead))},
         trace=keep_trace(trace, schedule.n_transfers, _times(classes, t)),
     )
 
 
-def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, Tables] | None:
+def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, FlowState] | None:
     """Play the classes, told apart as far as they must be."""
     from ..flow_kernel import simulate
 
@@ -141,7 +141,7 @@ def _link_bytes(
     )
 
 
-def _times(classes: Quotient, t: Tables) -> Columns:
+def _times(classes: Quotient, t: FlowState) -> Columns:
     """Give every transfer the times of its class."""
     alike, n, each = classes.transfer_of(), len(classes.full.pattern.transfers), int(classes.base[-1])
 
@@ -210,7 +210,7 @@ class SymmetricPlan:
         nodes = self.job.placement.nodes[np.stack((transfers["src"], transfers["dst"]), axis=1)]
         on, nodes, routes, folded = _routes(self, nodes, transfers["channel"].astype(np.int64))
         tables = lay_out_flows(on, [self.job], routes, nodes, np.zeros(len(nodes), np.intp))
-        full = Full(pattern, lay_out_connections(on, pattern.n_on_wire, nodes, routes, tables), *tables)
+        full = Full(pattern, lay_out_connections(on, pattern.n_on_connection, nodes, routes, tables), *tables)
         colour = colour_connections(full)
         if are_few(colour):
             pattern.find_waits(self.job.schedule)
@@ -224,7 +224,7 @@ class SymmetricPlan:
         now : int
             Number of the classes that were played.
         broken : int64[n_variants]
-            As :class:`commsim.engine.flow_state.Tables` has it.
+            As :class:`commsim.engine.flow_state.FlowState` has it.
         """
         from .symmetry_kernel import number_colours
 
