@@ -48,7 +48,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones() -> None:
 def test_a_method_that_does_not_apply_is_refused_with_what_it_needs() -> None:
     paths = FlowPaths(STAR, Job(double_tree_all_reduce(8, 4), place(STAR, 8)))
     with pytest.raises(
-        InputError, match=r"method 'rounds' does not apply to .* on star.*: it needs every message alone"
+        InputError, match=r"method 'recurrence' does not apply to .* on star.*: it needs every message alone"
     ):
         paths.simulate(1e6, method="recurrence")
     assert paths.simulate(1e6).method in METHODS
