@@ -129,10 +129,10 @@ class Prepared:
         self, engine: str, seed: int, transport: Transport | None, fabric: Fabric | None, method: str
     ) -> Callable[..., Result]:
         if engine == "packet":
-            from commsim.engine.packet.messages import simulate_packets
+            from commsim.engine.packet.messages import run_messages
 
-            packets = functools.partial(simulate_packets, transport=transport, fabric=fabric, seed=seed)
-            return lambda size, **given: packets(self.plan, size, **given)[0]
+            packets = functools.partial(run_messages, transport=transport, fabric=fabric, seed=seed)
+            return lambda size, **options: packets(self.plan, size, **options).results[0]
         if transport is not None or fabric is not None:
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
         if engine == "flow":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
+from switch_model.slot_kernel import READ
+from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
-from . import packet_state as s
 from .fabric import Fabric
 from .packet_job import AggregationJob
 from .packet_plan import packet_tables
-from .simulate import play, watch
+from .packet_run import COUNTERS, Tables, record, run_to_end
+from .run_kernel import start_workers
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
@@ -50,7 +52,7 @@ class PacketRun:
     results: tuple[Result, ...]
     series: NDArray[np.void]
     taps: NDArray[np.void]
-    tables: s.Tables
+    tables: Tables
     cpu: float
 
 
@@ -94,46 +96,95 @@ def simulate_aggregation(
         If the run cannot end: our bug.
     """
     tables = packet_tables(network, jobs, fabric or Fabric(), seed)
-    watch(tables, tapped, sample_every)
-    tables, cpu = _play(tables, jobs)
+    record(tables, tapped, sample_every)
+    tables, cpu = _run(tables, jobs)
     sums = _sum(tables, jobs, payload, seed) if values else None
     results = tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
-    clock = tables.clock
-    return PacketRun(results, tables.sample[: clock[s.N_SAMPLES]], tables.tap[: clock[s.N_TAPPED]], tables, cpu)
+    links, state = tables.links, tables.links.state
+    return PacketRun(results, links.sample[: state["n_samples"]], links.tap[: state["n_tapped"]], tables, cpu)
 
 
-def _play(tables: s.Tables, jobs: Sequence[AggregationJob]) -> tuple[s.Tables, float]:
+def _run(tables: Tables, jobs: Sequence[AggregationJob]) -> tuple[Tables, float]:
     """Run the timing pass to its end. Returns the tables and the CPU seconds taken."""
-    from .run_kernel import start
-
-    widest = max((int(r["down_end"] - r["down"]) for r in tables.aggregator), default=0)
+    widest = max((int(r["down_end"] - r["down"]) for r in tables.jobs.aggregator), default=0)
     margin = widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
     starts = np.concatenate([job.starts_ps() for job in jobs])
-    tables, finished, cpu = play(tables, margin, lambda t: start(t, starts))
+    tables, finished, cpu = run_to_end(tables, margin, lambda t: start_workers(t.links, t.jobs, starts))
     if not finished:
-        raise PhysicsError(f"deadlock: {tables.clock[s.N_UNFINISHED]} workers never finished")
+        raise PhysicsError(f"deadlock: {tables.links.state['n_unfinished']} workers never finished")
     return tables, cpu
 
 
-def _sum(tables: s.Tables, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> Replay:
+def _sum(tables: Tables, jobs: Sequence[AggregationJob], payload: Payload | None, seed: int) -> Replay:
     """Replay the log on the jobs' tensors."""
     from switch_model.payload import drawn_payload
     from switch_model.replay import replay
 
-    system = jobs[0].system
+    system, state = jobs[0].system, tables.links.state
     if any((j.system.elements, j.system.arithmetic) != (system.elements, system.arithmetic) for j in jobs):
         raise InputError("jobs whose packets or sums differ cannot be summed in one run; ask for no values")
-    n_registers = len(tables.slot) + int(tables.server["n_registers"].sum())
-    log, n_messages = tables.log[: tables.clock[s.N_LOG]], int(tables.clock[s.N_MESSAGES])
+    n_registers = len(tables.jobs.slot) + int(tables.jobs.server["n_registers"].sum())
+    log, n_messages = tables.jobs.log[: state["n_log"]], int(state["n_messages"])
     if any(job.rounds is not None for job in jobs):
-        from .skipped_blocks import sparse_payload, with_implied_zeros
-
-        payload = sparse_payload(jobs, seed) if payload is None else payload
-        log = with_implied_zeros(log, jobs, n_registers, n_messages)
+        payload = _sparse_payload(jobs, seed) if payload is None else payload
+        log = _with_implied_zeros(log, jobs, n_registers, n_messages)
         return replay(log, payload, system, n_registers + 1, n_messages + 1)
     if payload is None:
         payload = drawn_payload([(len(j.workers), j.n_elements) for j in jobs], system, seed)
     return replay(log, payload, system, n_registers, n_messages)
+
+
+def _sparse_payload(jobs: Sequence[AggregationJob], seed: int) -> Payload:
+    """Draw a tensor for each worker that has exactly the non-zero blocks that its job says.
+
+    Raises
+    ------
+    InputError
+        If a job skips nothing: its tensors would be of another kind.
+    """
+    from commsim.sparse.generate import drawn_gradients
+    from switch_model.payload import given_payload
+
+    tensors = []
+    for number, job in enumerate(jobs):
+        if job.rounds is None:
+            raise InputError("jobs that skip blocks of zeros and jobs that do not cannot be summed in one run")
+        tensors.append([drawn_gradients(job.rounds.occupancy, seed=seed + number, dtype=np.int32)])
+    return given_payload(tensors, jobs[0].system)
+
+
+def _with_implied_zeros(
+    log: NDArray[np.void], jobs: Sequence[AggregationJob], n_registers: int, n_messages: int
+) -> NDArray[Any]:
+    """Return the log with one more message, read from a register that nobody writes, as what a skipped block becomes.
+
+    Every worker receives it for every block that its job skips. So the replay compares zeros with the exact sum, and a
+    block that was skipped although a worker has it comes out wrong.
+
+    Parameters
+    ----------
+    log : LOG_ROW[n]
+        What happened.
+    jobs : sequence of AggregationJob
+        In the order of their workers.
+    n_registers, n_messages : int
+        Of the log; its replay needs one more of each.
+    """
+    received, first_worker = [np.zeros(0, LOG_ROW)], 0
+    for job in jobs:
+        n = len(job.workers)
+        if job.rounds is not None:
+            skipped = job.rounds.skipped()
+            rows = np.zeros(n * len(skipped), LOG_ROW)
+            rows["action"], rows["register"], rows["in_message"], rows["out_message"] = RECEIVE, -1, n_messages, -1
+            rows["chunk"] = np.repeat(skipped, n)
+            rows["worker"] = first_worker + np.tile(np.arange(n), len(skipped))
+            received.append(rows)
+        first_worker += n
+    zero = np.zeros(1, LOG_ROW)
+    zero["action"], zero["register"], zero["out_message"] = READ, n_registers, n_messages
+    zero["worker"] = zero["in_message"] = -1
+    return np.concatenate((log, zero, *received))
 
 
 def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:
@@ -151,28 +202,20 @@ def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:
 
 
 def _result(
-    network: Network, tables: s.Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, sums: Replay | None
+    network: Network, tables: Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, sums: Replay | None
 ) -> Result:
-    job, clock, row = jobs[j], tables.clock, tables.job[j]
-    mine = slice(row["worker"], row["worker"] + row["n_workers"])
-    workers = tables.worker[mine]
+    job, state, row = jobs[j], tables.links.state, tables.jobs.job[j]
+    numbers = slice(row["worker"], row["worker"] + row["n_workers"])
+    workers = tables.jobs.worker[numbers]
     time_s, from_last = job.elapsed(workers["finished"])
     n_elements = sum(job.n_elements)
-    link = tables.link[: network.n_links]
+    link = tables.links.link[: network.n_links]
     counters = {
         "elements": n_elements,
         "elements_per_s": n_elements / time_s,
         "retransmissions": workers["n_resent"].sum(),
-        "duplicates": clock[s.DUPLICATES],
-        "drops": clock[s.DROPPED_LOSS] + clock[s.DROPPED_TAIL],
-        "drops_loss": clock[s.DROPPED_LOSS],
-        "drops_full": clock[s.DROPPED_TAIL],
-        "marks": clock[s.MARKED],
-        "out_of_order": clock[s.OUT_OF_ORDER],
-        "collisions": clock[s.COLLISIONS],
-        "timeouts": clock[s.N_TIMEOUTS],
-        "events": clock[s.N_EVENTS],
-        "packet_hops": clock[s.N_HOPS],
+        "drops": state["drops_loss"] + state["drops_full"],
+        **{name: state[name] for name in (*COUNTERS, "collisions", "events", "packet_hops")},
         "peak_queue_bytes": link["peak"].max(),
         "cpu_s": cpu,
     }
@@ -186,5 +229,5 @@ def _result(
         from_last,
         link["n_bytes"].astype(np.float64),
         float(link["n_bytes"].sum()),
-        counters={k: float(v) for k, v in (counters | _counted(sums, mine)).items()},
+        counters={k: float(v) for k, v in (counters | _counted(sums, numbers)).items()},
     )

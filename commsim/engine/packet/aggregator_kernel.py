@@ -5,8 +5,6 @@ The rule is `switch_model.slot_kernel`'s. What it says about values is written t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
@@ -27,36 +25,21 @@ from switch_model.slot_kernel import (
 )
 
 from .link_kernel import free_packet, send, take_packet
-from .packet_state import (
-    COLLIDED,
-    COLLISIONS,
-    DUPLICATES,
-    ECN_MARKED,
-    EMPTY,
-    FIRST,
-    N_ADDED,
-    N_BUSY_SLOTS,
-    N_LOG,
-    N_MESSAGES,
-    OUT_OF_ORDER,
-    REPLY,
-    RESENT,
-    RESULT,
-    VERSION,
-)
+from .packet_state import COLLIDED, ECN_MARKED, EMPTY, FIRST, REPLY, RESENT, RESULT, VERSION, Links, Row
+from .traffic_state import Jobs
 
 
 @njit_norefcount
-def chunk_of(t: Any, job: Any, message: int, position: int) -> int:
+def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
     """Return the chunk that a packet carries, or -1 when it carries exponents only."""
     if job["rounds"] >= 0:
         row_of_slot = job["rounds"] + message % job["window"]
-        return int(t.round_block[t.round_first[row_of_slot] + message // job["window"]])
+        return int(jobs.round_block[jobs.round_first[row_of_slot] + message // job["window"]])
     tensor = 0
     first = job["tensor"]
-    while message >= t.tensor[first + tensor]["end"]:
+    while message >= jobs.tensor[first + tensor]["end"]:
         tensor += 1
-    row = t.tensor[first + tensor]
+    row = jobs.tensor[first + tensor]
     index = message - row["first"] - row["lead"]
     if index < 0:
         return -1
@@ -65,7 +48,7 @@ def chunk_of(t: Any, job: Any, message: int, position: int) -> int:
 
 
 @njit_norefcount
-def slot_row(row: Any, job: Any, slot: int) -> int:
+def slot_row(row: Row, job: Row, slot: int) -> int:
     """Return the row of a reserved slot in the version that bit 30 names; a pool of one version ignores it."""
     if job["versions"] == 1:
         return int(row["slots"] + (slot & ~VERSION))
@@ -73,10 +56,10 @@ def slot_row(row: Any, job: Any, slot: int) -> int:
 
 
 @njit_norefcount
-def note(t: Any, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
+def note(links: Links, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
     """Write one operation on values to the log."""
-    row = t.log[t.clock[N_LOG]]
-    t.clock[N_LOG] += 1
+    row = jobs.log[links.state["n_log"]]
+    links.state["n_log"] += 1
     row["action"] = action
     row["register"] = register
     row["worker"] = worker
@@ -86,87 +69,86 @@ def note(t: Any, action: int, register: int, worker: int, chunk: int, into: int,
 
 
 @njit_norefcount
-def new_message(t: Any) -> int:
+def new_message(links: Links) -> int:
     """Return the number of a message that a READ makes."""
-    t.clock[N_MESSAGES] += 1
-    return int(t.clock[N_MESSAGES] - 1)
+    links.state["n_messages"] += 1
+    return int(links.state["n_messages"] - 1)
 
 
 @njit_norefcount
-def on_contribution(t: Any, p: int) -> None:
+def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
-    packet = t.packet[p]
-    stream = t.stream[packet["stream"]]
+    packet = links.packet[p]
+    stream = links.stream[packet["stream"]]
     number = stream["owner"]
-    job = t.job[t.aggregator[number]["job"]]
+    job = jobs.job[jobs.aggregator[number]["job"]]
     if job["shared"]:
-        _on_claim(t, p, number)
+        _on_claim(links, jobs, p, number)
         return
     child = stream["child"]
-    if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(t, number, child, packet):
-        t.clock[OUT_OF_ORDER] += 1
-        free_packet(t, p)
+    if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(jobs, number, child, packet):
+        links.state["out_of_order"] += 1
+        free_packet(links, p)
         return
-    row = t.aggregator[number]
+    row = jobs.aggregator[number]
     at = slot_row(row, job, packet["slot"])
     shadow = slot_row(row, job, packet["slot"] ^ VERSION)
     if job["forgets"]:
-        t.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
-    before = t.slot[at]["seen"]
-    action = contribute(t.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
+        jobs.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
+    before = jobs.slot[at]["seen"]
+    action = contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
     if action & (OVERWRITE | ADD):
         marked = packet["flags"] & ECN_MARKED
-        t.slot[at]["ecn"] = bool(marked) or (before != 0 and t.slot[at]["ecn"])
-        t.clock[N_BUSY_SLOTS] += (before == 0) - (action & READ != 0)
-        t.clock[N_ADDED] += 1
+        jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
+        links.state["busy_slots"] += (before == 0) - (action & READ != 0)
     else:
-        t.clock[DUPLICATES] += 1
+        links.state["duplicates"] += 1
     if job["rounds"] >= 0:
-        action = _without_empty(t, packet, job, at, action)
-    _carry_out(t, p, number, at, action)
+        action = _without_empty(jobs, packet, job, at, action)
+    _carry_out(links, jobs, p, number, at, action)
 
 
 @njit_norefcount
-def on_result(t: Any, p: int) -> None:
-    """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
-    packet = t.packet[p]
-    number = t.stream[packet["stream"]]["owner"]
-    row = t.aggregator[number]
-    job = t.job[row["job"]]
+def on_result(links: Links, jobs: Jobs, p: int) -> None:
+    """Handle a result on its transport down at a switch that has switches below, or that must free its slot."""
+    packet = links.packet[p]
+    number = links.stream[packet["stream"]]["owner"]
+    row = jobs.aggregator[number]
+    job = jobs.job[row["job"]]
     if job["shared"]:
         at = row["slots"] + packet["slot"] % job["pool"]
-        if release(t.slot, at, _key(row["job"], packet["number"])) & FREE:
-            t.clock[N_BUSY_SLOTS] -= 1
-        _to_children(t, p, number)
+        if release(jobs.slot, at, _key(row["job"], packet["number"])) & FREE:
+            links.state["busy_slots"] -= 1
+        _to_children(links, jobs, p, number)
         return
     at = slot_row(row, job, packet["slot"])
-    action = take_result(t.slot, at)
-    chunk = chunk_of(t, job, packet["number"], packet["position"])
-    out = new_message(t)
+    action = take_result(jobs.slot, at)
+    chunk = chunk_of(jobs, job, packet["number"], packet["position"])
+    out = new_message(links)
     if chunk >= 0:
-        note(t, action & (OVERWRITE | READ), at, -1, chunk, packet["message"], out)
+        note(links, jobs, action & (OVERWRITE | READ), at, -1, chunk, packet["message"], out)
     packet["message"] = out
-    _to_children(t, p, number)
+    _to_children(links, jobs, p, number)
 
 
 @njit_norefcount
-def on_unit(t: Any, p: int) -> None:
+def on_unit(links: Links, jobs: Jobs, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
-    number = t.stream[t.packet[p]["stream"]]["owner"]
-    if t.packet[p]["kind"] == RESULT:
-        _to_children(t, p, number)
+    number = links.stream[links.packet[p]["stream"]]["owner"]
+    if links.packet[p]["kind"] == RESULT:
+        _to_children(links, jobs, p, number)
     else:
-        send(t, p, t.aggregator[number]["up"])
+        send(links, p, jobs.aggregator[number]["up"])
 
 
 @njit_norefcount
-def on_server(t: Any, p: int) -> None:
+def on_server(links: Links, jobs: Jobs, p: int) -> None:
     """Handle a packet at a parameter server: count its workers once, and answer when all are counted."""
-    packet = t.packet[p]
-    row = t.server[t.stream[packet["stream"]]["owner"]]
-    job = t.job[row["job"]]
+    packet = links.packet[p]
+    row = jobs.server[links.stream[packet["stream"]]["owner"]]
+    job = jobs.job[row["job"]]
     message = packet["number"]
-    fragment = t.fragment[row["fragments"] + message]
+    fragment = jobs.fragment[row["fragments"] + message]
     register = row["register"] + message % row["n_registers"]
     before = fragment["seen"]
     bits = packet["bits"]
@@ -174,18 +156,17 @@ def on_server(t: Any, p: int) -> None:
     if before & bits == 0:
         action = OVERWRITE if before == 0 else ADD
         fragment["seen"] = before | bits
-        note(t, action, register, packet["worker"], chunk_of(t, job, message, 0), packet["message"], -1)
-        t.clock[N_ADDED] += 1
+        note(links, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
-        t.clock[DUPLICATES] += 1
+        links.state["duplicates"] += 1
     if packet["flags"] & COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
     if fragment["seen"] != row["everyone"]:
-        free_packet(t, p)
+        free_packet(links, p)
         return
-    packet["message"], packet["worker"] = new_message(t), -1
-    note(t, READ, register, -1, chunk_of(t, job, message, 0), -1, packet["message"])
+    packet["message"], packet["worker"] = new_message(links), -1
+    note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
     packet["kind"] = RESULT
     packet["flags"] &= ~(RESENT | FIRST)
     packet["flags"] &= ~COLLIDED
@@ -193,121 +174,120 @@ def on_server(t: Any, p: int) -> None:
         packet["bits"] = np.uint64(fragment["slot"]) + np.uint64(1)
     else:
         packet["bits"] = np.uint64(0)
-    send(t, p, row["down"])
+    send(links, p, row["down"])
 
 
 @njit_norefcount
-def _on_claim(t: Any, p: int, number: int) -> None:
-    packet = t.packet[p]
-    row = t.aggregator[number]
-    job = t.job[row["job"]]
+def _on_claim(links: Links, jobs: Jobs, p: int, number: int) -> None:
+    packet = links.packet[p]
+    row = jobs.aggregator[number]
+    job = jobs.job[row["job"]]
     at = row["slots"] + packet["slot"] % job["pool"]
     resent = packet["flags"] & RESENT != 0
-    was_free = t.slot[at]["key"] == 0
-    held = t.slot[at]["seen"]
-    action = claim(t.slot, at, _key(row["job"], packet["number"]), packet["bits"], row["everyone"], resent)
+    was_free = jobs.slot[at]["key"] == 0
+    held = jobs.slot[at]["seen"]
+    action = claim(jobs.slot, at, _key(row["job"], packet["number"]), packet["bits"], row["everyone"], resent)
     if action & COLLISION:
         packet["flags"] |= COLLIDED
-        t.clock[COLLISIONS] += 1
+        links.state["collisions"] += 1
     if not action & (OVERWRITE | ADD | DUPLICATE):
-        send(t, p, row["up"])
+        send(links, p, row["up"])
         return
-    t.clock[N_BUSY_SLOTS] += was_free - (action & FREE != 0)
+    links.state["busy_slots"] += was_free - (action & FREE != 0)
     if action & DUPLICATE:
-        t.clock[DUPLICATES] += 1
+        links.state["duplicates"] += 1
     else:
-        t.clock[N_ADDED] += 1
-        t.slot[at]["ecn"] |= packet["flags"] & ECN_MARKED != 0
+        jobs.slot[at]["ecn"] |= packet["flags"] & ECN_MARKED != 0
     packet["bits"] |= held
-    _carry_out(t, p, number, at, action)
+    _carry_out(links, jobs, p, number, at, action)
 
 
 @njit_norefcount
-def _carry_out(t: Any, p: int, number: int, at: int, action: int) -> None:
+def _carry_out(links: Links, jobs: Jobs, p: int, number: int, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
-    packet = t.packet[p]
-    row = t.aggregator[number]
-    job = t.job[row["job"]]
-    chunk = chunk_of(t, job, packet["number"], packet["position"])
+    packet = links.packet[p]
+    row = jobs.aggregator[number]
+    job = jobs.job[row["job"]]
+    chunk = chunk_of(jobs, job, packet["number"], packet["position"])
     out = -1
     if action & READ:
-        out = new_message(t)
+        out = new_message(links)
     if chunk >= 0 and action & (OVERWRITE | ADD):
-        note(t, action & (OVERWRITE | ADD | READ), at, packet["worker"], chunk, packet["message"], out)
+        note(links, jobs, action & (OVERWRITE | ADD | READ), at, packet["worker"], chunk, packet["message"], out)
     elif chunk >= 0 and action & READ:
-        note(t, READ, at, -1, chunk, -1, out)
+        note(links, jobs, READ, at, -1, chunk, -1, out)
     if not action & READ:
-        free_packet(t, p)
+        free_packet(links, p)
         return
     packet["message"], packet["worker"] = out, -1
-    packet["flags"] = (packet["flags"] & ~(FIRST | ECN_MARKED)) | (ECN_MARKED if t.slot[at]["ecn"] else 0)
+    packet["flags"] = (packet["flags"] & ~(FIRST | ECN_MARKED)) | (ECN_MARKED if jobs.slot[at]["ecn"] else 0)
     if action & SENDER:
-        _reply(t, p, number)
+        _reply(links, jobs, p, number)
     elif action & ALL:
         packet["kind"] = RESULT
-        _through_unit(t, p, number)
+        _through_unit(links, jobs, p, number)
     elif action & UP:
-        _through_unit(t, p, number)
+        _through_unit(links, jobs, p, number)
 
 
 @njit_norefcount
-def _without_empty(t: Any, packet: Any, job: Any, at: int, action: int) -> int:
+def _without_empty(jobs: Jobs, packet: Row, job: Row, at: int, action: int) -> int:
     """Let a packet without values count, but not add: the first one of a round with values overwrites."""
     if action & OVERWRITE:
-        t.filled[at] = False
+        jobs.filled[at] = False
     if action & (OVERWRITE | ADD):
         action &= ~(OVERWRITE | ADD)
         if not packet["flags"] & EMPTY:
-            action |= ADD if t.filled[at] else OVERWRITE
-            t.filled[at] = True
+            action |= ADD if jobs.filled[at] else OVERWRITE
+            jobs.filled[at] = True
     packet["flags"] &= ~EMPTY
     packet["size"] = job["bytes_only"]
     return int(action)
 
 
 @njit_norefcount
-def _through_unit(t: Any, p: int, number: int) -> None:
-    unit = t.aggregator[number]["unit"]
+def _through_unit(links: Links, jobs: Jobs, p: int, number: int) -> None:
+    unit = jobs.aggregator[number]["unit"]
     if unit >= 0:
-        send(t, p, unit)
-    elif t.packet[p]["kind"] == RESULT:
-        _to_children(t, p, number)
+        send(links, p, unit)
+    elif links.packet[p]["kind"] == RESULT:
+        _to_children(links, jobs, p, number)
     else:
-        send(t, p, t.aggregator[number]["up"])
+        send(links, p, jobs.aggregator[number]["up"])
 
 
 @njit_norefcount
-def _to_children(t: Any, p: int, number: int) -> None:
-    row = t.aggregator[number]
+def _to_children(links: Links, jobs: Jobs, p: int, number: int) -> None:
+    row = jobs.aggregator[number]
     for stream in range(row["down"], row["down_end"] - 1):
-        copy = take_packet(t)
-        t.packet[copy] = t.packet[p]
-        send(t, copy, stream)
-    send(t, p, row["down_end"] - 1)
+        copy = take_packet(links)
+        links.packet[copy] = links.packet[p]
+        send(links, copy, stream)
+    send(links, p, row["down_end"] - 1)
 
 
 @njit_norefcount
-def _reply(t: Any, p: int, number: int) -> None:
-    packet = t.packet[p]
+def _reply(links: Links, jobs: Jobs, p: int, number: int) -> None:
+    packet = links.packet[p]
     packet["kind"] = RESULT
     packet["flags"] |= REPLY
-    send(t, p, t.aggregator[number]["down"] + t.stream[packet["stream"]]["child"])
+    send(links, p, jobs.aggregator[number]["down"] + links.stream[packet["stream"]]["child"])
 
 
 @njit_norefcount
-def _in_order(t: Any, number: int, child: int, packet: Any) -> bool:
+def _in_order(jobs: Jobs, number: int, child: int, packet: Row) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
-    row = t.aggregator[number]
-    job = t.job[row["job"]]
+    row = jobs.aggregator[number]
+    job = jobs.job[row["job"]]
     place = row["order"] + child * job["window"] + (packet["slot"] & ~VERSION) // job["packets"]
     position = packet["position"]
     if position == 0:
-        t.order[place] = 1
+        jobs.order[place] = 1
         return True
-    if t.order[place] != position:
-        t.order[place] = -1
+    if jobs.order[place] != position:
+        jobs.order[place] = -1
         return False
-    t.order[place] += 1
+    jobs.order[place] += 1
     return True
 
 

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .packet_state import (
-    ACK,
-    DATA,
-    DROPPED_LOSS,
-    DROPPED_TAIL,
-    ECN_CAPABLE,
-    ECN_MARKED,
-    FIRST,
-    FREE_PACKET,
-    MARKED,
-    N_EVENTS,
-    N_FREE,
-    N_HOPS,
-    N_LINKS,
-    N_TAPPED,
-    NOW,
-    QUEUED,
-    SEED,
-    SENT_HEAD,
-    SENT_TAIL,
-)
+from .packet_state import ACK, DATA, ECN_CAPABLE, ECN_MARKED, FIRST, Links, Row
 from .wheel_kernel import schedule
 
 LOSS_DRAW, STATE_DRAW, MARK_DRAW = 1, 2, 3
@@ -48,90 +26,90 @@ def uniform(seed: int, kind: int, link: int, count: int) -> float:
 
 
 @njit_norefcount
-def take_packet(t: Any) -> int:
+def take_packet(links: Links) -> int:
     """Take a packet off the list of free ones; the main loop makes sure that there is one."""
-    p = t.clock[FREE_PACKET]
-    t.clock[FREE_PACKET] = t.packet[p]["next"]
-    t.clock[N_FREE] -= 1
+    p = links.state["first_free"]
+    links.state["first_free"] = links.packet[p]["next"]
+    links.state["n_free"] -= 1
     return int(p)
 
 
 @njit_norefcount
-def free_packet(t: Any, p: int) -> None:
+def free_packet(links: Links, p: int) -> None:
     """Put a packet back."""
-    t.packet[p]["next"] = t.clock[FREE_PACKET]
-    t.clock[FREE_PACKET] = p
-    t.clock[N_FREE] += 1
+    links.packet[p]["next"] = links.state["first_free"]
+    links.state["first_free"] = p
+    links.state["n_free"] += 1
 
 
 @njit_norefcount
-def send(t: Any, p: int, stream: int) -> None:
+def send(links: Links, p: int, stream: int) -> None:
     """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over."""
-    packet = t.packet[p]
+    packet = links.packet[p]
     packet["stream"] = stream
-    packet["hop"] = t.stream[stream]["begin"]
+    packet["hop"] = links.stream[stream]["begin"]
     packet["came_over"] = -1
-    _post(t, p)
+    _post(links, p)
 
 
 @njit_norefcount
-def queue_sent(t: Any) -> None:
+def queue_sent(links: Links) -> None:
     """Queue the packets that this event has sent or passed on, in the order in which it did."""
-    clock = t.clock
-    while clock[SENT_HEAD] >= 0:
-        p = clock[SENT_HEAD]
-        clock[SENT_HEAD] = t.packet[p]["next"]
-        _enqueue(t, p)
+    state = links.state
+    while state["sent_head"] >= 0:
+        p = state["sent_head"]
+        state["sent_head"] = links.packet[p]["next"]
+        _enqueue(links, p)
 
 
 @njit_norefcount
-def _post(t: Any, p: int) -> None:
-    t.packet[p]["next"] = -1
-    if t.clock[SENT_HEAD] < 0:
-        t.clock[SENT_HEAD] = p
+def _post(links: Links, p: int) -> None:
+    links.packet[p]["next"] = -1
+    if links.state["sent_head"] < 0:
+        links.state["sent_head"] = p
     else:
-        t.packet[t.clock[SENT_TAIL]]["next"] = p
-    t.clock[SENT_TAIL] = p
+        links.packet[links.state["sent_tail"]]["next"] = p
+    links.state["sent_tail"] = p
 
 
 @njit_norefcount
-def _enqueue(t: Any, p: int) -> None:
+def _enqueue(links: Links, p: int) -> None:
     """Queue a packet at the link of its present hop, or drop it when the buffer is full.
 
     A transport's own packets are never dropped where they are made: a host waits for its own queue.
     """
-    packet = t.packet[p]
-    number = t.route[packet["hop"]]["link"]
-    link = t.link[number]
+    packet = links.packet[p]
+    number = links.route[packet["hop"]]["link"]
+    link = links.link[number]
     size = packet["size"]
-    if (packet["came_over"] >= 0 or packet["kind"] > ACK) and not _fits(t, link, size):
+    if (packet["came_over"] >= 0 or packet["kind"] > ACK) and not _fits(links, link, size):
         link["n_dropped"] += 1
-        t.clock[DROPPED_TAIL] += 1
-        free_packet(t, p)
+        links.state["drops_full"] += 1
+        free_packet(links, p)
         return
     if link["ecn_min"] > 0 and link["queued"] >= link["ecn_min"] and packet["flags"] & ECN_CAPABLE:
-        _mark(t, link, number, packet)
+        _mark(links, link, number, packet)
     link["n_queued"] += 1
     link["queued"] += size
     link["peak"] = max(link["peak"], link["queued"])
-    t.clock[QUEUED] += size
+    links.state["queued"] += size
     if link["shared"] >= 0:
-        t.buffer[link["shared"]]["used"] += size
+        links.buffer[link["shared"]]["used"] += size
     came_over = packet["came_over"]
-    if came_over >= 0 and t.link[came_over]["xoff"] > 0:
-        _hold(t, came_over, size)
+    if came_over >= 0 and links.link[came_over]["xoff"] > 0:
+        _hold(links, came_over, size)
     packet["next"] = -1
     if link["head"] < 0:
         link["head"] = p
     else:
-        t.packet[link["tail"]]["next"] = p
+        links.packet[link["tail"]]["next"] = p
     link["tail"] = p
     if not link["busy"] and not link["paused"]:
-        _start(t, number)
+        _start(links, number)
 
 
 @njit_norefcount
-def leave(t: Any, number: int) -> int:
+def leave(links: Links, number: int) -> int:
     """Let the packet that a link has sent leave the queue, and start with the next one.
 
     Returns
@@ -139,40 +117,40 @@ def leave(t: Any, number: int) -> int:
     int
         The packet when it is data that has left its sender, or -1.
     """
-    link = t.link[number]
+    link = links.link[number]
     p = link["head"]
-    packet = t.packet[p]
+    packet = links.packet[p]
     size = packet["size"]
     link["head"] = packet["next"]
     link["queued"] -= size
     link["n_packets"] += 1
     link["n_bytes"] += size
-    t.route[packet["hop"]]["n_bytes"] += size
-    t.clock[QUEUED] -= size
-    t.clock[N_EVENTS] += 1
+    links.route[packet["hop"]]["n_bytes"] += size
+    links.state["queued"] -= size
+    links.state["events"] += 1
     if link["shared"] >= 0:
-        t.buffer[link["shared"]]["used"] -= size
+        links.buffer[link["shared"]]["used"] -= size
     came_over = packet["came_over"]
-    if came_over >= 0 and t.link[came_over]["xoff"] > 0:
-        _hold(t, came_over, -size)
+    if came_over >= 0 and links.link[came_over]["xoff"] > 0:
+        _hold(links, came_over, -size)
     if link["tapped"]:
-        _record(t, number, packet)
+        _record(links, number, packet)
     packet["next"] = -1
-    packet["arrival"] = t.clock[NOW] + link["latency"]
+    packet["arrival"] = links.state["now"] + link["latency"]
     if link["pipe_head"] < 0:
         link["pipe_head"] = p
-        schedule(t, t.clock[N_LINKS] + number, packet["arrival"])
+        schedule(links.queue, links.state["n_links"] + number, packet["arrival"])
     else:
-        t.packet[link["pipe_tail"]]["next"] = p
+        links.packet[link["pipe_tail"]]["next"] = p
     link["pipe_tail"] = p
     link["busy"] = False
     if link["head"] >= 0 and not link["paused"]:
-        _start(t, number)
+        _start(links, number)
     return int(p) if came_over < 0 and packet["kind"] == DATA else -1
 
 
 @njit_norefcount
-def arrive(t: Any, number: int) -> int:
+def arrive(links: Links, number: int) -> int:
     """Take the first packet off a link: it is lost, goes on, or has reached the end of its stream.
 
     Returns
@@ -180,101 +158,101 @@ def arrive(t: Any, number: int) -> int:
     int
         The packet that has reached the end, or -1.
     """
-    link = t.link[number]
+    link = links.link[number]
     p = link["pipe_head"]
-    packet = t.packet[p]
+    packet = links.packet[p]
     link["pipe_head"] = packet["next"]
     if packet["next"] >= 0:
-        schedule(t, t.clock[N_LINKS] + number, t.packet[packet["next"]]["arrival"])
-    t.clock[N_EVENTS] += 1
-    t.clock[N_HOPS] += 1
+        schedule(links.queue, links.state["n_links"] + number, links.packet[packet["next"]]["arrival"])
+    links.state["events"] += 1
+    links.state["packet_hops"] += 1
     link["n_arrived"] += 1
-    if (link["loss"] > 0 or link["to_bad"] > 0) and _is_lost(t, link, number):
+    if (link["loss"] > 0 or link["to_bad"] > 0) and _is_lost(links, link, number):
         link["n_dropped"] += 1
-        t.clock[DROPPED_LOSS] += 1
-        free_packet(t, p)
+        links.state["drops_loss"] += 1
+        free_packet(links, p)
         return -1
-    if t.route[packet["hop"]]["last"]:
+    if links.route[packet["hop"]]["last"]:
         return int(p)
     packet["hop"] += 1
     packet["came_over"] = number
-    _post(t, p)
+    _post(links, p)
     return -1
 
 
 @njit_norefcount
-def pause(t: Any, number: int) -> None:
+def pause(links: Links, number: int) -> None:
     """Let a link do what its other end asked for one propagation delay ago."""
-    link = t.link[number]
+    link = links.link[number]
     link["pause_pending"] = False
     link["paused"] = link["pausing"]
     if not link["paused"] and not link["busy"] and link["head"] >= 0:
-        _start(t, number)
+        _start(links, number)
 
 
 @njit_norefcount
-def _start(t: Any, number: int) -> None:
-    link = t.link[number]
-    packet = t.packet[link["head"]]
+def _start(links: Links, number: int) -> None:
+    link = links.link[number]
+    packet = links.packet[link["head"]]
     link["busy"] = True
     duration = np.int64(packet["size"] * link["ps_per_byte"] + 0.5) + link["packet_time"]
     if packet["flags"] & FIRST and packet["came_over"] < 0:
         duration += link["first_time"]
-    schedule(t, number, t.clock[NOW] + duration)
+    schedule(links.queue, number, links.state["now"] + duration)
 
 
 @njit_norefcount
-def _fits(t: Any, link: Any, size: int) -> bool:
+def _fits(links: Links, link: Row, size: int) -> bool:
     if link["queued"] + size > link["buffer"]:
         return False
     if link["shared"] < 0:
         return True
-    buffer = t.buffer[link["shared"]]
+    buffer = links.buffer[link["shared"]]
     free = buffer["total"] - buffer["used"]
     return bool(size <= free and link["queued"] + size <= buffer["alpha"] * free)
 
 
 @njit_norefcount
-def _mark(t: Any, link: Any, number: int, packet: Any) -> None:
+def _mark(links: Links, link: Row, number: int, packet: Row) -> None:
     queued = link["queued"]
     if queued < link["ecn_max"]:
         chance = link["ecn_probability"] * (queued - link["ecn_min"]) / (link["ecn_max"] - link["ecn_min"])
-        if uniform(t.clock[SEED], MARK_DRAW, number, link["n_queued"]) >= chance:
+        if uniform(links.state["seed"], MARK_DRAW, number, link["n_queued"]) >= chance:
             return
     packet["flags"] |= ECN_MARKED
     link["n_marked"] += 1
-    t.clock[MARKED] += 1
+    links.state["marks"] += 1
 
 
 @njit_norefcount
-def _hold(t: Any, number: int, size: int) -> None:
+def _hold(links: Links, number: int, size: int) -> None:
     """Count bytes that came over a link and wait in the next node; ask it to pause, or to go on."""
-    link = t.link[number]
+    link = links.link[number]
     link["held"] += size
     if (link["held"] >= link["xoff"] and not link["pausing"]) or (link["held"] <= link["xon"] and link["pausing"]):
         link["pausing"] = not link["pausing"]
         if not link["pause_pending"]:
             link["pause_pending"] = True
-            schedule(t, 2 * t.clock[N_LINKS] + number, t.clock[NOW] + link["latency"])
+            schedule(links.queue, 2 * links.state["n_links"] + number, links.state["now"] + link["latency"])
 
 
 @njit_norefcount
-def _is_lost(t: Any, link: Any, number: int) -> bool:
+def _is_lost(links: Links, link: Row, number: int) -> bool:
     count = link["n_arrived"]
     if link["to_bad"] > 0:
         flip = link["to_good"] if link["bad"] else link["to_bad"]
-        if uniform(t.clock[SEED], STATE_DRAW, number, count) < flip:
+        if uniform(links.state["seed"], STATE_DRAW, number, count) < flip:
             link["bad"] = not link["bad"]
     loss = link["loss_bad"] if link["bad"] else link["loss"]
-    return bool(uniform(t.clock[SEED], LOSS_DRAW, number, count) < loss)
+    return bool(uniform(links.state["seed"], LOSS_DRAW, number, count) < loss)
 
 
 @njit_norefcount
-def _record(t: Any, number: int, packet: Any) -> None:
+def _record(links: Links, number: int, packet: Row) -> None:
     """Write a packet that leaves a tapped link down."""
-    row = t.tap[t.clock[N_TAPPED]]
-    t.clock[N_TAPPED] += 1
-    row["time"] = t.clock[NOW]
+    row = links.tap[links.state["n_tapped"]]
+    links.state["n_tapped"] += 1
+    row["time"] = links.state["now"]
     row["number"] = packet["number"]
     row["link"] = number
     row["stream"] = packet["stream"]

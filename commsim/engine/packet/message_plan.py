@@ -10,18 +10,18 @@ from commsim.core.errors import InputError
 from commsim.engine.flow_plan import FlowPlan
 from commsim.routing.routing import Routes, find_routes
 
-from . import message_state as m
 from . import packet_state as s
+from . import traffic_state as m
 from .fabric import ENDLESS, LONGEST, PS, Fabric, link_tables
-from .lay_out import lay_out
-from .transport import Transport, Window
+from .packet_run import Tables, lay_out
+from .transport import N_TIMERS, Transport, Window
 
 Floats = NDArray[np.float64]
 
 
 def message_tables(
     plan: FlowPlan, n_bytes: Floats, starts: Floats, framing: Framing, transport: Transport, fabric: Fabric, seed: int
-) -> s.Tables:
+) -> Tables:
     """Lay out all tables.
 
     Parameters
@@ -58,7 +58,7 @@ def message_tables(
     flow, receiver = _flows(plan, message, starts, window, way)
     n_flows = len(flow)
     return lay_out(
-        n_flows * m.N_TIMERS[way["kind"][0]],
+        n_flows * N_TIMERS[way["kind"][0]],
         len(message),
         seed,
         link=link,
@@ -70,7 +70,7 @@ def message_tables(
         receiver=receiver,
         message=message,
         queue=plan.queue,
-        first=plan.successors[0],
+        first_successor=plan.successors[0],
         successor=plan.successors[1],
         early=np.zeros(max(1, n_flows * int(way["n_words"][0])), np.uint64),
     )

@@ -18,12 +18,13 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.result import Result
 from commsim.engine.flow import job_results, not_negative, payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
+from commsim.engine.physics import SLACK, check_order
 
-from . import packet_state as s
 from .fabric import PS, Fabric
 from .message_plan import message_tables
-from .packet_physics import check_packets
-from .simulate import play, watch
+from .packet_run import COUNTERS, Tables, record, run_to_end
+from .packet_state import Links
+from .run_kernel import start_flows
 from .transport import ROCE, Transport, Window
 
 PACKETS_PER_EVENT = 4
@@ -54,31 +55,8 @@ class MessageRun:
     times: FlowTimes
     series: NDArray[np.void]
     taps: NDArray[np.void]
-    tables: s.Tables
+    tables: Tables
     cpu: float
-
-
-def simulate_packets(
-    plan: FlowPlan,
-    sizes: ArrayLike,
-    *,
-    transport: Transport | None = None,
-    fabric: Fabric | None = None,
-    seed: int = 0,
-    starts: ArrayLike = 0.0,
-    framing: Framing | None = None,
-    trace: bool = False,
-) -> tuple[Result, ...]:
-    """Simulate all jobs of a plan together; the parameters are those of :func:`run_messages`.
-
-    Returns
-    -------
-    tuple of Result
-        One per job.
-    """
-    return run_messages(
-        plan, sizes, transport=transport, fabric=fabric, seed=seed, starts=starts, framing=framing, trace=trace
-    ).results
 
 
 def run_messages(
@@ -134,16 +112,16 @@ def run_messages(
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     n_bytes = payload(plan, sizes)
     tables = message_tables(plan, n_bytes, starts, framing, transport, fabric, seed)
-    watch(tables, tapped, sample_every)
-    tables, cpu = _play(tables)
+    record(tables, tapped, sample_every)
+    tables, cpu = _run(tables)
     times = _times(tables)
-    check_packets(plan, times, tables)
+    _check_packets(plan, times, tables)
     results = _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"))
-    clock = tables.clock
-    return MessageRun(results, times, tables.sample[: clock[s.N_SAMPLES]], tables.tap[: clock[s.N_TAPPED]], tables, cpu)
+    links, state = tables.links, tables.links.state
+    return MessageRun(results, times, links.sample[: state["n_samples"]], links.tap[: state["n_tapped"]], tables, cpu)
 
 
-def _play(tables: s.Tables) -> tuple[s.Tables, float]:
+def _run(tables: Tables) -> tuple[Tables, float]:
     """Run to the end. Returns the tables and the CPU seconds taken.
 
     Raises
@@ -153,63 +131,100 @@ def _play(tables: s.Tables) -> tuple[s.Tables, float]:
     PhysicsError
         If nothing can happen any more.
     """
-    from .run_kernel import start_flows
-
-    tables, finished, cpu = play(tables, PACKETS_PER_EVENT, start_flows)
+    tables, finished, cpu = run_to_end(tables, PACKETS_PER_EVENT, lambda t: start_flows(t.links, t.flows))
     if not finished:
-        clock = tables.clock
-        left = f"{clock[s.N_UNFINISHED]} messages were never complete"
-        if clock[s.DROPPED_TAIL]:
+        state = tables.links.state
+        left = f"{state['n_unfinished']} messages were never complete"
+        if state["drops_full"]:
             raise InputError(
-                f"{left}: the transport never repeats a packet, and {clock[s.DROPPED_TAIL]} were dropped at full "
+                f"{left}: the transport never repeats a packet, and {state['drops_full']} were dropped at full "
                 "buffers; pause earlier, or give larger buffers"
             )
-        if tables.link["paused"].any():
+        if tables.links.link["paused"].any():
             raise InputError(f"{left}: links that are paused (PFC) wait for each other in a cycle")
         raise PhysicsError(f"deadlock: {left}")
     return tables, cpu
 
 
-def _times(tables: s.Tables) -> FlowTimes:
-    message, way = tables.message, tables.transport[0]
+def _times(tables: Tables) -> FlowTimes:
+    message, transport = tables.flows.message, tables.flows.transport
     n_packets = message["end"] - message["first"]
     return FlowTimes(
-        ((n_packets - 1) * float(way["packet_size"]) + message["last_size"]).astype(np.float64),
+        ((n_packets - 1) * float(transport["packet_size"]) + message["last_size"]).astype(np.float64),
         message["start"] / PS,
         message["sent"] / PS,
         message["done"] / PS,
-        tables.flow["ready"] / PS,
-        int(tables.clock[s.N_EVENTS]),
+        tables.flows.flow["ready"] / PS,
+        int(tables.links.state["events"]),
     )
 
 
-def _with_counters(plan: FlowPlan, tables: s.Tables, results: tuple[Result, ...]) -> tuple[Result, ...]:
-    clock, link, n_flows = tables.clock, tables.link, len(tables.flow)
+def _with_counters(plan: FlowPlan, tables: Tables, results: tuple[Result, ...]) -> tuple[Result, ...]:
+    links, message, n_flows = tables.links, tables.flows.message, len(tables.flows.flow)
     counters = {
-        "packet_hops": clock[s.N_HOPS],
-        "packets": tables.message["end"].astype(np.float64).sum() - tables.message["first"].astype(np.float64).sum(),
-        "retransmissions": clock[s.RETRANSMITTED],
-        "duplicates": clock[s.DUPLICATES],
-        "drops_loss": clock[s.DROPPED_LOSS],
-        "drops_full": clock[s.DROPPED_TAIL],
-        "marks": clock[s.MARKED],
-        "out_of_order": clock[s.OUT_OF_ORDER],
-        "timeouts": clock[s.N_TIMEOUTS],
-        "peak_queue_bytes": link["peak"].max(initial=0),
+        "packet_hops": links.state["packet_hops"],
+        "packets": message["end"].astype(np.float64).sum() - message["first"].astype(np.float64).sum(),
+        "retransmissions": links.state["retransmissions"],
+        **{name: links.state[name] for name in COUNTERS},
+        "peak_queue_bytes": links.link["peak"].max(initial=0),
     }
-    stream = np.repeat(np.arange(2 * n_flows), tables.stream["end"] - tables.stream["begin"])
+    stream = np.repeat(np.arange(2 * n_flows), links.stream["end"] - links.stream["begin"])
     job = plan.job_of_connection[stream % n_flows] if n_flows else stream
-    n_bytes = tables.route["n_bytes"].astype(np.float64)
-    done = []
+    n_bytes = links.route["n_bytes"].astype(np.float64)
+    counted = []
     for j, result in enumerate(results):
-        data, acks = (job == j) & (stream < n_flows), (job == j) & (stream >= n_flows)
-        carried = [np.bincount(tables.route["link"][w], n_bytes[w], len(link)).astype(np.float64) for w in (data, acks)]
-        more = {"data_link_bytes": carried[0].sum(), "ack_link_bytes": carried[1].sum()}
-        done.append(
-            dataclasses.replace(
-                result,
-                link_bytes=carried[0] + carried[1],
-                counters={**result.counters, **{k: float(v) for k, v in (counters | more).items()}},
-            )
+        data, acks = (
+            np.bincount(links.route["link"][which], n_bytes[which], len(links.link)).astype(np.float64)
+            for which in ((job == j) & (stream < n_flows), (job == j) & (stream >= n_flows))
         )
-    return tuple(done)
+        more = {"data_link_bytes": data.sum(), "ack_link_bytes": acks.sum()}
+        numbers = {**result.counters, **{name: float(value) for name, value in (counters | more).items()}}
+        counted.append(dataclasses.replace(result, link_bytes=data + acks, counters=numbers))
+    return tuple(counted)
+
+
+def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables) -> None:
+    """Raise if a link carried more than it can, a message was too fast or out of order, or packets vanished.
+
+    Times may be off by half a picosecond of rounding per packet.
+
+    Raises
+    ------
+    PhysicsError
+        Naming the link or the transfer.
+    """
+    if not len(times.done):
+        return
+    link, network = tables.links.link, plan.network
+    end = tables.links.state["now"] / PS
+    slack = SLACK * end + (link["n_packets"].max(initial=0) + 16) / PS
+    busy = link["n_bytes"] / network.bandwidth
+    if (busy > end + slack).any():
+        worst = int(busy.argmax())
+        raise PhysicsError(f"link {network.link_name(worst)} carried {busy[worst]} s of bytes in {end} s")
+    crosses = np.diff(plan.routes.first) > 0
+    slowest = np.full(len(plan.ends), np.inf)
+    np.minimum.at(slowest, np.repeat(np.arange(len(crosses)), np.diff(plan.routes.first)),
+                  network.bandwidth[plan.routes.link])  # fmt: skip
+    src = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[:, 0]]
+    alone = (np.where(crosses, network.overhead[src] + plan.routes.latency, 0.0))[plan.connection_of]
+    alone += times.bytes_on_wire / slowest[plan.connection_of]
+    early = alone - (times.done - times.start)
+    if early.max() > slack:
+        i = int(early.argmax())
+        raise PhysicsError(f"transfer {i} took {times.done[i] - times.start[i]} s, which alone takes {alone[i]} s")
+    check_order(plan, times, slack)
+    count = np.bincount(_in_queues(tables.links), minlength=len(link))
+    if (link["n_queued"] != link["n_packets"] + count).any():
+        raise PhysicsError(f"packets vanished from {(link['n_queued'] != link['n_packets'] + count).sum()} queues")
+
+
+def _in_queues(links: Links) -> list[int]:
+    """Link of every packet that still waits in a queue."""
+    waiting = []
+    for number in np.flatnonzero(links.link["head"] >= 0):
+        p = links.link["head"][number]
+        while p >= 0:
+            waiting.append(int(number))
+            p = links.packet["next"][p]
+    return waiting

@@ -16,10 +16,11 @@ from switch_model.slot_kernel import SLOT_ROW
 from switch_model.system import System
 
 from . import packet_state as s
+from . import traffic_state as m
 from .block_rounds import BlockRounds
 from .fabric import ENDLESS, PS, Fabric, link_tables
-from .lay_out import lay_out
 from .packet_job import AggregationJob
+from .packet_run import Tables, lay_out
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class Draft:
         return len(self.stream) - 1
 
 
-def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, seed: int) -> s.Tables:
+def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, seed: int) -> Tables:
     """Lay out all tables.
 
     Parameters
@@ -96,7 +97,7 @@ def reverse_links(network: Network) -> dict[int, int]:
 
 def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, int], n_links: int) -> None:
     system, n = job.system, len(job.workers)
-    row = np.zeros((), s.JOB_ROW)
+    row = np.zeros((), m.JOB_ROW)
     row["worker"], row["n_workers"], row["window"] = len(draft.worker), n, job.window
     row["packets"], row["versions"], row["n_trees"] = system.packets_per_message, system.versions, system.n_trees
     row["tensor"], row["n_tensors"] = len(draft.tensor), len(job.n_elements)
@@ -116,7 +117,7 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
     _add_tensors(draft, job)
     up = _add_trees(draft, number, job, reverse, n_links)
     for i, node in enumerate(job.workers):
-        worker = np.zeros((), s.WORKER_ROW)
+        worker = np.zeros((), m.WORKER_ROW)
         worker["job"], worker["node"], worker["number"], worker["up"] = number, node, i, up[i]
         worker["entry"] = draft.n_entries + i * job.window
         worker["tensor"], worker["head"], worker["tail"] = row["tensor"], -1, -1
@@ -188,7 +189,7 @@ def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> 
     tree, system = job.trees[k], job.system
     first = len(draft.aggregator)
     for a, node in enumerate(tree.nodes):
-        row = np.zeros((), s.AGGREGATOR_ROW)
+        row = np.zeros((), m.AGGREGATOR_ROW)
         row["job"], row["node"], row["up"], row["unit"] = number, node, -1, -1
         everyone = 0
         for i, leaf in enumerate(tree.leaf):
@@ -227,7 +228,7 @@ def _inside(draft: Draft, n_links: int) -> list[int]:
 
 
 def _add_server(draft: Draft, number: int, job: AggregationJob, root: int, reverse: dict[int, int]) -> None:
-    row = np.zeros((), s.SERVER_ROW)
+    row = np.zeros((), m.SERVER_ROW)
     links = job.server_links
     owner = len(draft.server)
     draft.aggregator[root]["up"] = draft.add_stream(links, s.TO_SERVER, owner)
@@ -246,7 +247,7 @@ def _back(links: Sequence[int], reverse: dict[int, int]) -> list[int]:
     return [reverse[link] for link in reversed(links)]
 
 
-def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> s.Tables:
+def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
     unit = np.zeros(len(draft.units), s.LINK_ROW)
     for field_ in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
         unit[field_] = -1
@@ -254,11 +255,11 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> s.Tables:
     for i, (busy, latency) in enumerate(draft.units):
         unit["packet_time"][i], unit["latency"][i] = busy, latency
     link = np.concatenate((link, unit))
-    entry = np.zeros(draft.n_entries, s.ENTRY_ROW)
+    entry = np.zeros(draft.n_entries, m.ENTRY_ROW)
     entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)
-    server = _rows(draft.server, s.SERVER_ROW)
+    server = _rows(draft.server, m.SERVER_ROW)
     server["register"] += draft.n_slots
-    fragment = np.zeros(max(1, draft.n_fragments), s.FRAGMENT_ROW)
+    fragment = np.zeros(max(1, draft.n_fragments), m.FRAGMENT_ROW)
     fragment["slot"] = -1
     route = np.zeros(len(draft.route), s.ROUTE_ROW)
     route["link"] = draft.route
@@ -270,11 +271,11 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> s.Tables:
         buffer=buffer,
         stream=np.array(draft.stream, np.int32).reshape(-1, 5).view(s.STREAM_ROW).ravel(),
         route=route,
-        job=_rows(draft.job, s.JOB_ROW),
-        tensor=np.array(draft.tensor, s.TENSOR_ROW),
-        worker=_rows(draft.worker, s.WORKER_ROW),
+        job=_rows(draft.job, m.JOB_ROW),
+        tensor=np.array(draft.tensor, m.TENSOR_ROW),
+        worker=_rows(draft.worker, m.WORKER_ROW),
         entry=entry,
-        aggregator=_rows(draft.aggregator, s.AGGREGATOR_ROW),
+        aggregator=_rows(draft.aggregator, m.AGGREGATOR_ROW),
         server=server,
         fragment=fragment,
         slot=np.zeros(max(1, draft.n_slots), SLOT_ROW),
@@ -290,7 +291,7 @@ def _round_tables(draft: Draft) -> dict[str, Any]:
     return {
         "round_first": np.concatenate([r.first + b for r, b in zip(draft.rounds, before, strict=False)]),
         "round_block": np.concatenate([r.block for r in draft.rounds]),
-        "owned": np.concatenate([r.occupancy.words.ravel() for r in draft.rounds]),
+        "occupancy": np.concatenate([r.occupancy.words.ravel() for r in draft.rounds]),
         "filled": np.zeros(draft.n_slots, np.bool_),
     }
 

@@ -9,21 +9,18 @@ timer. A link sends one packet at a time, so no tie is left to the order of inse
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 N_BUCKETS = 1 << 15  # of the timing wheel,
 N_HALVES = 1 << 12  # and of the wheel of halves of its span
 NEVER = np.iinfo(np.int64).max
 
-# what a row of the clock holds
-NOW, OPEN, N_NEAR, N_FAR, SHIFT, FREE_PACKET, N_FREE, N_EVENTS, N_HOPS = range(9)
-N_LOG, N_MESSAGES, N_BUSY_SLOTS, NEXT_SAMPLE, N_SAMPLES, N_TAPPED, N_UNFINISHED, SEED = range(9, 17)
-DROPPED_LOSS, DROPPED_TAIL, MARKED, RETRANSMITTED, DUPLICATES, STALE, OUT_OF_ORDER, COLLISIONS = range(17, 25)
-QUEUED, N_TIMEOUTS, SAMPLE_EVERY, N_ADDED, N_LINKS, HALF, N_MIDDLE = range(25, 32)
-OPEN_HEAD, OPEN_TAIL, ASKED, LAST_ASKED, SENT_HEAD, SENT_TAIL = range(32, 38)
-CLOCK_LENGTH = 40
+
+Rows = NDArray[np.void]
+Row = np.void
 
 # why the kernel returns
 DONE, FULL, STUCK = 0, 1, 2
@@ -40,6 +37,54 @@ ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP, EMPTY = 1, 2, 4, 8
 VERSION = 1 << 30  # of a slot: which of its two versions
 
 EVENT_ROW = np.dtype([("when", np.int64), ("after", np.int32), ("before", np.int32)], align=True)
+
+WHEEL_ROW = np.dtype(
+    [
+        ("shift", np.int64),  # logarithm of a bucket's width in ps
+        ("open", np.int64),  # the bucket that events are taken from,
+        ("open_head", np.int64),  # and its first and last event, or -1
+        ("open_tail", np.int64),
+        ("half", np.int64),  # of the wheel's span that the open bucket is in
+        ("n_near", np.int64),  # events in buckets,
+        ("n_middle", np.int64),  # in halves,
+        ("n_far", np.int64),  # and on the heap
+        ("scheduled_head", np.int64),  # events that are not yet in any of them, or -1
+        ("scheduled_tail", np.int64),
+    ]
+)
+
+STATE_ROW = np.dtype(
+    [
+        ("now", np.int64),  # ps
+        ("seed", np.int64),
+        ("n_links", np.int64),
+        ("first_flow_timer", np.int64),  # event
+        ("n_unfinished", np.int64),  # workers or messages
+        ("first_free", np.int64),  # packet, and how many there are
+        ("n_free", np.int64),
+        ("sent_head", np.int64),  # packets that the present event has sent, or -1
+        ("sent_tail", np.int64),
+        ("queued", np.int64),  # bytes in all queues
+        ("busy_slots", np.int64),
+        ("n_log", np.int64),  # records in the log, messages that it makes,
+        ("n_messages", np.int64),
+        ("n_samples", np.int64),  # samples, and packets recorded on tapped links
+        ("n_tapped", np.int64),
+        ("next_sample", np.int64),  # ps
+        ("sample_every", np.int64),
+        # what happened, as counted in results
+        ("events", np.int64),
+        ("packet_hops", np.int64),
+        ("retransmissions", np.int64),
+        ("duplicates", np.int64),
+        ("drops_loss", np.int64),
+        ("drops_full", np.int64),
+        ("marks", np.int64),
+        ("out_of_order", np.int64),
+        ("collisions", np.int64),
+        ("timeouts", np.int64),
+    ]
+)
 
 LINK_ROW = np.dtype(
     [
@@ -117,114 +162,6 @@ STREAM_ROW = np.dtype(
     align=True,
 )
 
-JOB_ROW = np.dtype(
-    [
-        ("worker", np.int32),  # the first, and
-        ("n_workers", np.int32),  # how many
-        ("window", np.int32),  # messages that a worker may have outstanding
-        ("packets", np.int32),  # per message
-        ("versions", np.int32),
-        ("n_trees", np.int32),
-        ("tensor", np.int32),  # the first, and
-        ("n_tensors", np.int32),  # how many
-        ("bytes_first", np.int32),  # on the wire, of the first packet of a message,
-        ("bytes_middle", np.int32),
-        ("bytes_last", np.int32),
-        ("bytes_only", np.int32),
-        ("bytes_empty", np.int32),  # of a packet without values
-        ("segment", np.float64),  # packets that the congestion window grows by in a round
-        ("max_window", np.int32),  # packets
-        ("rto", np.int64),  # ps; 0 for never
-        ("gain", np.float64),  # of the congestion window's estimate of marks; 1 halves it on any mark
-        ("unclaimed", np.int32),  # the slot that the server hands out next
-        ("pool", np.int32),  # shared slots of a switch
-        ("shared", np.bool_),
-        ("sliding", np.bool_),  # messages go in order; else each slot clocks itself
-        ("ecn", np.bool_),
-        ("forgets", np.bool_),  # does not check `seen`: what goes wrong then
-        ("restarts", np.bool_),  # starts every tensor at slot 0: what goes wrong then
-        ("rounds", np.int64),  # its slots' first row in the table of first rounds, or -1: nothing is skipped
-        ("owned", np.int64),  # the first word of its workers' non-zero blocks, and
-        ("owned_words", np.int64),  # words per worker
-    ],
-    align=True,
-)
-
-TENSOR_ROW = np.dtype(
-    [("first", np.int64), ("end", np.int64), ("lead", np.int64), ("chunk", np.int64), ("end_chunk", np.int64)],
-    align=True,
-)  # messages first..end-1, of which `lead` carry exponents only; the first chunk, in packets, and the end
-
-WORKER_ROW = np.dtype(
-    [
-        ("job", np.int32),
-        ("node", np.int32),
-        ("number", np.int32),  # in its job
-        ("up", np.int32),  # streams to its aggregators, one per tree
-        ("entry", np.int32),  # the first of its window
-        ("tensor", np.int32),
-        ("left", np.int64),  # messages of the tensor without result
-        ("next", np.int64),  # message to send
-        ("base", np.int64),  # the first without result
-        ("limit", np.int64),  # the message whose result ends the round of the congestion window
-        ("congestion_window", np.float64),  # packets
-        ("n_marked", np.int64),  # results of this round with a mark,
-        ("n_results", np.int64),  # and all
-        ("marks", np.float64),  # running estimate of the share of marks
-        ("head", np.int32),  # of the outstanding entries, in the order of their timers
-        ("tail", np.int32),
-        ("finished", np.int64),  # ps
-        ("n_resent", np.int64),
-        ("started", np.bool_),
-        ("timer_pending", np.bool_),
-    ],
-    align=True,
-)
-
-ENTRY_ROW = np.dtype(
-    [
-        ("message", np.int64),  # outstanding, or -1
-        ("deadline", np.int64),
-        ("after", np.int32),
-        ("before", np.int32),
-        ("slot", np.int32),  # when slots are shared
-        ("expected", np.int16),  # position of the next packet of the result
-        ("resent", np.bool_),
-        ("done", np.bool_),
-    ],
-    align=True,
-)
-
-AGGREGATOR_ROW = np.dtype(
-    [
-        ("job", np.int32),
-        ("node", np.int32),
-        ("fan_in", np.int32),
-        ("up", np.int32),  # stream to the parent, or -1
-        ("down", np.int32),  # streams to the children, from here
-        ("down_end", np.int32),
-        ("slots", np.int32),  # its first row of the table of slots
-        ("order", np.int32),  # its first row of the expected positions; per child and message slot
-        ("unit", np.int32),  # stream through the aggregation unit, or -1
-        ("everyone", np.uint64),  # bits of the workers below
-    ],
-    align=True,
-)
-
-SERVER_ROW = np.dtype(
-    [
-        ("job", np.int32),
-        ("down", np.int32),  # stream to its switch
-        ("fragments", np.int32),  # its first row of the table of fragments; one per message
-        ("register", np.int32),  # its first register
-        ("n_registers", np.int32),
-        ("everyone", np.uint64),
-    ],
-    align=True,
-)
-
-FRAGMENT_ROW = np.dtype([("seen", np.uint64), ("slot", np.int32)], align=True)
-
 SAMPLE_ROW = np.dtype([("time", np.int64), ("busy_slots", np.int64), ("queued", np.int64)], align=True)
 
 TAP_ROW = np.dtype(
@@ -243,41 +180,58 @@ TAP_ROW = np.dtype(
 )
 
 
-class Tables(NamedTuple):
-    """All state of a run; changed in place."""
+class EventQueue(NamedTuple):
+    """The events that are pending.
 
-    clock: Any
-    event: Any
-    bucket: Any
-    bits: Any
-    middle: Any
-    heap: Any
-    link: Any
-    buffer: Any
-    packet: Any
-    stream: Any
-    route: Any
-    job: Any
-    tensor: Any
-    worker: Any
-    entry: Any
-    aggregator: Any
-    server: Any
-    fragment: Any
-    slot: Any
-    order: Any
-    log: Any
-    sample: Any
-    tap: Any
-    transport: Any
-    flow: Any
-    receiver: Any
-    message: Any
-    queue: Any
-    first: Any
-    successor: Any
-    early: Any
-    round_first: Any
-    round_block: Any
-    owned: Any
-    filled: Any
+    Parameters
+    ----------
+    wheel : WHEEL_ROW
+        State.
+    event : EVENT_ROW[n_events]
+        When each happens, and its neighbours in the list that it is in.
+    bucket : int32[N_BUCKETS]
+        First event of each bucket of the fine wheel, or -1.
+    bits : uint64[N_BUCKETS / 64]
+        Which buckets hold events.
+    middle : int32[N_HALVES]
+        First event of each half of the span, or -1.
+    heap : int32[n_events]
+        Events farther ahead.
+    """
+
+    wheel: Row
+    event: Rows
+    bucket: NDArray[np.int32]
+    bits: NDArray[np.uint64]
+    middle: NDArray[np.int32]
+    heap: NDArray[np.int32]
+
+
+class Links(NamedTuple):
+    """Links, the packets on them, and what is pending.
+
+    Parameters
+    ----------
+    queue : EventQueue
+        Pending events.
+    state : STATE_ROW
+        Time, free packets and counters.
+    link, buffer : LINK_ROW[n_links], BUFFER_ROW[n_buffers]
+        Links, and the buffers that some share.
+    packet : PACKET_ROW[n_packets]
+        Packets under way, and free rows.
+    stream, route : STREAM_ROW[n_streams], ROUTE_ROW[n_hops]
+        Ways of packets, and their links.
+    tap, sample : TAP_ROW[n], SAMPLE_ROW[n]
+        Room for packets and states that are recorded.
+    """
+
+    queue: EventQueue
+    state: Row
+    link: Rows
+    buffer: Rows
+    packet: Rows
+    stream: Rows
+    route: Rows
+    tap: Rows
+    sample: Rows

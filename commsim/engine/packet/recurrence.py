@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from commsim.core.result import Result
 from .fabric import PS, Fabric, link_tables
 from .packet_job import AggregationJob
 from .packet_plan import reverse_links
-from .recurrence_kernel import EDGE_ROW
+from .packet_state import Rows
+from .recurrence_kernel import EDGE_ROW, sweep
 
 
 def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None) -> str:
@@ -63,21 +64,19 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
     InputError
         If the times are no recurrence; the message says why.
     """
-    from .recurrence_kernel import sweep
-
     if reason := why_not(network, job, fabric):
         raise InputError(f"{job.system.name} has no recurrence here: {reason}; use the event engine")
     job.check(network)
     link, _ = link_tables(network, fabric or Fabric())
     draft = _unfold(network, job, link)
     edge = np.array(draft.edge, EDGE_ROW)
-    serial = _serialisation(draft, job, link)
+    serialisation = _serialisation(draft, job, link)
     n, window = len(job.workers), job.window
-    come = np.zeros(draft.n_nodes, np.int64)
+    arrival = np.zeros(draft.n_nodes, np.int64)
     begin, done = job.starts_ps(), np.zeros((window, n), np.int64)
     began, first = time.process_time(), 0
     for count in job.messages().tolist():
-        sweep(first, count, window, begin, done, edge, serial, come)
+        sweep(first, count, window, begin, done, edge, serialisation, arrival)
         first += count
         begin = done.max(axis=0)
     cpu = time.process_time() - began
@@ -86,64 +85,53 @@ def simulate_recurrence(network: Network, job: AggregationJob, *, fabric: Fabric
 
 @dataclass(slots=True)
 class _Draft:
+    """Hops between nodes: workers that send, workers that receive, then places where packets are on their way."""
+
     n_nodes: int
     edge: list[tuple[int, int, int, int]] = field(default_factory=list)
     link: list[int] = field(default_factory=list)  # of each edge; -1 for an aggregation unit
     n_up: int = 0
 
-    def path(self, links: Any, start: int, end: int, table: Any) -> None:
+    def new_nodes(self, count: int) -> int:
+        """Add nodes; return the first."""
+        self.n_nodes += count
+        return self.n_nodes - count
+
+    def path(self, links: Sequence[int], start: int, end: int, table: Rows) -> None:
         """Add a hop per link from one node to another, with new nodes between."""
-        here = start
-        for i, number in enumerate(links):
-            last = i == len(links) - 1
-            there = end if last else self.n_nodes
-            self.n_nodes += not last
+        between = self.new_nodes(len(links) - 1)
+        nodes = [start, *range(between, self.n_nodes), end]
+        for here, there, number in zip(nodes[:-1], nodes[1:], links, strict=True):
             self.edge.append((here, there, 0, int(table["latency"][number])))
             self.link.append(number)
-            here = there
 
 
-def _unfold(network: Network, job: AggregationJob, link: Any) -> _Draft:
-    """Nodes: workers, then aggregators with what they have gathered, then what they send; at the end workers again."""
+def _unfold(network: Network, job: AggregationJob, link: Rows) -> _Draft:
     tree, n, m = job.trees[0], len(job.workers), len(job.trees[0].nodes)
     reverse = reverse_links(network)
-    draft = _Draft(n + 2 * m)
+    draft = _Draft(2 * n)
+    sums = draft.new_nodes(m)  # where each aggregator's sum is complete,
+    sent = draft.new_nodes(m)  # and where it has gone through the aggregation unit
+    children = [[c for c in range(1, m) if tree.parent[c] == a] for a in range(m)]
+    workers = [[i for i in range(n) if tree.leaf[i] == a] for a in range(m)]
     for a in reversed(range(m)):
-        for i in np.flatnonzero(np.asarray(tree.leaf) == a).tolist():
-            draft.path(tree.worker_up[i], i, n + a, link)
-        for child in np.flatnonzero(np.asarray(tree.parent) == a).tolist():
-            draft.path(tree.up[child], n + m + child, n + a, link)
-        draft.edge.append((n + a, n + m + a, 0, round(job.system.switch_latency * PS)))
+        for i in workers[a]:
+            draft.path(tree.worker_up[i], i, sums + a, link)
+        for child in children[a]:
+            draft.path(tree.up[child], sent + child, sums + a, link)
+        draft.edge.append((sums + a, sent + a, 0, round(job.system.switch_latency * PS)))
         draft.link.append(-1)
     draft.n_up = len(draft.edge)
-    below = [n + m] + [0] * (m - 1)  # where each aggregator's result comes in: the root's is its own sum
-    for a in range(1, m):
-        below[a] = draft.n_nodes
-        draft.n_nodes += 1
-    receivers = draft.n_nodes  # moved to the end below
-    draft.n_nodes += n
+    results = [sent, *range(draft.new_nodes(m - 1), draft.n_nodes)]  # where each aggregator's result comes in
     for a in range(m):
-        for child in np.flatnonzero(np.asarray(tree.parent) == a).tolist():
-            draft.path([reverse[i] for i in reversed(tree.up[child])], below[a], below[child], link)
-        for i in np.flatnonzero(np.asarray(tree.leaf) == a).tolist():
-            draft.path([reverse[k] for k in reversed(tree.worker_up[i])], below[a], receivers + i, link)
-    _move_to_end(draft, receivers, n)
+        for child in children[a]:
+            draft.path([reverse[k] for k in reversed(tree.up[child])], results[a], results[child], link)
+        for i in workers[a]:
+            draft.path([reverse[k] for k in reversed(tree.worker_up[i])], results[a], n + i, link)
     return draft
 
 
-def _move_to_end(draft: _Draft, first: int, count: int) -> None:
-    """Renumber the nodes first..first+count-1 to be the last ones."""
-    behind = draft.n_nodes - first - count
-
-    def moved(node: int) -> int:
-        if node < first:
-            return node
-        return node + behind if node < first + count else node - count
-
-    draft.edge = [(moved(a), moved(b), free, latency) for a, b, free, latency in draft.edge]
-
-
-def _serialisation(draft: _Draft, job: AggregationJob, link: Any) -> NDArray[np.int64]:
+def _serialisation(draft: _Draft, job: AggregationJob, link: Rows) -> NDArray[np.int64]:
     """Time of the packet at each position on each hop, rounded as the event engine rounds."""
     system = job.system
     at = np.asarray(draft.link)

@@ -7,18 +7,29 @@ sweep up the tree and one down it give all times of a packet, and sweeps follow 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
+from .packet_state import Rows
+
+Times = NDArray[np.int64]
 EDGE_ROW = np.dtype([("from", np.int32), ("to", np.int32), ("free", np.int64), ("latency", np.int64)], align=True)
 
 
 @njit_norefcount
-def sweep(first: int, n_messages: int, window: int, begin: Any, done: Any, edge: Any, serial: Any, come: Any) -> None:
-    """Play one tensor.
+def sweep(
+    first: int,
+    n_messages: int,
+    window: int,
+    begin: Times,
+    done: Times,
+    edge: Rows,
+    serialisation: Times,
+    arrival: Times,
+) -> None:
+    """Compute the times of one tensor's messages.
 
     Parameters
     ----------
@@ -32,24 +43,23 @@ def sweep(first: int, n_messages: int, window: int, begin: Any, done: Any, edge:
         When each worker had the result of the last message in each place of its window; changed in place.
     edge : EDGE_ROW[n_edges]
         Hops of the tree: upwards, children before parents, then downwards, parents before children.
-    serial : int64[packets_per_message, n_edges], ps
-        Serialisation of the packet at each position of a message on each hop.
-    come : int64[n_nodes], ps
-        Scratch; workers as senders first, workers as receivers last.
+    serialisation : int64[packets_per_message, n_edges], ps
+        Of the packet at each position of a message on each hop.
+    arrival : int64[n_nodes], ps
+        Scratch: when a packet has arrived at each node; workers as senders first, then workers as receivers.
     """
     n_workers = len(begin)
-    receivers = len(come) - n_workers
     for message in range(first, first + n_messages):
         place = message % window
-        for position in range(len(serial)):
-            for node in range(len(come)):
-                come[node] = 0
+        for position in range(len(serialisation)):
+            for node in range(len(arrival)):
+                arrival[node] = 0
             for i in range(n_workers):
-                come[i] = begin[i] if message - first < window else done[place, i]
+                arrival[i] = begin[i] if message - first < window else done[place, i]
             for e in range(len(edge)):
                 row = edge[e]
-                left = max(come[row["from"]], row["free"]) + serial[position, e]
+                left = max(arrival[row["from"]], row["free"]) + serialisation[position, e]
                 row["free"] = left
-                come[row["to"]] = max(come[row["to"]], left + row["latency"])
+                arrival[row["to"]] = max(arrival[row["to"]], left + row["latency"])
         for i in range(n_workers):
-            done[place, i] = come[receivers + i]
+            done[place, i] = arrival[n_workers + i]

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
 from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
 from .link_kernel import arrive, leave, pause, queue_sent
-from .message_state import GO
 from .packet_state import (
     ACK,
     CONTRIBUTION,
     DATA,
     DONE,
     FULL,
-    N_BUSY_SLOTS,
-    N_FREE,
-    N_LINKS,
-    N_LOG,
-    N_SAMPLES,
-    N_TAPPED,
-    N_UNFINISHED,
-    NEXT_SAMPLE,
-    NOW,
-    QUEUED,
-    SAMPLE_EVERY,
     STUCK,
     TO_AGGREGATOR,
     TO_SERVER,
     TO_UNIT,
     TO_WORKER,
+    Links,
 )
 from .receiver_kernel import on_data
 from .sender_kernel import arm, go_on, on_ack, on_flow_timer, on_left
+from .traffic_state import GO, Flows, Jobs
 from .wheel_kernel import next_event, schedule
 from .worker_kernel import on_worker_result, on_worker_timer
 
@@ -41,12 +32,12 @@ AT_A_TIME = 1 << 24  # events; about 5 seconds
 
 
 @njit_norefcount
-def run(t: Any, margin: int) -> int:
-    """Play until everybody has finished.
+def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
+    """Simulate until all workers and messages have finished.
 
     Parameters
     ----------
-    t : Tables
+    links, jobs, flows : Links, Jobs, Flows
         All state; a run that returned FULL goes on when a table has grown, or was stopped to hear of Ctrl-C.
     margin : int
         Packets that one event may need at most; log records are at most 8.
@@ -56,89 +47,88 @@ def run(t: Any, margin: int) -> int:
     int
         DONE, FULL, or STUCK when nothing is left that could happen.
     """
-    clock = t.clock
-    n_links = clock[N_LINKS]
-    first_flow_timer = 3 * n_links + len(t.worker)
+    state = links.state
+    n_links, first_flow_timer = state["n_links"], state["first_flow_timer"]
     left = AT_A_TIME
-    while clock[N_UNFINISHED] > 0:
+    while state["n_unfinished"] > 0:
         left -= 1
         if (
             left < 0
-            or clock[N_FREE] < margin
-            or clock[N_LOG] + 8 > len(t.log)
-            or clock[N_TAPPED] == len(t.tap)
-            or clock[N_SAMPLES] == len(t.sample)
+            or state["n_free"] < margin
+            or state["n_log"] + 8 > len(jobs.log)
+            or state["n_tapped"] == len(links.tap)
+            or state["n_samples"] == len(links.sample)
         ):
             return FULL
-        number = next_event(t)
+        number = next_event(links.queue)
         if number < 0:
             return STUCK
-        if clock[NOW] >= clock[NEXT_SAMPLE]:
-            _sample(t)
+        state["now"] = links.queue.event[number]["when"]
+        if state["now"] >= state["next_sample"]:
+            _sample(links)
         flow = -1
         if number < n_links:
-            p = leave(t, number)
+            p = leave(links, number)
             if p >= 0:
-                flow = on_left(t, p)
+                flow = on_left(links, flows, p)
         elif number < 2 * n_links:
-            p = arrive(t, number - n_links)
+            p = arrive(links, number - n_links)
             if p >= 0:
-                kind = t.packet[p]["kind"]
+                kind = links.packet[p]["kind"]
                 if kind == DATA:
-                    on_data(t, p)
+                    on_data(links, flows, p)
                 elif kind == ACK:
-                    flow = on_ack(t, p)
+                    flow = on_ack(links, flows, p)
                 else:
-                    _deliver(t, p)
+                    _deliver(links, jobs, p)
         elif number < 3 * n_links:
-            pause(t, number - 2 * n_links)
+            pause(links, number - 2 * n_links)
         elif number < first_flow_timer:
-            on_worker_timer(t, number - 3 * n_links)
+            on_worker_timer(links, jobs, number - 3 * n_links)
         else:
-            flow = on_flow_timer(t, number - first_flow_timer)
+            flow = on_flow_timer(links, flows, number - first_flow_timer)
         if flow >= 0:
-            go_on(t, flow)
-        queue_sent(t)
+            go_on(links, flows, flow)
+        queue_sent(links)
     return DONE
 
 
 @njit_norefcount
-def start_flows(t: Any) -> None:
+def start_flows(links: Links, flows: Flows) -> None:
     """Let every flow look, when both its ends have entered the collective, whether a message may start."""
-    for f in range(len(t.flow)):
-        arm(t, f, GO, t.flow[f]["ready"])
+    for f in range(len(flows.flow)):
+        arm(links, flows, f, GO, flows.flow[f]["ready"])
 
 
 @njit_norefcount
-def start(t: Any, starts: Any) -> None:
+def start_workers(links: Links, jobs: Jobs, starts: NDArray[np.int64]) -> None:
     """Set the time at which each worker begins, in picoseconds."""
     for number in range(len(starts)):
-        t.worker[number]["timer_pending"] = True
-        schedule(t, 3 * t.clock[N_LINKS] + number, starts[number])
+        jobs.worker[number]["timer_pending"] = True
+        schedule(links.queue, 3 * links.state["n_links"] + number, starts[number])
 
 
 @njit_norefcount
-def _deliver(t: Any, p: int) -> None:
-    """Give a packet to whoever is at the end of its stream."""
-    target = t.stream[t.packet[p]["stream"]]["target"]
+def _deliver(links: Links, jobs: Jobs, p: int) -> None:
+    """Handle a packet of an aggregation job at the end of its stream."""
+    target = links.stream[links.packet[p]["stream"]]["target"]
     if target == TO_WORKER:
-        on_worker_result(t, p)
+        on_worker_result(links, jobs, p)
     elif target == TO_AGGREGATOR:
-        if t.packet[p]["kind"] == CONTRIBUTION:
-            on_contribution(t, p)
+        if links.packet[p]["kind"] == CONTRIBUTION:
+            on_contribution(links, jobs, p)
         else:
-            on_result(t, p)
+            on_result(links, jobs, p)
     elif target == TO_SERVER:
-        on_server(t, p)
+        on_server(links, jobs, p)
     elif target == TO_UNIT:
-        on_unit(t, p)
+        on_unit(links, jobs, p)
 
 
 @njit_norefcount
-def _sample(t: Any) -> None:
-    row = t.sample[t.clock[N_SAMPLES]]
-    row["time"] = t.clock[NOW]
-    row["busy_slots"] = t.clock[N_BUSY_SLOTS]
-    row["queued"] = t.clock[QUEUED]
-    t.clock[N_SAMPLES] += 1
-    t.clock[NEXT_SAMPLE] = t.clock[NOW] + t.clock[SAMPLE_EVERY]
+def _sample(links: Links) -> None:
+    state = links.state
+    row = links.sample[state["n_samples"]]
+    row["time"], row["busy_slots"], row["queued"] = state["now"], state["busy_slots"], state["queued"]
+    state["n_samples"] += 1
+    state["next_sample"] = state["now"] + state["sample_every"]

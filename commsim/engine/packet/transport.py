@@ -12,8 +12,36 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 
 from .fabric import PS, Fabric
-from .message_state import DCQCN, DCTCP, TRANSPORT_ROW, UNLIMITED, WINDOW
 from .packet_state import ECN_CAPABLE
+
+# transports
+WINDOW, DCTCP, DCQCN = range(3)
+N_TIMERS = (1, 2, 3)  # of a flow of each
+UNLIMITED = 1 << 60
+
+TRANSPORT_ROW = np.dtype(
+    [
+        ("kind", np.uint8),
+        ("flags", np.uint8),  # of data packets
+        ("keeps", np.bool_),  # whether receivers keep packets that come early
+        ("ack_every", np.int32),  # packets
+        ("packet_size", np.int32),  # bytes on the wire
+        ("ack_size", np.int32),
+        ("n_words", np.int32),  # of 64 packets each, that a receiver can note as early
+        ("max_window", np.int64),  # packets that may be outstanding
+        ("rto", np.int64),  # ps; 0 for never
+        ("gain", np.float64),
+        ("cnp_interval", np.int64),  # ps
+        ("decay_time", np.int64),
+        ("rise_time", np.int64),
+        ("rise_bytes", np.int64),
+        ("n_recovery", np.int32),  # rises that go half-way back
+        ("additive", np.float64),  # bytes per ps
+        ("hyper", np.float64),
+        ("min_rate", np.float64),
+    ],
+    align=True,
+)
 
 ROCE = Framing(4096, 82)
 """RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload."""

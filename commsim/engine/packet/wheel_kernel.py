@@ -7,27 +7,12 @@ wheel's buckets are halves of the fine one's span: the fine wheel always holds a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
-from .packet_state import (
-    ASKED,
-    HALF,
-    LAST_ASKED,
-    N_BUCKETS,
-    N_FAR,
-    N_HALVES,
-    N_MIDDLE,
-    N_NEAR,
-    NOW,
-    OPEN,
-    OPEN_HEAD,
-    OPEN_TAIL,
-    SHIFT,
-)
+from .packet_state import N_BUCKETS, N_HALVES, EventQueue, Rows
 
 LAST = N_BUCKETS - 1
 LAST_HALF = N_HALVES - 1
@@ -38,153 +23,152 @@ WITH_BIT = tuple(np.uint64(sum(1 << n for n in range(64) if n >> i & 1)) for i i
 
 
 @njit_norefcount
-def schedule(t: Any, number: int, when: int) -> None:
+def schedule(queue: EventQueue, number: int, when: int) -> None:
     """Let event `number` happen at time `when`, not before now; it must not be pending.
 
     It only joins a list, which `next_event` sees to: a short function is inlined wherever something is scheduled, and
     the long one once.
     """
-    clock = t.clock
-    t.event[number]["when"], t.event[number]["after"] = when, -1
-    if clock[ASKED] < 0:
-        clock[ASKED] = number
+    wheel = queue.wheel
+    queue.event[number]["when"], queue.event[number]["after"] = when, -1
+    if wheel["scheduled_head"] < 0:
+        wheel["scheduled_head"] = number
     else:
-        t.event[clock[LAST_ASKED]]["after"] = number
-    clock[LAST_ASKED] = number
+        queue.event[wheel["scheduled_tail"]]["after"] = number
+    wheel["scheduled_tail"] = number
 
 
 @njit_norefcount
-def next_event(t: Any) -> int:
+def next_event(queue: EventQueue) -> int:
     """Take the earliest event, move the clock to it and return its number; -1 when nothing is pending."""
-    clock = t.clock
-    number = clock[ASKED]
+    wheel = queue.wheel
+    number = wheel["scheduled_head"]
     while number >= 0:
-        after = t.event[number]["after"]
-        _place(t, number)
+        after = queue.event[number]["after"]
+        _place(queue, number)
         number = after
-    clock[ASKED] = -1
-    if clock[OPEN_HEAD] < 0 and not _open_next(t):
+    wheel["scheduled_head"] = -1
+    if wheel["open_head"] < 0 and not _open_next(queue):
         return -1
-    number = clock[OPEN_HEAD]
-    after = t.event[number]["after"]
-    clock[OPEN_HEAD] = after
+    number = wheel["open_head"]
+    after = queue.event[number]["after"]
+    wheel["open_head"] = after
     if after >= 0:
-        t.event[after]["before"] = -1
-    clock[NOW] = t.event[number]["when"]
+        queue.event[after]["before"] = -1
     return int(number)
 
 
 @njit_norefcount
-def _place(t: Any, number: int) -> None:
+def _place(queue: EventQueue, number: int) -> None:
     """Put an event where its time says."""
-    clock = t.clock
-    place = t.event[number]["when"] >> clock[SHIFT]
+    wheel = queue.wheel
+    place = queue.event[number]["when"] >> wheel["shift"]
     half = place >> HALF_BITS
-    if place == clock[OPEN]:
-        _insert(t, number)
-    elif half - clock[HALF] < 2:
-        _put(t, number, place & LAST)
-    elif half - clock[HALF] < N_HALVES:
-        _put_by(t, number, half)
+    if place == wheel["open"]:
+        _insert(queue, number)
+    elif half - wheel["half"] < 2:
+        _put(queue, number, place & LAST)
+    elif half - wheel["half"] < N_HALVES:
+        _put_by(queue, number, half)
     else:
-        _push(t, number)
+        _push(queue, number)
 
 
 @njit_norefcount
-def _open_next(t: Any) -> bool:
+def _open_next(queue: EventQueue) -> bool:
     """Sort the next bucket that is not empty; return whether there is one."""
-    clock = t.clock
-    if clock[N_NEAR] == 0:
-        half = clock[HALF] + 2
-        if clock[N_MIDDLE] > 0:
-            while t.middle[half & LAST_HALF] < 0:
+    wheel = queue.wheel
+    if wheel["n_near"] == 0:
+        half = wheel["half"] + 2
+        if wheel["n_middle"] > 0:
+            while queue.middle[half & LAST_HALF] < 0:
                 half += 1
-        elif clock[N_FAR] > 0:
-            half = t.event[t.heap[0]]["when"] >> clock[SHIFT] >> HALF_BITS
+        elif wheel["n_far"] > 0:
+            half = queue.event[queue.heap[0]]["when"] >> wheel["shift"] >> HALF_BITS
         else:
             return False
-        clock[OPEN] = (half << HALF_BITS) - 1
-        _enter(t, half)
-    start = (clock[OPEN] + 1) & LAST
-    found = _first_bucket(t.bits, start)
-    clock[OPEN] += 1 + ((found - start) & LAST)
-    number = t.bucket[found]
-    t.bucket[found] = -1
-    t.bits[found >> 6] ^= np.uint64(1) << np.uint64(found & 63)
-    clock[N_NEAR] -= _sort(t, number)
-    if clock[OPEN] >> HALF_BITS > clock[HALF]:
-        _enter(t, clock[OPEN] >> HALF_BITS)
+        wheel["open"] = (half << HALF_BITS) - 1
+        _enter(queue, half)
+    start = (wheel["open"] + 1) & LAST
+    found = _first_bucket(queue.bits, start)
+    wheel["open"] += 1 + ((found - start) & LAST)
+    number = queue.bucket[found]
+    queue.bucket[found] = -1
+    queue.bits[found >> 6] ^= np.uint64(1) << np.uint64(found & 63)
+    wheel["n_near"] -= _sort(queue, number)
+    if wheel["open"] >> HALF_BITS > wheel["half"]:
+        _enter(queue, wheel["open"] >> HALF_BITS)
     return True
 
 
 @njit_norefcount
-def _enter(t: Any, half: int) -> None:
+def _enter(queue: EventQueue, half: int) -> None:
     """Move on to a half of the wheel's span: bring in what happens in it and in the next one."""
-    clock = t.clock
-    begin = max(clock[HALF] + 2, half)
-    clock[HALF] = half
-    while clock[N_FAR] > 0:
-        place = t.event[t.heap[0]]["when"] >> clock[SHIFT]
+    wheel = queue.wheel
+    begin = max(wheel["half"] + 2, half)
+    wheel["half"] = half
+    while wheel["n_far"] > 0:
+        place = queue.event[queue.heap[0]]["when"] >> wheel["shift"]
         if (place >> HALF_BITS) - half >= N_HALVES:
             break
-        number = _pop(t)
+        number = _pop(queue)
         if (place >> HALF_BITS) - half < 2:
-            _put(t, number, place & LAST)
+            _put(queue, number, place & LAST)
         else:
-            _put_by(t, number, place >> HALF_BITS)
+            _put_by(queue, number, place >> HALF_BITS)
     for entered in range(begin, half + 2):
-        number = t.middle[entered & LAST_HALF]
-        t.middle[entered & LAST_HALF] = -1
+        number = queue.middle[entered & LAST_HALF]
+        queue.middle[entered & LAST_HALF] = -1
         while number >= 0:
-            after = t.event[number]["after"]
-            clock[N_MIDDLE] -= 1
-            _put(t, number, (t.event[number]["when"] >> clock[SHIFT]) & LAST)
+            after = queue.event[number]["after"]
+            wheel["n_middle"] -= 1
+            _put(queue, number, (queue.event[number]["when"] >> wheel["shift"]) & LAST)
             number = after
 
 
 @njit_norefcount
-def _put(t: Any, number: int, place: int) -> None:
+def _put(queue: EventQueue, number: int, place: int) -> None:
     """Put an event into a bucket, in no order."""
-    t.event[number]["after"] = t.bucket[place]
-    t.bucket[place] = number
-    t.bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
-    t.clock[N_NEAR] += 1
+    queue.event[number]["after"] = queue.bucket[place]
+    queue.bucket[place] = number
+    queue.bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+    queue.wheel["n_near"] += 1
 
 
 @njit_norefcount
-def _put_by(t: Any, number: int, half: int) -> None:
+def _put_by(queue: EventQueue, number: int, half: int) -> None:
     """Keep an event, in no order, with those of its half of the wheel's span."""
-    t.event[number]["after"] = t.middle[half & LAST_HALF]
-    t.middle[half & LAST_HALF] = number
-    t.clock[N_MIDDLE] += 1
+    queue.event[number]["after"] = queue.middle[half & LAST_HALF]
+    queue.middle[half & LAST_HALF] = number
+    queue.wheel["n_middle"] += 1
 
 
 @njit_norefcount
-def _insert(t: Any, number: int) -> None:
+def _insert(queue: EventQueue, number: int) -> None:
     """Put an event into the bucket that is open, where it belongs; mostly that is one of its ends."""
-    event, clock = t.event, t.clock
-    before, after = clock[OPEN_TAIL] if clock[OPEN_HEAD] >= 0 else -1, -1
-    if before >= 0 and _earlier(event, number, clock[OPEN_HEAD]):
-        before, after = -1, clock[OPEN_HEAD]
+    event, wheel = queue.event, queue.wheel
+    before, after = wheel["open_tail"] if wheel["open_head"] >= 0 else -1, -1
+    if before >= 0 and _earlier(event, number, wheel["open_head"]):
+        before, after = -1, wheel["open_head"]
     while before >= 0 and _earlier(event, number, before):
         after = before
         before = event[before]["before"]
     event[number]["before"] = before
     event[number]["after"] = after
     if before < 0:
-        clock[OPEN_HEAD] = number
+        wheel["open_head"] = number
     else:
         event[before]["after"] = number
     if after < 0:
-        clock[OPEN_TAIL] = number
+        wheel["open_tail"] = number
     else:
         event[after]["before"] = number
 
 
 @njit_norefcount
-def _sort(t: Any, number: int) -> int:
-    """Open a bucket's list, which is the wrong way round, as events came; return how many they are."""
-    event = t.event
+def _sort(queue: EventQueue, number: int) -> int:
+    """Open a bucket's list, which is the wrong transport round, as events came; return how many they are."""
+    event = queue.event
     head, count, ascends = -1, 0, True
     while number >= 0:
         after = event[number]["after"]
@@ -194,17 +178,17 @@ def _sort(t: Any, number: int) -> int:
         count += 1
     if not ascends:
         head = _merge_runs(event, head)
-    t.clock[OPEN_HEAD] = head
+    queue.wheel["open_head"] = head
     before = -1
     while head >= 0:
         event[head]["before"] = before
         before, head = head, event[head]["after"]
-    t.clock[OPEN_TAIL] = before
+    queue.wheel["open_tail"] = before
     return count
 
 
 @njit_norefcount
-def _merge_runs(event: Any, head: int) -> int:
+def _merge_runs(event: Rows, head: int) -> int:
     """Sort a list: merge its runs of 1, of 2, of 4 and so on; return its new head."""
     size, n_merges = 1, 2
     while n_merges > 1:
@@ -234,7 +218,7 @@ def _merge_runs(event: Any, head: int) -> int:
 
 
 @njit_norefcount
-def _first_bucket(bits: Any, start: int) -> int:
+def _first_bucket(bits: NDArray[np.uint64], start: int) -> int:
     """Return the first bucket, from `start` and around, that is not empty."""
     word = start >> 6
     found = bits[word] >> np.uint64(start & 63) << np.uint64(start & 63)
@@ -249,37 +233,37 @@ def _first_bucket(bits: Any, start: int) -> int:
 
 
 @njit_norefcount
-def _earlier(event: Any, a: int, b: int) -> bool:
+def _earlier(event: Rows, a: int, b: int) -> bool:
     return bool(event[a]["when"] < event[b]["when"] or (event[a]["when"] == event[b]["when"] and a < b))
 
 
 @njit_norefcount
-def _push(t: Any, number: int) -> None:
-    place = t.clock[N_FAR]
-    t.clock[N_FAR] += 1
+def _push(queue: EventQueue, number: int) -> None:
+    place = queue.wheel["n_far"]
+    queue.wheel["n_far"] += 1
     while place > 0:
         parent = (place - 1) >> 1
-        if not _earlier(t.event, number, t.heap[parent]):
+        if not _earlier(queue.event, number, queue.heap[parent]):
             break
-        t.heap[place] = t.heap[parent]
+        queue.heap[place] = queue.heap[parent]
         place = parent
-    t.heap[place] = number
+    queue.heap[place] = number
 
 
 @njit_norefcount
-def _pop(t: Any) -> int:
-    top = t.heap[0]
-    t.clock[N_FAR] -= 1
-    size = t.clock[N_FAR]
-    number = t.heap[size]
+def _pop(queue: EventQueue) -> int:
+    top = queue.heap[0]
+    queue.wheel["n_far"] -= 1
+    size = queue.wheel["n_far"]
+    number = queue.heap[size]
     place = 0
     while 2 * place + 1 < size:
         child = 2 * place + 1
-        if child + 1 < size and _earlier(t.event, t.heap[child + 1], t.heap[child]):
+        if child + 1 < size and _earlier(queue.event, queue.heap[child + 1], queue.heap[child]):
             child += 1
-        if not _earlier(t.event, t.heap[child], number):
+        if not _earlier(queue.event, queue.heap[child], number):
             break
-        t.heap[place] = t.heap[child]
+        queue.heap[place] = queue.heap[child]
         place = child
-    t.heap[place] = number
+    queue.heap[place] = number
     return int(top)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from commsim.core.jit import njit_norefcount
+
+from .packet_state import Row
 
 DUPLICATES_OF_A_LOSS = 3
 
 
 @njit_norefcount
-def adjust_window(flow: Any, way: Any, newly: int, marked: bool) -> None:
+def adjust_window(flow: Row, transport: Row, newly: int, marked: bool) -> None:
     """Update the share of marks once per round, cut the window once per round, and let it grow otherwise."""
     flow["n_acks"] += 1
     flow["n_marks"] += marked
     if flow["una"] >= flow["round_end"]:
-        flow["alpha"] += way["gain"] * (flow["n_marks"] / flow["n_acks"] - flow["alpha"])
+        flow["alpha"] += transport["gain"] * (flow["n_marks"] / flow["n_acks"] - flow["alpha"])
         flow["n_acks"] = flow["n_marks"] = 0
         flow["round_end"] = flow["fresh"]
     if flow["recovering"]:
@@ -26,13 +26,13 @@ def adjust_window(flow: Any, way: Any, newly: int, marked: bool) -> None:
             flow["threshold"] = flow["window"]
             flow["cut_end"] = flow["fresh"]
         elif flow["window"] < flow["threshold"]:
-            flow["window"] = min(flow["window"] + newly, float(way["max_window"]))
+            flow["window"] = min(flow["window"] + newly, float(transport["max_window"]))
         else:
-            flow["window"] = min(flow["window"] + newly / flow["window"], float(way["max_window"]))
+            flow["window"] = min(flow["window"] + newly / flow["window"], float(transport["max_window"]))
 
 
 @njit_norefcount
-def note_losses(flow: Any, newly: int) -> None:
+def note_losses(flow: Row, newly: int) -> None:
     """Repeat what three repeated acknowledgements ask for, then each further hole of the same window (NewReno)."""
     if newly > 0 and not flow["recovering"]:
         flow["dup"] = 0
@@ -52,7 +52,7 @@ def note_losses(flow: Any, newly: int) -> None:
 
 
 @njit_norefcount
-def collapse(flow: Any) -> None:
+def collapse(flow: Row) -> None:
     """Begin again with a window of one packet, after a time without acknowledgement."""
     flow["threshold"] = max(min(flow["window"], float(flow["fresh"] - flow["una"])) / 2.0, 2.0)
     flow["window"] = 1.0

@@ -6,8 +6,6 @@ go in order in a window that congestion may shrink (ATP, PANAMA).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
@@ -15,126 +13,111 @@ from switch_model.slot_sequence import RECEIVE
 
 from .aggregator_kernel import chunk_of, note
 from .link_kernel import free_packet, send, take_packet
-from .packet_state import (
-    CONTRIBUTION,
-    DUPLICATES,
-    ECN_CAPABLE,
-    ECN_MARKED,
-    EMPTY,
-    FIRST,
-    N_EVENTS,
-    N_LINKS,
-    N_TIMEOUTS,
-    N_UNFINISHED,
-    NOW,
-    OUT_OF_ORDER,
-    RESENT,
-    RETRANSMITTED,
-    VERSION,
-)
+from .packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, FIRST, RESENT, VERSION, Links, Row
+from .traffic_state import Jobs
 from .wheel_kernel import schedule
 
 
 @njit_norefcount
-def on_worker_timer(t: Any, number: int) -> None:
+def on_worker_timer(links: Links, jobs: Jobs, number: int) -> None:
     """Start a worker, or repeat the messages whose time is over."""
-    worker = t.worker[number]
+    worker = jobs.worker[number]
     worker["timer_pending"] = False
     if not worker["started"]:
         worker["started"] = True
-        t.clock[N_EVENTS] += 1
-        _begin_tensor(t, number)
+        links.state["events"] += 1
+        _begin_tensor(links, jobs, number)
         return
     expired = 0
-    while worker["head"] >= 0 and t.entry[worker["head"]]["deadline"] <= t.clock[NOW]:
+    while worker["head"] >= 0 and jobs.entry[worker["head"]]["deadline"] <= links.state["now"]:
         entry = worker["head"]
-        _unlink(t, worker, entry)
-        _repeat(t, number, entry)
+        _unlink(jobs, worker, entry)
+        _repeat(links, jobs, number, entry)
         expired = 1
-    t.clock[N_EVENTS] += expired
-    t.clock[N_TIMEOUTS] += expired
-    _set_timer(t, number)
+    links.state["events"] += expired
+    links.state["timeouts"] += expired
+    _set_timer(links, jobs, number)
 
 
 @njit_norefcount
-def on_worker_result(t: Any, p: int) -> None:
+def on_worker_result(links: Links, jobs: Jobs, p: int) -> None:
     """Take a result: once, in order inside its message; then let the next message go."""
-    packet = t.packet[p]
-    number = t.stream[packet["stream"]]["owner"]
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
+    packet = links.packet[p]
+    number = links.stream[packet["stream"]]["owner"]
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
     message, position, marked = packet["number"], packet["position"], packet["flags"] & ECN_MARKED != 0
-    place = worker["entry"] + _index(t, job, worker, message) % job["window"]
-    entry = t.entry[place]
+    place = worker["entry"] + _index(jobs, job, worker, message) % job["window"]
+    entry = jobs.entry[place]
     if entry["message"] != message or entry["done"]:
-        t.clock[DUPLICATES] += 1
-        free_packet(t, p)
+        links.state["duplicates"] += 1
+        free_packet(links, p)
         return
     if position == 0:
         entry["expected"] = 0
     if position != entry["expected"]:
-        t.clock[OUT_OF_ORDER] += 1
+        links.state["out_of_order"] += 1
         entry["expected"] = -1
-        free_packet(t, p)
+        free_packet(links, p)
         return
-    chunk = chunk_of(t, job, message, position)
+    chunk = chunk_of(jobs, job, message, position)
     if chunk >= 0:
-        note(t, RECEIVE, -1, number, chunk, packet["message"], -1)
+        note(links, jobs, RECEIVE, -1, number, chunk, packet["message"], -1)
     if job["shared"] and packet["bits"]:
         entry["slot"] = np.int32(packet["bits"] - np.uint64(1))
-    free_packet(t, p)
+    free_packet(links, p)
     entry["expected"] += 1
     worker["n_results"] += 1
     worker["n_marked"] += marked
     if entry["expected"] == job["packets"]:
         entry["done"] = True
-        _unlink(t, worker, place)
+        _unlink(jobs, worker, place)
         worker["left"] -= 1
-        _go_on(t, number, message)
+        _go_on(links, jobs, number, message)
 
 
 @njit_norefcount
-def _go_on(t: Any, number: int, message: int) -> None:
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
-    end = t.tensor[worker["tensor"]]["end"]
+def _go_on(links: Links, jobs: Jobs, number: int, message: int) -> None:
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
+    end = jobs.tensor[worker["tensor"]]["end"]
     if worker["left"] == 0:
         if worker["tensor"] + 1 < job["tensor"] + job["n_tensors"]:
             worker["tensor"] += 1
-            _begin_tensor(t, number)
+            _begin_tensor(links, jobs, number)
         else:
-            worker["finished"] = t.clock[NOW]
-            t.clock[N_UNFINISHED] -= 1
+            worker["finished"] = links.state["now"]
+            links.state["n_unfinished"] -= 1
     elif job["sliding"]:
         if job["ecn"] and message >= worker["limit"]:
             _adjust_window(worker, job)
-        _slide(t, number)
-        first = worker["entry"] + _index(t, job, worker, worker["base"]) % job["window"]
-        if message > worker["base"] and not t.entry[first]["resent"] and job["rto"] > 0:
-            _unlink(t, worker, first)
-            _repeat(t, number, first)
-    elif _follows(t, job, message, end):
-        _send_message(t, number, message + job["window"])
+        _slide(links, jobs, number)
+        first = worker["entry"] + _index(jobs, job, worker, worker["base"]) % job["window"]
+        if message > worker["base"] and not jobs.entry[first]["resent"] and job["rto"] > 0:
+            _unlink(jobs, worker, first)
+            _repeat(links, jobs, number, first)
+    elif _follows(jobs, job, message, end):
+        _send_message(links, jobs, number, message + job["window"])
 
 
 @njit_norefcount
-def _slide(t: Any, number: int) -> None:
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
-    end = t.tensor[worker["tensor"]]["end"]
+def _slide(links: Links, jobs: Jobs, number: int) -> None:
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
+    end = jobs.tensor[worker["tensor"]]["end"]
     while worker["base"] < worker["next"]:
-        entry = t.entry[worker["entry"] + _index(t, job, worker, worker["base"]) % job["window"]]
+        entry = jobs.entry[worker["entry"] + _index(jobs, job, worker, worker["base"]) % job["window"]]
         if not entry["done"]:
             break
         worker["base"] += 1
     window = min(job["window"], int(worker["congestion_window"]) // job["packets"]) if job["ecn"] else job["window"]
     while worker["next"] < end and worker["next"] - worker["base"] < max(1, window):
-        _send_message(t, number, worker["next"])
+        _send_message(links, jobs, number, worker["next"])
         worker["next"] += 1
 
 
 @njit_norefcount
-def _adjust_window(worker: Any, job: Any) -> None:
+def _adjust_window(worker: Row, job: Row) -> None:
     """Shrink or widen the congestion window, once per window of results."""
     share = worker["n_marked"] / worker["n_results"]
     if job["gain"] == 1.0 and worker["n_marked"]:
@@ -150,92 +133,92 @@ def _adjust_window(worker: Any, job: Any) -> None:
 
 
 @njit_norefcount
-def _begin_tensor(t: Any, number: int) -> None:
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
-    tensor = t.tensor[worker["tensor"]]
+def _begin_tensor(links: Links, jobs: Jobs, number: int) -> None:
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
+    tensor = jobs.tensor[worker["tensor"]]
     worker["left"] = tensor["end"] - tensor["first"]
     worker["base"] = worker["next"] = tensor["first"]
     if job["sliding"]:
         worker["limit"] = max(worker["limit"], tensor["first"])
-        _slide(t, number)
+        _slide(links, jobs, number)
         return
     if job["rounds"] >= 0:
-        _begin_rounds(t, number)
+        _begin_rounds(links, jobs, number)
         return
     for message in range(tensor["first"], min(tensor["end"], tensor["first"] + job["window"])):
-        _send_message(t, number, message)
+        _send_message(links, jobs, number, message)
 
 
 @njit_norefcount
-def _begin_rounds(t: Any, number: int) -> None:
+def _begin_rounds(links: Links, jobs: Jobs, number: int) -> None:
     """Send the first block of every slot."""
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
-    first = t.round_first[job["rounds"] : job["rounds"] + job["window"] + 1]
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
+    first = jobs.round_first[job["rounds"] : job["rounds"] + job["window"] + 1]
     worker["left"] = first[-1] - first[0]
     for slot in range(job["window"]):
         if first[slot] < first[slot + 1]:
-            _send_message(t, number, slot)
+            _send_message(links, jobs, number, slot)
 
 
 @njit_norefcount
-def _follows(t: Any, job: Any, message: int, end: int) -> bool:
+def _follows(jobs: Jobs, job: Row, message: int, end: int) -> bool:
     """Whether the slot of this message has another one: round r of slot j is message j + r * window."""
     if job["rounds"] < 0:
         return bool(message + job["window"] < end)
     row = job["rounds"] + message % job["window"]
-    return bool(t.round_first[row] + message // job["window"] + 1 < t.round_first[row + 1])
+    return bool(jobs.round_first[row] + message // job["window"] + 1 < jobs.round_first[row + 1])
 
 
 @njit_norefcount
-def _is_empty(t: Any, worker: Any, job: Any, message: int) -> bool:
+def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
     """Whether a worker has nothing to say in a round but that it takes part: not in the first one, and no values."""
     if job["rounds"] < 0 or message < job["window"]:
         return False
-    block = chunk_of(t, job, message, 0)
-    word = t.owned[job["owned"] + worker["number"] * job["owned_words"] + block // 64]
+    block = chunk_of(jobs, job, message, 0)
+    word = jobs.occupancy[job["owned"] + worker["number"] * job["owned_words"] + block // 64]
     return bool((word >> np.uint64(block % 64)) & np.uint64(1) == 0)
 
 
 @njit_norefcount
-def _index(t: Any, job: Any, worker: Any, message: int) -> int:
+def _index(jobs: Jobs, job: Row, worker: Row, message: int) -> int:
     """Where the sequence of slots and versions stands: it goes on from tensor to tensor."""
-    return int(message - t.tensor[worker["tensor"]]["first"]) if job["restarts"] else message
+    return int(message - jobs.tensor[worker["tensor"]]["first"]) if job["restarts"] else message
 
 
 @njit_norefcount
-def _send_message(t: Any, number: int, message: int) -> None:
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
-    place = worker["entry"] + _index(t, job, worker, message) % job["window"]
-    entry = t.entry[place]
+def _send_message(links: Links, jobs: Jobs, number: int, message: int) -> None:
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
+    place = worker["entry"] + _index(jobs, job, worker, message) % job["window"]
+    entry = jobs.entry[place]
     entry["message"], entry["expected"] = message, 0
     entry["resent"] = entry["done"] = False
-    _transmit(t, number, place, 0)
+    _transmit(links, jobs, number, place, 0)
 
 
 @njit_norefcount
-def _repeat(t: Any, number: int, place: int) -> None:
-    t.entry[place]["resent"] = True
-    t.worker[number]["n_resent"] += t.job[t.worker[number]["job"]]["packets"]
-    t.clock[RETRANSMITTED] += t.job[t.worker[number]["job"]]["packets"]
-    _transmit(t, number, place, RESENT)
+def _repeat(links: Links, jobs: Jobs, number: int, place: int) -> None:
+    jobs.entry[place]["resent"] = True
+    jobs.worker[number]["n_resent"] += jobs.job[jobs.worker[number]["job"]]["packets"]
+    links.state["retransmissions"] += jobs.job[jobs.worker[number]["job"]]["packets"]
+    _transmit(links, jobs, number, place, RESENT)
 
 
 @njit_norefcount
-def _transmit(t: Any, number: int, place: int, flags: int) -> None:
+def _transmit(links: Links, jobs: Jobs, number: int, place: int, flags: int) -> None:
     """Send the packets of the message in a window's entry, and set its time."""
-    worker = t.worker[number]
-    job = t.job[worker["job"]]
-    entry = t.entry[place]
-    index = _index(t, job, worker, entry["message"])
+    worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
+    entry = jobs.entry[place]
+    index = _index(jobs, job, worker, entry["message"])
     n_packets = job["packets"]
     slot = (index % job["window"]) * n_packets
     version = VERSION if (index // job["window"]) & 1 else 0
     for position in range(n_packets):
-        p = take_packet(t)
-        packet = t.packet[p]
+        p = take_packet(links)
+        packet = links.packet[p]
         packet["kind"] = CONTRIBUTION
         packet["number"], packet["position"] = entry["message"], position
         packet["slot"] = entry["slot"] if job["shared"] else (slot + position) | version
@@ -243,23 +226,23 @@ def _transmit(t: Any, number: int, place: int, flags: int) -> None:
         packet["bits"] = np.uint64(1) << np.uint64(worker["number"] & 63)
         packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
         packet["size"] = _size(job, position)
-        if _is_empty(t, worker, job, entry["message"]):
+        if _is_empty(jobs, worker, job, entry["message"]):
             packet["flags"] |= EMPTY
             packet["size"] = job["bytes_empty"]
         spread = slot if job["rounds"] >= 0 else entry["message"]
-        send(t, p, worker["up"] + spread % job["n_trees"])
-    entry["deadline"] = t.clock[NOW] + job["rto"]
+        send(links, p, worker["up"] + spread % job["n_trees"])
+    entry["deadline"] = links.state["now"] + job["rto"]
     entry["after"], entry["before"] = -1, worker["tail"]
     if worker["tail"] < 0:
         worker["head"] = place
     else:
-        t.entry[worker["tail"]]["after"] = place
+        jobs.entry[worker["tail"]]["after"] = place
     worker["tail"] = place
-    _set_timer(t, number)
+    _set_timer(links, jobs, number)
 
 
 @njit_norefcount
-def _size(job: Any, position: int) -> int:
+def _size(job: Row, position: int) -> int:
     if job["packets"] == 1:
         return int(job["bytes_only"])
     if position == 0:
@@ -268,22 +251,22 @@ def _size(job: Any, position: int) -> int:
 
 
 @njit_norefcount
-def _unlink(t: Any, worker: Any, place: int) -> None:
-    entry = t.entry[place]
+def _unlink(jobs: Jobs, worker: Row, place: int) -> None:
+    entry = jobs.entry[place]
     if entry["before"] >= 0:
-        t.entry[entry["before"]]["after"] = entry["after"]
+        jobs.entry[entry["before"]]["after"] = entry["after"]
     else:
         worker["head"] = entry["after"]
     if entry["after"] >= 0:
-        t.entry[entry["after"]]["before"] = entry["before"]
+        jobs.entry[entry["after"]]["before"] = entry["before"]
     else:
         worker["tail"] = entry["before"]
 
 
 @njit_norefcount
-def _set_timer(t: Any, number: int) -> None:
-    worker = t.worker[number]
-    if worker["timer_pending"] or worker["head"] < 0 or t.job[worker["job"]]["rto"] == 0:
+def _set_timer(links: Links, jobs: Jobs, number: int) -> None:
+    worker = jobs.worker[number]
+    if worker["timer_pending"] or worker["head"] < 0 or jobs.job[worker["job"]]["rto"] == 0:
         return
     worker["timer_pending"] = True
-    schedule(t, 3 * t.clock[N_LINKS] + number, t.entry[worker["head"]]["deadline"])
+    schedule(links.queue, 3 * links.state["n_links"] + number, jobs.entry[worker["head"]]["deadline"])

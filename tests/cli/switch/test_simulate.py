@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commsim.cli import main
-from commsim.engine.packet import lay_out
+from commsim.engine.packet import packet_run
 
 SMALL = ["--workers", "4", "--size", "256KiB", "--pool-size", "64", "--rto", "50us"]
 CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmissions", "duplicates", "drops", "exact")
@@ -138,7 +138,7 @@ def test_losses_may_be_given_in_percent(tmp_path: Path) -> None:
 def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is_full(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lay_out, "MAX_PACKETS", 1 << 14)
+    monkeypatch.setattr(packet_run, "MAX_PACKETS", 1 << 14)
     assert main(["switch", "simulate", "--size", "64KiB", "--loss", "0.01", "--rto", "1e-12s"]) == 2
     assert "packets are on their way at once" in capsys.readouterr().err
 
@@ -146,7 +146,7 @@ def test_packets_that_are_repeated_faster_than_sent_are_refused_before_memory_is
 def test_records_beyond_what_memory_holds_are_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lay_out, "MAX_BYTES", 1 << 17)
+    monkeypatch.setattr(packet_run, "MAX_BYTES", 1 << 17)
     assert main(["switch", "simulate", "--size", "4MiB", "--no-values", "--sample-every", "1e-12s"]) == 2
     assert "ask for less" in capsys.readouterr().err
 

@@ -65,7 +65,7 @@ def test_independent_losses_are_as_many_as_their_chance_says(loss: float) -> Non
     good = survived(run, up, down)
     n, lost = len(good), int((~good).sum())
     assert abs(lost - n * loss) < 5 * np.sqrt(n * loss * (1 - loss))
-    assert run.tables.link["n_dropped"][up] == lost == run.results[0].counters["drops_loss"]
+    assert run.tables.links.link["n_dropped"][up] == lost == run.results[0].counters["drops_loss"]
     # neighbours are independent: a loss follows a loss as often as it follows a packet that came
     after = (~good[1:])[~good[:-1]]
     assert abs(after.sum() - len(after) * loss) < 5 * np.sqrt(len(after) * loss * (1 - loss) + 1)
@@ -113,7 +113,7 @@ def test_a_full_queue_drops_its_tail(n_packets: int) -> None:
     transport = Dctcp(window=1e9, initial_window=n_packets)
     fabric = Fabric(buffer=10 * PACKET)
     run = run_messages(flows, 2 * n_packets * 4096.0, transport=transport, fabric=fabric)
-    assert run.tables.link["peak"][down] == min(10, n_packets) * PACKET
+    assert run.tables.links.link["peak"][down] == min(10, n_packets) * PACKET
     first_flight = 2 * n_packets - (n_packets + 10)
     assert (run.results[0].counters["drops_full"] >= max(0, first_flight)) == (first_flight >= 0)
     assert (run.results[0].counters["drops_full"] > 0) == (n_packets > 10)
@@ -131,7 +131,7 @@ def test_queues_that_share_a_buffer_each_get_the_dynamic_threshold(alpha: float,
     )
     share = alpha * total / (1 + n_queues * alpha)
     for q in range(n_queues):
-        peak = run.tables.link["peak"][link_between(network, "switch0", f"h{q}")]
+        peak = run.tables.links.link["peak"][link_between(network, "switch0", f"h{q}")]
         assert abs(peak - share) <= (1 + alpha) * PACKET
     assert run.results[0].counters["drops_full"] > 0
 
@@ -178,7 +178,7 @@ def test_pauses_keep_a_small_buffer_from_overflowing_and_everything_arrives(tran
     run = run_messages(flows, 6 * 2e6, transport=transport, fabric=fabric)
     assert run.results[0].counters["drops_full"] == 0
     assert run.results[0].counters["retransmissions"] == 0
-    assert run.tables.link["peak"].max() <= 6 * (pause_at + headroom)
+    assert run.tables.links.link["peak"].max() <= 6 * (pause_at + headroom)
     assert run.results[0].time < 1.05 * 6 * 2e6 * (PACKET + 86 / 6) / 4096 / RATE + 1e-4
     small = Fabric(shared_buffer=6 * pause_at, alpha=1e9, pause_at=pause_at, resume_at=2 * PACKET)
     if isinstance(transport, Window):
@@ -215,8 +215,9 @@ def test_an_hour_is_simulated_to_the_picosecond() -> None:
     run = run_messages(plan(network, [("h0", "h1")]), 3.6e6, transport=Window(window=1e9))
     n, rest = divmod(3_600_000, 4096)
     ps = 10**9 * (n * PACKET + rest + 82)  # the first link sends without a pause
-    assert int(run.tables.message["sent"][0]) == ps > 3600 * 10**12
-    assert int(run.tables.message["done"][0]) == ps + 2 * 10**9 + 10**9 * PACKET  # behind a full packet at the switch
+    message = run.tables.flows.message[0]
+    assert message["sent"] == ps > 3600 * 10**12
+    assert message["done"] == ps + 2 * 10**9 + 10**9 * PACKET  # behind a full packet at the switch
 
 
 @pytest.mark.parametrize(

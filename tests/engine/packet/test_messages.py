@@ -18,9 +18,8 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.fabric import Fabric
-from commsim.engine.packet.messages import run_messages, simulate_packets
+from commsim.engine.packet.messages import run_messages
 from commsim.engine.packet.transport import ROCE, Dcqcn, Dctcp, Transport, Window
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -67,8 +66,8 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
             more = round(overhead * 1e12) if k == 0 and hop == 0 else 0
             free[hop] = max(at, free[hop]) + more + int(size * (1e12 / speed) + 0.5)
             at = free[hop] + 10**6
-    assert int(run.tables.message["done"][0]) == at
-    assert int(run.tables.message["sent"][0]) == free[0]
+    assert int(run.tables.flows.message["done"][0]) == at
+    assert int(run.tables.flows.message["sent"][0]) == free[0]
     if n_bytes and len(set(speeds)) == 1:
         serial = int(4178 * 1e12 / speeds[0] + 0.5)
         hops, last = len(speeds), int(sizes[-1] * (1e12 / speeds[0]) + 0.5)
@@ -92,17 +91,17 @@ def test_every_message_arrives_whatever_is_lost_and_no_packet_vanishes(
 ) -> None:
     fabric = Fabric(buffer=buffer, loss=loss, loss_burst=burst, ecn_min=8e3, ecn_max=16e3)
     run = run_messages(planned(collective, star(4, RATE, 1e-6), 4), 4e5, transport=transport, fabric=fabric, seed=seed)
-    tables, clock = run.tables, run.tables.clock
-    assert (tables.message["done"] >= tables.message["sent"]).all()
-    assert (tables.message["sent"] >= tables.message["start"]).all()
-    assert (tables.message["start"] >= 0).all()
-    in_flight = int((tables.link["n_queued"] - tables.link["n_arrived"]).sum())
-    assert len(tables.packet) - clock[s.N_FREE] == in_flight
+    tables, state = run.tables, run.tables.links.state
+    assert (tables.flows.message["done"] >= tables.flows.message["sent"]).all()
+    assert (tables.flows.message["sent"] >= tables.flows.message["start"]).all()
+    assert (tables.flows.message["start"] >= 0).all()
+    in_flight = int((tables.links.link["n_queued"] - tables.links.link["n_arrived"]).sum())
+    assert len(tables.links.packet) - state["n_free"] == in_flight
     counters = run.results[0].counters
-    assert tables.link["n_dropped"].sum() == counters["drops_loss"] + counters["drops_full"]
+    assert tables.links.link["n_dropped"].sum() == counters["drops_loss"] + counters["drops_full"]
     # data that left their hosts: all packets once, and what was repeated; and no more are missing than were dropped
-    first = tables.stream["begin"][: len(tables.flow)][~tables.flow["local"]]
-    sent = tables.route["n_bytes"][first].sum()
+    first = tables.links.stream["begin"][: len(tables.flows.flow)][~tables.flows.flow["local"]]
+    sent = tables.links.route["n_bytes"][first].sum()
     assert sent <= run.results[0].bytes_on_wire + counters["retransmissions"] * 4178
     if loss == 0 and not np.isfinite(buffer):
         assert counters["retransmissions"] == 0
@@ -141,7 +140,7 @@ def test_with_an_ideal_window_the_two_engines_agree_within_3_percent(
     shares = COLLECTIVES[collective].build(n)
     smallest = shares.expand()["count"].min() / shares.n_chunks
     size = 100 * bdp / smallest
-    ours = simulate_packets(plan, size, transport=Window(ack_every=every))[0]
+    ours = run_messages(plan, size, transport=Window(ack_every=every)).results[0]
     theirs = simulate_flows(plan, size, framing=ROCE)[0]
     assert ours.time == pytest.approx(theirs.time, rel=0.03)
     assert ours.time > theirs.time
@@ -172,7 +171,7 @@ def test_flows_that_start_together_do_not_depend_on_the_order_in_which_they_were
         p.copy(order, src=dst, dst=(dst + 1) % 4, channel=order)
         network = star(4, RATE, 1e-6)
         run = run_messages(plan_flows(network, [Job(p.build(), place(network, 4))]), 6e5, transport=transport)
-        done = run.tables.message["done"]
+        done = run.tables.flows.message["done"]
         return [int(done[order.index(k)]) for k in range(6)]
 
     assert times(list(order)) == times(list(range(6)))
@@ -186,14 +185,14 @@ def test_what_stays_on_a_node_takes_no_time_and_late_ranks_are_waited_for() -> N
     p.copy(0, src=2, dst=1)
     plan = plan_flows(network, [Job(p.build(), Placement([0, 1, 0]))])
     run = run_messages(plan, 1000, starts=[0.0, 9e-6, 5e-6])
-    assert run.tables.message["done"][0] == 5 * 10**6
-    assert run.tables.message["start"].tolist() == [5 * 10**6, 9 * 10**6]
+    assert run.tables.flows.message["done"][0] == 5 * 10**6
+    assert run.tables.flows.message["start"].tolist() == [5 * 10**6, 9 * 10**6]
     assert run.results[0].time_from_last_start == pytest.approx(2e-6 + 2 * 1082 / RATE)
 
 
 @pytest.mark.nojit
 def test_one_rank_has_nothing_to_send() -> None:
-    result = simulate_packets(planned("ring_all_reduce", star(2, RATE, 1e-6), 1), 1e6)[0]
+    result = run_messages(planned("ring_all_reduce", star(2, RATE, 1e-6), 1), 1e6).results[0]
     assert result.time == 0
     assert result.link_bytes.sum() == 0
 
@@ -219,7 +218,7 @@ def test_dcqcn_slows_down_for_marks_and_shares_fairly() -> None:
     alone = 4 * 2e8 / 4096 * 4178 / RATE
     assert alone < run.results[0].time < 1.4 * alone
     assert run.results[0].counters["drops_full"] == 0
-    assert (run.tables.flow["by_time"] > 5).any()  # beyond fast recovery
+    assert (run.tables.flows.flow["by_time"] > 5).any()  # beyond fast recovery
     done = run.times.done
     assert done.max() < 1.25 * done.min()
 
@@ -256,17 +255,17 @@ def with_nodes(**changes: Any) -> FlowPlan:
 )
 def test_what_this_engine_does_not_have_is_refused(plan: FlowPlan, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        simulate_packets(plan, 1e6, **options)
+        run_messages(plan, 1e6, **options)
 
 
 @pytest.mark.nojit
 def test_routing_over_several_paths_and_shares_of_jobs_are_refused() -> None:
     network = leaf_spine(2, 2, 2, RATE)
     with pytest.raises(InputError, match="spray uses several; any other routing does"):
-        simulate_packets(planned("ring_all_reduce", network, 4, routing="spray"), 1e6)
+        run_messages(planned("ring_all_reduce", network, 4, routing="spray"), 1e6)
     job = Job(COLLECTIVES["ring_all_reduce"].build(2), place(network, 2), weight=2.0)
     with pytest.raises(InputError, match="neither weights, priorities nor rate caps"):
-        simulate_packets(plan_flows(network, [job]), 1e6)
+        run_messages(plan_flows(network, [job]), 1e6)
 
 
 @pytest.mark.nojit

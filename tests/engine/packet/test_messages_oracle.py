@@ -41,7 +41,7 @@ def test_every_transfer_starts_and_ends_when_the_oracle_says(
     run = run_messages(plan, sizes, transport=transport, framing=Framing(payload, header), starts=starts)
     oracle = Simulation(network, max(window, ack_every), ack_every, ack_size, payload, header)
     oracle.add(case.jobs, sizes, starts, routing=case.routing, seed=case.seed)
-    message = run.tables.message
+    message = run.tables.flows.message
     ours = np.stack([message[field] for field in ("start", "sent", "done")], axis=1)
     assert ours.tolist() == [list(times) for times in oracle.play()]
     assert run.times.done.tolist() == (message["done"] / PS).tolist()

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commsim.engine.packet.message_state import FLOW_ROW, TRANSPORT_ROW
 from commsim.engine.packet.rate_kernel import cut_rate, pace, raise_rate
+from commsim.engine.packet.traffic_state import FLOW_ROW
+from commsim.engine.packet.transport import TRANSPORT_ROW
 
 pytestmark = pytest.mark.nojit
 LINE = 0.0125  # bytes per ps: 100 Gb/s

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.engine.packet import packet_state as s
-from commsim.engine.packet.lay_out import bucket_shift, lay_out
+from commsim.engine.packet.packet_run import bucket_shift, lay_out
 from commsim.engine.packet.wheel_kernel import next_event, schedule
 
 pytestmark = pytest.mark.nojit
@@ -18,11 +18,11 @@ N_EVENTS = 40
 HOUR = 3600 * 10**12  # ps
 
 
-def wheel(shift: int) -> s.Tables:
+def wheel(shift: int) -> s.EventQueue:
     link = np.zeros(1, s.LINK_ROW)
     tables = lay_out(N_EVENTS - 3, 0, 0, link=link, buffer=np.zeros(1, s.BUFFER_ROW))
-    tables.clock[s.SHIFT] = shift
-    return tables
+    tables.links.queue.wheel["shift"] = shift
+    return tables.links.queue
 
 
 @st.composite
@@ -36,34 +36,34 @@ def delays(draw: st.DrawFn, shift: int) -> int:
 @settings(deadline=None, max_examples=150)
 @given(data=st.data(), shift=st.integers(0, 14))
 def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(data: st.DataObject, shift: int) -> None:
-    tables, heap, now = wheel(shift), list[tuple[int, int]](), 0
+    queue, heap, now = wheel(shift), list[tuple[int, int]](), 0
     idle = list(range(N_EVENTS))
     for _ in range(data.draw(st.integers(1, 12), "rounds")):
         for _ in range(data.draw(st.integers(0, len(idle)), "scheduled")):
             number = idle.pop(data.draw(st.integers(0, len(idle) - 1), "number"))
             when = now + data.draw(delays(shift), "delay")
-            schedule(tables, number, when)
+            schedule(queue, number, when)
             heapq.heappush(heap, (when, number))
         for _ in range(data.draw(st.integers(0, len(heap)), "taken")):
             expected = heapq.heappop(heap)
-            number = next_event(tables)
-            now = int(tables.clock[s.NOW])
+            number = next_event(queue)
+            now = int(queue.event["when"][number])
             assert (now, number) == expected
             idle.append(number)
     while heap:
         expected = heapq.heappop(heap)
-        number = next_event(tables)
-        assert (int(tables.clock[s.NOW]), number) == expected
-    assert next_event(tables) == -1
+        number = next_event(queue)
+        assert (int(queue.event["when"][number]), number) == expected
+    assert next_event(queue) == -1
 
 
 @settings(deadline=None, max_examples=50)
 @given(order=st.permutations(range(N_EVENTS)), early=st.integers(0, 2))
 def test_equal_times_come_by_number_whatever_the_order_they_came_in(order: list[int], early: int) -> None:
-    tables = wheel(8)
+    queue = wheel(8)
     for number in order:
-        schedule(tables, number, 1000 + number % (early + 1))
-    out = [next_event(tables) for _ in order]
+        schedule(queue, number, 1000 + number % (early + 1))
+    out = [next_event(queue) for _ in order]
     assert out == sorted(order, key=lambda number: (number % (early + 1), number))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commsim.engine.packet.message_state import FLOW_ROW, TRANSPORT_ROW
+from commsim.engine.packet.traffic_state import FLOW_ROW
+from commsim.engine.packet.transport import TRANSPORT_ROW
 from commsim.engine.packet.window_kernel import adjust_window, collapse, note_losses
 
 pytestmark = pytest.mark.nojit

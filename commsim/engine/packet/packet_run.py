@@ -1,0 +1,202 @@
+"""All tables of a run: laid out, run to the end, and enlarged when one is full."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from switch_model.slot_kernel import SLOT_ROW
+from switch_model.slot_sequence import LOG_ROW
+
+from . import packet_state as s
+from . import traffic_state as m
+from .fabric import LONGEST, PS
+from .run_kernel import run
+from .transport import TRANSPORT_ROW
+
+LINE = 64  # bytes
+LOG_MARGIN = 8  # records that one event may write at most
+MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
+MAX_BYTES = 1 << 34  # of what is recorded, each kind
+COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
+"""Fields of the state that every result has as counters."""
+LINK_TABLES: dict[str, Any] = {
+    "link": s.LINK_ROW, "buffer": s.BUFFER_ROW, "packet": s.PACKET_ROW, "stream": s.STREAM_ROW, "route": s.ROUTE_ROW,
+    "tap": s.TAP_ROW, "sample": s.SAMPLE_ROW,
+}  # fmt: skip
+JOB_TABLES: dict[str, Any] = {
+    "job": m.JOB_ROW, "tensor": m.TENSOR_ROW, "worker": m.WORKER_ROW, "entry": m.ENTRY_ROW,
+    "aggregator": m.AGGREGATOR_ROW, "slot": SLOT_ROW, "order": np.int16, "server": m.SERVER_ROW,
+    "fragment": m.FRAGMENT_ROW, "log": LOG_ROW, "round_first": np.int64, "round_block": np.int32,
+    "occupancy": np.uint64, "filled": np.bool_,
+}  # fmt: skip
+FLOW_TABLES: dict[str, Any] = {
+    "flow": m.FLOW_ROW, "receiver": m.RECEIVER_ROW, "message": m.MESSAGE_ROW, "queue": np.int32,
+    "first_successor": np.int64, "successor": np.int32, "early": np.uint64,
+}  # fmt: skip
+
+
+class Tables(NamedTuple):
+    """All state of a run; changed in place."""
+
+    links: s.Links
+    jobs: m.Jobs
+    flows: m.Flows
+
+
+def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Tables:
+    """Lay out all tables.
+
+    Parameters
+    ----------
+    n_timers : int
+        Events beside those of links.
+    n_unfinished : int
+        Workers or messages that must finish.
+    seed : int
+        Of losses and marks.
+    **tables : structured arrays
+        Those that are not empty, `link` and `buffer` among them.
+    """
+    n_links = len(tables["link"])
+    wheel, state = np.zeros(1, s.WHEEL_ROW), np.zeros(1, s.STATE_ROW)
+    for field in ("open", "open_head", "scheduled_head"):
+        wheel[field] = -1
+    wheel["shift"] = bucket_shift(tables["link"])
+    state["sent_head"], state["next_sample"] = -1, s.NEVER
+    state["n_links"], state["seed"], state["n_unfinished"] = n_links, seed % 2**63, n_unfinished
+    state["first_flow_timer"] = 3 * n_links + len(tables.get("worker", ()))
+    n_events = 3 * n_links + n_timers
+    queue = s.EventQueue(
+        wheel[0],
+        np.zeros(n_events, s.EVENT_ROW),
+        np.full(s.N_BUCKETS, -1, np.int32),
+        np.zeros(s.N_BUCKETS // 64, np.uint64),
+        np.full(s.N_HALVES, -1, np.int32),
+        np.zeros(n_events, np.int32),
+    )
+
+    def chosen(rows: dict[str, Any]) -> dict[str, Any]:
+        return {name: on_lines(tables.get(name, np.zeros(0, dtype))) for name, dtype in rows.items()}
+
+    links = s.Links(queue, state[0], **chosen(LINK_TABLES))
+    stream = links.stream
+    links.route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
+    transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
+    return Tables(links, m.Jobs(**chosen(JOB_TABLES)), m.Flows(transport[0], **chosen(FLOW_TABLES)))
+
+
+def on_lines(table: Any) -> Any:
+    """Copy a table to the beginning of a cache line, so that a row of 64 bytes is on one line."""
+    raw = np.zeros(table.nbytes + LINE, np.uint8)
+    begin = -raw.ctypes.data % LINE
+    aligned = raw[begin : begin + table.nbytes].view(table.dtype)
+    aligned[:] = table
+    return aligned
+
+
+def bucket_shift(link: NDArray[np.void]) -> int:
+    """Width of the wheel's buckets, a power of two picoseconds: the wheel spans two of the longest waits on links."""
+    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"])
+    span = min(max(2.0 * longest, 1.0), LONGEST * PS)
+    return max(0, int(np.ceil(np.log2(span / s.N_BUCKETS))))
+
+
+def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
+    """Record the packets of some links, and the state of slots and queues every so many seconds (0: never)."""
+    tables.links.link["tapped"][list(tapped)] = True
+    if sample_every:
+        state = tables.links.state
+        state["sample_every"], state["next_sample"] = max(1, round(sample_every * PS)), 0
+
+
+def run_to_end(tables: Tables, margin: int, begin: Callable[[Tables], None]) -> tuple[Tables, bool, float]:
+    """Run to the end; tables that are full grow.
+
+    Parameters
+    ----------
+    tables : Tables
+        Laid out.
+    margin : int
+        Packets that one event may need at most.
+    begin : callable
+        Schedules the first events.
+
+    Returns
+    -------
+    tables : Tables
+        All state at the end.
+    finished : bool
+        False when nothing can happen any more and some worker or message has not finished.
+    cpu : float, s
+        Taken, without compilation.
+    """
+    tables = grown(tables, margin)
+    state = tables.links.state
+    unfinished, state["n_unfinished"] = int(state["n_unfinished"]), 0
+    run(*tables, margin)  # compiles, or loads, before the clock starts
+    state["n_unfinished"] = unfinished
+    began = time.process_time()
+    begin(tables)
+    while (why := run(*tables, margin)) == s.FULL:
+        tables = grown(tables, margin)
+    return tables, why == s.DONE, time.process_time() - began
+
+
+def grown(tables: Tables, margin: int) -> Tables:
+    """Make room: double what is nearly full.
+
+    Parameters
+    ----------
+    tables : Tables
+        What the main loop returned.
+    margin : int
+        Packets that one event may need at most.
+
+    Raises
+    ------
+    InputError
+        If a run needs more memory than any sensible one does.
+    """
+    links, jobs, _ = tables
+    state = links.state
+    if state["n_free"] < margin:
+        links = links._replace(packet=_more_packets(links, margin))
+    links = links._replace(
+        tap=_more_records("tap", links.tap, state["n_tapped"], 1, state["now"]),
+        sample=_more_records("sample", links.sample, state["n_samples"], 1, state["now"]),
+    )
+    log = _more_records("log", jobs.log, state["n_log"], LOG_MARGIN, state["now"])
+    return tables._replace(links=links, jobs=jobs._replace(log=log))
+
+
+def _more_records(name: str, table: s.Rows, used: int, room: int, now: int) -> s.Rows:
+    if used + room <= len(table):
+        return table
+    if table.nbytes > MAX_BYTES // 2:
+        raise InputError(f"a run of {now / PS:g} s so far has {used} records ({name}); ask for less")
+    more = np.zeros(max(2 * len(table), 1 << 12), table.dtype)
+    more[:used] = table[:used]
+    return more
+
+
+def _more_packets(links: s.Links, margin: int) -> s.Rows:
+    state, old = links.state, len(links.packet)
+    if old > MAX_PACKETS // 2:
+        raise InputError(
+            f"{old} packets are on their way at once: they are repeated (rto) faster than links can send them, or "
+            "windows are too large"
+        )
+    new = max(2 * old, 4 * margin, 1024)
+    packet: s.Rows = on_lines(np.zeros(new, s.PACKET_ROW))
+    packet[:old] = links.packet
+    packet["next"][old:] = np.arange(old + 1, new + 1)
+    packet["next"][-1] = state["first_free"] if state["n_free"] else -1
+    state["first_free"] = old
+    state["n_free"] += new - old
+    return packet

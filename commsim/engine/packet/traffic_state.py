@@ -1,0 +1,264 @@
+"""The tables of what sends packets, one row per thing: aggregation jobs, and flows of ordinary messages.
+
+A *flow* is a wire of the plan, seen from its sender: a stream of packets numbered from 0 through all its messages. Its
+*receiver* has the same number. A flow has at most one packet in its host's queue, so flows of one host take turns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .packet_state import Row, Rows
+
+# timers of a flow, and their bits in `pending`
+GO, TIMEOUT, RISE = range(3)
+
+JOB_ROW = np.dtype(
+    [
+        ("worker", np.int32),  # the first, and
+        ("n_workers", np.int32),  # how many
+        ("window", np.int32),  # messages that a worker may have outstanding
+        ("packets", np.int32),  # per message
+        ("versions", np.int32),
+        ("n_trees", np.int32),
+        ("tensor", np.int32),  # the first, and
+        ("n_tensors", np.int32),  # how many
+        ("bytes_first", np.int32),  # on the wire, of the first packet of a message,
+        ("bytes_middle", np.int32),
+        ("bytes_last", np.int32),
+        ("bytes_only", np.int32),
+        ("bytes_empty", np.int32),  # of a packet without values
+        ("segment", np.float64),  # packets that the congestion window grows by in a round
+        ("max_window", np.int32),  # packets
+        ("rto", np.int64),  # ps; 0 for never
+        ("gain", np.float64),  # of the congestion window's estimate of marks; 1 halves it on any mark
+        ("unclaimed", np.int32),  # the slot that the server hands out next
+        ("pool", np.int32),  # shared slots of a switch
+        ("shared", np.bool_),
+        ("sliding", np.bool_),  # messages go in order; else each slot clocks itself
+        ("ecn", np.bool_),
+        ("forgets", np.bool_),  # does not check `seen`: what goes wrong then
+        ("restarts", np.bool_),  # starts every tensor at slot 0: what goes wrong then
+        ("rounds", np.int64),  # its slots' first row in the table of first rounds, or -1: nothing is skipped
+        ("owned", np.int64),  # the first word of its workers' non-zero blocks, and
+        ("owned_words", np.int64),  # words per worker
+    ],
+    align=True,
+)
+
+TENSOR_ROW = np.dtype(
+    [("first", np.int64), ("end", np.int64), ("lead", np.int64), ("chunk", np.int64), ("end_chunk", np.int64)],
+    align=True,
+)  # messages first..end-1, of which `lead` carry exponents only; the first chunk, in packets, and the end
+
+WORKER_ROW = np.dtype(
+    [
+        ("job", np.int32),
+        ("node", np.int32),
+        ("number", np.int32),  # in its job
+        ("up", np.int32),  # streams to its aggregators, one per tree
+        ("entry", np.int32),  # the first of its window
+        ("tensor", np.int32),
+        ("left", np.int64),  # messages of the tensor without result
+        ("next", np.int64),  # message to send
+        ("base", np.int64),  # the first without result
+        ("limit", np.int64),  # the message whose result ends the round of the congestion window
+        ("congestion_window", np.float64),  # packets
+        ("n_marked", np.int64),  # results of this round with a mark,
+        ("n_results", np.int64),  # and all
+        ("marks", np.float64),  # running estimate of the share of marks
+        ("head", np.int32),  # of the outstanding entries, in the order of their timers
+        ("tail", np.int32),
+        ("finished", np.int64),  # ps
+        ("n_resent", np.int64),
+        ("started", np.bool_),
+        ("timer_pending", np.bool_),
+    ],
+    align=True,
+)
+
+ENTRY_ROW = np.dtype(
+    [
+        ("message", np.int64),  # outstanding, or -1
+        ("deadline", np.int64),
+        ("after", np.int32),
+        ("before", np.int32),
+        ("slot", np.int32),  # when slots are shared
+        ("expected", np.int16),  # position of the next packet of the result
+        ("resent", np.bool_),
+        ("done", np.bool_),
+    ],
+    align=True,
+)
+
+AGGREGATOR_ROW = np.dtype(
+    [
+        ("job", np.int32),
+        ("node", np.int32),
+        ("fan_in", np.int32),
+        ("up", np.int32),  # stream to the parent, or -1
+        ("down", np.int32),  # streams to the children, from here
+        ("down_end", np.int32),
+        ("slots", np.int32),  # its first row of the table of slots
+        ("order", np.int32),  # its first row of the expected positions; per child and message slot
+        ("unit", np.int32),  # stream through the aggregation unit, or -1
+        ("everyone", np.uint64),  # bits of the workers below
+    ],
+    align=True,
+)
+
+SERVER_ROW = np.dtype(
+    [
+        ("job", np.int32),
+        ("down", np.int32),  # stream to its switch
+        ("fragments", np.int32),  # its first row of the table of fragments; one per message
+        ("register", np.int32),  # its first register
+        ("n_registers", np.int32),
+        ("everyone", np.uint64),
+    ],
+    align=True,
+)
+
+FRAGMENT_ROW = np.dtype([("seen", np.uint64), ("slot", np.int32)], align=True)
+
+FLOW_ROW = np.dtype(
+    [
+        ("next", np.int64),  # packet to send
+        ("una", np.int64),  # the first that is not acknowledged
+        ("limit", np.int64),  # end of the message that has begun
+        ("fresh", np.int64),  # the first that was never sent
+        ("resend", np.int64),  # to be repeated before all others, or -1
+        ("free_at", np.int64),  # ps: not before this, by the rate
+        ("window", np.float64),  # packets
+        ("dup", np.int32),  # acknowledgements that repeated the last one
+        ("queued", np.bool_),  # a packet waits in the host's queue
+        ("recovering", np.bool_),
+        ("local", np.bool_),  # both ends are one node
+        ("pending", np.uint8),  # timers
+        ("first", np.int64),  # packet of the message that has begun
+        ("last_size", np.int32),  # bytes of that message's last packet on the wire
+        ("stream", np.int32),
+        ("message", np.int32),  # place in `queue` of the message that is being sent, or is next
+        ("end", np.int32),
+        ("deadline", np.int64),
+        ("round_trip", np.int64),  # smoothed, ps; 0 before the first
+        ("deviation", np.int64),
+        ("recover", np.int64),  # packet whose acknowledgement ends the recovery
+        ("alpha", np.float64),  # estimate of the share of marks
+        ("n_acks", np.int64),  # of this round,
+        ("n_marks", np.int64),  # and those with a mark
+        ("round_end", np.int64),
+        ("cut_end", np.int64),
+        ("threshold", np.float64),  # of slow start
+        ("backoff", np.int64),
+        ("ready", np.int64),  # ps: when both ends have entered the collective
+        ("rate", np.float64),  # bytes per ps
+        ("line", np.float64),
+        ("target", np.float64),
+        ("alpha_at", np.int64),
+        ("rise_at", np.int64),
+        ("n_sent", np.int64),  # bytes since the last rise by bytes
+        ("by_time", np.int32),  # rises since the last cut
+        ("by_bytes", np.int32),
+    ],
+    align=True,
+)
+
+RECEIVER_ROW = np.dtype(
+    [
+        ("expected", np.int64),  # packet
+        ("boundary", np.int64),  # end of the message that is being received
+        ("quiet_until", np.int64),  # ps: no congestion notification before
+        ("message", np.int32),  # its place in `queue`
+        ("end", np.int32),
+        ("back", np.int32),  # stream of acknowledgements
+        ("early", np.int32),  # its first word of packets that came early
+        ("since_ack", np.int32),
+        ("n_early", np.int32),  # packets that came early
+        ("nacked", np.bool_),
+    ],
+    align=True,
+)
+
+MESSAGE_ROW = np.dtype(
+    [
+        ("first", np.int64),  # packets of its flow
+        ("end", np.int64),
+        ("start", np.int64),  # ps; -1 before
+        ("sent", np.int64),
+        ("done", np.int64),
+        ("flow", np.int32),
+        ("waiting", np.int32),  # messages that are not yet sent, or complete
+        ("last_size", np.int32),  # bytes of its last packet on the wire
+    ],
+    align=True,
+)
+
+
+class Jobs(NamedTuple):
+    """Aggregation jobs: workers, switches and servers.
+
+    Parameters
+    ----------
+    job, tensor, worker, entry : JOB_ROW[n], TENSOR_ROW[n], WORKER_ROW[n], ENTRY_ROW[n]
+        Jobs, their tensors and workers, and the workers' windows.
+    aggregator, slot, order : AGGREGATOR_ROW[n], SLOT_ROW[n], int16[n]
+        Switches, their slots, and the position that is expected next per child and message slot.
+    server, fragment : SERVER_ROW[n], FRAGMENT_ROW[n]
+        Parameter servers, and the messages that they put together.
+    log : LOG_ROW[n]
+        What happened to values.
+    round_first, round_block : int64[n_slots + 1], int32[n_rounds]
+        The first round of each slot, and the block of each round, where blocks of zeros are skipped.
+    occupancy : uint64[n_words]
+        Bits of each worker's non-zero blocks.
+    filled : bool[n_slots]
+        Whether some worker's values are in a slot.
+    """
+
+    job: Rows
+    tensor: Rows
+    worker: Rows
+    entry: Rows
+    aggregator: Rows
+    slot: Rows
+    order: NDArray[np.int16]
+    server: Rows
+    fragment: Rows
+    log: Rows
+    round_first: NDArray[np.int64]
+    round_block: NDArray[np.int32]
+    occupancy: NDArray[np.uint64]
+    filled: NDArray[np.bool_]
+
+
+class Flows(NamedTuple):
+    """Flows of ordinary messages.
+
+    Parameters
+    ----------
+    transport : TRANSPORT_ROW
+        How all of them send.
+    flow, receiver : FLOW_ROW[n_flows], RECEIVER_ROW[n_flows]
+        Both ends.
+    message : MESSAGE_ROW[n_messages]
+        All messages.
+    queue : int32[n_messages]
+        Messages by flow, in the order in which they are sent.
+    first_successor, successor : int64[n_messages + 1], int32[n_successors]
+        Messages that wait for each one: twice the number, plus 1 if until it is complete.
+    early : uint64[n_flows * n_words]
+        Bits of the packets that came early.
+    """
+
+    transport: Row
+    flow: Rows
+    receiver: Rows
+    message: Rows
+    queue: NDArray[np.int32]
+    first_successor: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    early: NDArray[np.uint64]
