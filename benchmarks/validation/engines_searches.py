@@ -12,8 +12,8 @@ import numpy as np
 from commsim.placement.score import score_link
 from commsim.placement.strategies.muri import group_time
 from commsim.workload.sharing.periodic import PeriodicJob, Phase
-from commsim.workload.systems.checkpoint import placement_sets, recovery_probability
 from commsim.workload.systems.elastic import even_stages, recovery_copies
+from commsim.workload.systems.gemini import placement_sets, recovery_probability
 from commsim.workload.systems.pipelines import LayerProfile, Stage, bottleneck, partition, stage_seconds, stage_time
 
 from .row import Row

@@ -16,7 +16,7 @@ from commsim.workload.parallel.pipeline_orders import ORDERS, gems
 from commsim.workload.policies import load_policy
 from commsim.workload.setting import Setting
 from commsim.workload.staleness import draw_compute, run_workers
-from commsim.workload.systems.checkpoint import wasted_time
+from commsim.workload.systems.gemini import wasted_time
 from commsim.workload.task_graph import play
 
 from .. import netai20

@@ -159,7 +159,10 @@ def _convert(text: str, hint: Any, name: str) -> Any:
     if hint is float:
         return _number(float, text, name, "a number")
     if typing.get_origin(hint) is tuple:
-        return tuple(_number(int, part, name, "whole numbers such as 4x4x4") for part in text.split("x"))
+        kind, wanted = (
+            (float, "numbers such as 1.5x2") if float in typing.get_args(hint) else (int, "whole numbers such as 4x4x4")
+        )
+        return tuple(_number(kind, part, name, wanted) for part in text.split("x"))
     return text
 
 

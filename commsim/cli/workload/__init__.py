@@ -31,6 +31,7 @@ GRAPHS = {
     "moe": "a mixture of experts: all-to-all and all-reduce, first come first served or by priority",
     "reshard": "a piece of a tensor from one mesh to another: send-recv, all-gather, broadcast",
     "share": "several jobs on one network, iteration after iteration: what each loses, and on which links",
+    "systems": "published training systems (KungFu, PipeDream, Gemini, ...), each with its parameters",
 }
 
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON

@@ -11,9 +11,102 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from commsim.core.errors import InputError
+from commsim.core.units import Bandwidth, Bytes, Seconds
+
+from . import Answer, training_system
+
+MAX_NODES, MAX_LAYERS = 48, 10_000
+"""All sums of templates are listed, and all layers."""
+
+
+@training_system("Athlur et al., EuroSys 2022")
+def varuna(
+    *,
+    n_cut_points: int = 24,
+    forward: Seconds = 0.01,
+    backward: Seconds = 0.02,
+    block_bytes: Bytes = 200e6,
+    activation: Bytes = 4e6,
+    batch: int = 512,
+    micro_batch: int = 4,
+    bandwidth: Bandwidth = 1.25e9,
+    most_blocks: int = 6,
+    n_gpus: int = 36,
+    n_slow: int = 0,
+    slow_speed: float = 0.5,
+) -> Answer:
+    """Varuna: the fastest depth and width of pipelines for the GPUs that there are now; stragglers may be left out.
+
+    Parameters
+    ----------
+    n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, most_blocks
+        As in :class:`MorphingJob`.
+    n_gpus, n_slow : int
+        GPUs, and how many of them are slow.
+    slow_speed : float
+        Speed of these, over that of the others.
+
+    Returns
+    -------
+    dict
+        The shape.
+    """
+    job = MorphingJob(
+        n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, most_blocks
+    )
+    if not 0 <= n_slow <= n_gpus:
+        raise InputError(f"n_slow must be 0..{n_gpus}, got {n_slow}")
+    shape = asdict(morph(job, [1.0] * (n_gpus - n_slow) + [slow_speed] * n_slow))
+    return {"iteration_s": shape.pop("time"), **shape}
+
+
+@training_system("Jang et al., SOSP 2023")
+def oobleck(
+    *,
+    n_nodes: int = 13,
+    fewest_nodes: int = 3,
+    n_failures: int = 2,
+    n_layers: int = 24,
+    layer_bytes: Bytes = 200e6,
+    bandwidth: Bandwidth = 1.25e9,
+) -> Answer:
+    """Oobleck: pipeline templates that use every node that is left, and what recovery moves after each failure.
+
+    Parameters
+    ----------
+    n_nodes, fewest_nodes, n_failures : int
+        Nodes, how many a pipeline needs at least, and failures to outlive.
+    n_layers : int
+        Layers of the model.
+    layer_bytes : float, bytes
+        State of one layer.
+    bandwidth : float, bytes/s
+        Of a node.
+
+    Returns
+    -------
+    dict
+        Templates, and the pipelines and copied layers after 0, 1, ... failures, the last nodes failing first.
+    """
+    if n_nodes > MAX_NODES or n_layers > MAX_LAYERS:
+        raise InputError(f"at most {MAX_NODES} nodes and {MAX_LAYERS} layers, got {n_nodes} and {n_layers}")
+    sizes = template_sizes(n_nodes, fewest_nodes, n_failures)
+    rows: list[Answer] = []
+    before: dict[str, range] = {}
+    for failed in range(n_failures + 1):
+        plan = min(pipelines_of(n_nodes - failed, sizes, n_failures + 1), key=max)  # the most even one
+        starts = [sum(plan[:i]) for i in range(len(plan))]
+        pipelines = [[f"n{k}" for k in range(at, at + size)] for at, size in zip(starts, plan, strict=True)]
+        after = {node: layers for nodes in pipelines for node, layers in even_stages(n_layers, nodes).items()}
+        copies = recovery_copies(before, after, [layer_bytes] * n_layers) if before else ()
+        sent = {node: sum(copy.size for copy in copies if copy.src == node) for node in before}
+        rows.append({"failed": failed, "pipelines": "+".join(map(str, plan)), "copied_layers": len(copies),
+                     "recovery_s": max(sent.values(), default=0.0) / bandwidth})  # fmt: skip
+        before = after
+    return {"templates": list(sizes), "failures": rows}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
+from commsim.core.units import Bandwidth, Bytes, Seconds
+from commsim.run import predict
+from topologies.star import star
+
+from . import Answer, training_system
 
 STRATEGIES = ("star", "ring", "clique", "tree", "binary_tree", "binary_tree_star")
+
+
+@training_system("Mai et al., OSDI 2020")
+def kungfu(
+    *,
+    strategy: str = "binary_tree_star",
+    n_ranks: int = 8,
+    ranks_per_host: int = 4,
+    size: Bytes = 64e6,
+    bandwidth: Bandwidth = 12.5e9,
+    latency: Seconds = 1e-6,
+    iterations: int = 10,
+    seed: int = 0,
+) -> Answer:
+    """KungFu: all-reduce over one of its graphs on a star, and pair averaging in place of it.
+
+    Parameters
+    ----------
+    strategy : str
+        star, ring, clique, tree, binary_tree or binary_tree_star.
+    n_ranks, ranks_per_host : int
+        Ranks, and how many in a row are on one host.
+    size : float, bytes
+        Of the gradients.
+    bandwidth : float, bytes/s
+        Of each rank's link.
+    latency : float, s
+        Of each link.
+    iterations, seed : int
+        Of pair averaging: rounds that are drawn.
+
+    Returns
+    -------
+    dict
+        The time of an all-reduce, and by what factor pair averaging reduces the spread of models.
+    """
+    if ranks_per_host < 1:
+        raise InputError(f"ranks_per_host must be at least 1, got {ranks_per_host}")
+    schedule = kungfu_all_reduce(strategy, n_ranks, [rank // ranks_per_host for rank in range(n_ranks)])
+    network = star(max(n_ranks, 2), bandwidth, latency)
+    found = predict(schedule, network, size, placement=place(network, n_ranks))
+    answer: Answer = {"time_s": found.time, "messages": schedule.n_transfers}
+    answer["max_link_bytes"] = float(found.link_bytes.max())
+    if n_ranks > 1:
+        models = np.arange(float(n_ranks))
+        for peers in pair_averaging(n_ranks, iterations, seed):
+            models = average_pairs(models, peers)
+        answer["pair_averaging_spread"] = float(np.ptp(models)) / (n_ranks - 1)
+    return answer
 
 
 def kungfu_all_reduce(strategy: str, n_ranks: int, hosts: Sequence[int] | None = None) -> Schedule:

@@ -19,9 +19,88 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.units import Bandwidth, Seconds
 from commsim.core.value import Value, freeze
 
 from ..staleness import Progress, run_workers
+from . import Answer, training_system
+
+
+@training_system("Narayanan et al., SOSP 2019")
+def pipedream(
+    *,
+    compute_ms: tuple[float, ...] = (14, 14, 14, 14, 14, 14, 14, 2),
+    weights_mb: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 400),
+    outputs_mb: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 1),
+    n_machines: int = 16,
+    bandwidth: Bandwidth = 1.25e9,
+) -> Answer:
+    """PipeDream: layers cut into stages, each with as many replicas as balance the pipeline.
+
+    Parameters
+    ----------
+    compute_ms, weights_mb, outputs_mb : tuple of float
+        Of each layer: time of a mini-batch, weights and activations, such as 14x14x2.
+    n_machines : int
+        That there are; fewer are used where more do not help.
+    bandwidth : float, bytes/s
+        Between machines.
+
+    Returns
+    -------
+    dict
+        Seconds between mini-batches, and the stages.
+    """
+    profile = LayerProfile(np.array(compute_ms) / 1e3, np.array(weights_mb) * 1e6, np.array(outputs_mb) * 1e6)
+    stages = partition(profile, n_machines, bandwidth)
+    rows = [{"first_layer": s.first, "last_layer": s.last, "replicas": s.replicas, "time_s": s.time} for s in stages]
+    return {"mini_batch_s": bottleneck(profile, stages, bandwidth), "stages": rows}
+
+
+@training_system("Park et al., USENIX ATC 2020")
+def hetpipe(
+    *,
+    layers: tuple[float, ...] = (1, 1, 1, 1, 1, 1, 1, 1),
+    speeds: tuple[float, ...] = (10, 10, 5, 5),
+    gpus_per_node: int = 4,
+    allocation: str = "equal",
+    n_waves: int = 20,
+    bound: int = 0,
+    n_concurrent: int = 4,
+    push: Seconds = 0.0,
+    pull: Seconds = 0.0,
+) -> Answer:
+    """HetPipe: virtual workers of unlike GPUs, pipelines inside, bounded staleness between them.
+
+    Parameters
+    ----------
+    layers : tuple of float
+        Work of each layer, such as 1x1x2.
+    speeds : tuple of float
+        Work per second of each node's GPUs.
+    gpus_per_node : int
+        GPUs of each node.
+    allocation : str
+        node: each node is a virtual worker; equal: each virtual worker has one GPU of every node.
+    n_waves, bound, n_concurrent : int
+        Waves, how many of them a worker may be ahead, and mini-batches of a wave.
+    push, pull : float, s
+        Of one wave, to and from the parameter server.
+
+    Returns
+    -------
+    dict
+        Time, mini-batches per second, and by worker its slowest stage and its waiting time.
+    """
+    workers = virtual_workers([(speed,) * gpus_per_node for speed in speeds], allocation)
+    progress = run_waves(layers, workers, n_waves, bound=bound, n_concurrent=n_concurrent, push=push, pull=pull)
+    rows = [
+        {"worker": i, "stage_s": stage_seconds(layers, gpus), "waited_s": float(progress.waited[i])}
+        for i, gpus in enumerate(workers)
+    ]
+    ahead = [int(n) for n in progress.histogram()]
+    rate = n_concurrent * progress.throughput
+    return {"time_s": progress.time, "mini_batches_per_s": rate, "starts_by_waves_ahead": ahead, "workers": rows}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,107 @@ from dataclasses import replace
 from fractions import Fraction
 
 from commsim.core.errors import InputError
+from commsim.core.units import Bandwidth, Seconds
 
-from ..task_graph import Graph
+from ..cost_of import closed_form_costs
+from ..parallel.pipeline import StageCosts, pipeline_graph
+from ..parallel.pipeline_orders import one_forward_one_backward
+from ..task_graph import Graph, play
+from . import Answer, training_system
+
+
+@training_system("Ren et al., USENIX ATC 2021; Rajbhandari et al., SC 2021")
+def zero_offload(
+    *,
+    n_parameters: float = 10e9,
+    data_parallel: int = 1,
+    batch: int = 8,
+    sequence: int = 1024,
+    hidden: int = 8192,
+    bandwidth: Bandwidth = 16e9,
+    peak_tflops: float = 70.0,
+    wanted: float = 0.9,
+) -> Answer:
+    """ZeRO-Offload and ZeRO-Infinity: bytes to the host and back, efficiency, and the bandwidth that hides moving data.
+
+    Parameters
+    ----------
+    n_parameters : float
+        Of the model.
+    data_parallel : int
+        GPUs that share them.
+    batch, sequence, hidden : int
+        Examples per GPU, tokens of each, and the model's width.
+    bandwidth : float, bytes/s
+        Of a GPU, to the host or NVMe.
+    peak_tflops : float
+        10^12 operations per second that a GPU reaches when nothing is moved.
+    wanted : float
+        Efficiency for which the bandwidth is found.
+
+    Returns
+    -------
+    dict
+        Bytes of an iteration, and by kind of state operations per byte, efficiency and the bandwidth needed.
+    """
+    to_host, to_gpu = offload_bytes(n_parameters, data_parallel)
+    kinds = {state: intensity(state, batch, sequence) for state in BYTES_MOVED}
+    rows = [
+        {"state": state, "operations_per_B": each, "efficiency": efficiency(each, bandwidth, peak_tflops * 1e12),
+         "bandwidth_needed_Bps": bandwidth_needed(each, peak_tflops * 1e12, wanted)}
+        for state, each in (kinds | {"activations": activation_intensity(hidden)}).items()
+    ]  # fmt: skip
+    return {"to_host_B": to_host, "to_gpu_B": to_gpu, "states": rows}
+
+
+@training_system("Song et al., ASPLOS 2023")
+def optimus_cc(
+    *,
+    n_stages: int = 4,
+    n_micro_batches: int = 12,
+    data_parallel: int = 4,
+    forward: Seconds = 0.01,
+    backward: Seconds = 0.02,
+    rows: int = 8192,
+    columns: int = 3072,
+    rank: int = 12,
+    epilogue: int = 3,
+    bandwidth: Bandwidth = 2.5e9,
+) -> Answer:
+    """Optimus-CC: gradients of activations compressed by low rank, all or those of the epilogue; fused embeddings.
+
+    Parameters
+    ----------
+    n_stages, n_micro_batches, data_parallel : int
+        Of a 1F1B pipeline, and how many pipelines there are.
+    forward, backward : float, s
+        Of a micro-batch on one stage.
+    rows, columns, rank : int
+        Of an activation of 2-byte numbers, and of its approximation.
+    epilogue : int
+        Micro-batches of which the gradients are compressed when not all are.
+    bandwidth : float, bytes/s
+        Between stages.
+
+    Returns
+    -------
+    dict
+        Embedding volumes, the compression ratio, and the iteration time without and with compression.
+    """
+    ratio = float(low_rank_ratio(rows, columns, rank))
+    order = one_forward_one_backward(n_stages, n_micro_batches)
+    whole = pipeline_graph(order, StageCosts(forward, backward, activation=2.0 * rows * columns))
+    graphs = {"none": whole, "epilogue": compress_backward(whole, ratio, n_micro_batches, epilogue=epilogue),
+              "all": compress_backward(whole, ratio, n_micro_batches)}  # fmt: skip
+    costs = closed_form_costs(bandwidth=bandwidth)
+    return {
+        "compression_ratio": ratio,
+        "embedding_volume": float(embedding_volume(data_parallel, fused=False)),
+        "embedding_volume_fused": float(embedding_volume(data_parallel, fused=True)),
+        "iterations": [{"compressed": name, "iteration_s": play(graph, costs).iteration_time}
+                       for name, graph in graphs.items()],
+    }  # fmt: skip
+
 
 FLOPS_PER_PARAMETER = 8
 BYTES_MOVED = {

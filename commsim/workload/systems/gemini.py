@@ -15,11 +15,82 @@ from fractions import Fraction
 from math import comb
 
 from commsim.core.errors import InputError
+from commsim.core.units import Bandwidth, Bytes, Seconds
 
+from ..cost_of import closed_form_costs
+from ..parallel.pipeline import StageCosts, pipeline_graph
+from ..parallel.pipeline_orders import one_forward_one_backward
+from ..task_graph import play
 from ..timeline import Timeline
+from . import Answer, training_system
 
 Spans = Sequence[tuple[float, float]]
 MAX_PIECES = 10**6
+
+
+@training_system("Wang et al., SOSP 2023")
+def gemini(
+    *,
+    n_machines: int = 16,
+    n_replicas: int = 2,
+    n_failed: int = 2,
+    size: Bytes = 10e9,
+    bandwidth: Bandwidth = 50e9,
+    buffer: Bytes = 128e6,
+    alpha: Seconds = 1e-4,
+    n_micro_batches: int = 8,
+    forward: Seconds = 0.1,
+    backward: Seconds = 0.2,
+    activation: Bytes = 100e6,
+    retrieval: Seconds = 2.0,
+) -> Answer:
+    """Gemini: checkpoints in the memory of peers, sent in the idle spans of a pipeline's iteration.
+
+    Parameters
+    ----------
+    n_machines, n_replicas, n_failed : int
+        Machines, copies of each checkpoint, and machines that fail at once.
+    size : float, bytes
+        Of one machine's checkpoint.
+    bandwidth : float, bytes/s
+        Of a machine.
+    buffer : float, bytes
+        On a GPU, for what is on its way.
+    alpha, retrieval : float, s
+        To start each piece; to read a checkpoint back.
+    n_micro_batches : int
+        Of a 1F1B pipeline over the machines.
+    forward, backward : float, s
+        Of a micro-batch on one stage.
+    activation : float, bytes
+        That a micro-batch sends from stage to stage.
+
+    Returns
+    -------
+    dict
+        Probability of recovery (exact where the replicas divide the machines) and its published bound, iterations of
+        one checkpoint, and the time that a failure wastes.
+    """
+    sets = placement_sets(n_machines, n_replicas)
+    graph = pipeline_graph(
+        one_forward_one_backward(n_machines, n_micro_batches), StageCosts(forward, backward, activation)
+    )
+    timeline = play(graph, closed_form_costs(bandwidth=bandwidth))
+    answer: Answer = {"recovery_bound": float(recovery_bound(n_machines, n_replicas, n_failed))}
+    if n_machines % n_replicas == 0:
+        answer["recovery_probability"] = float(recovery_probability(n_machines, n_replicas, n_failed))
+    answer |= {"groups": len(set(sets)), "iteration_s": timeline.iteration_time}
+    if n_replicas > 1:
+        spans = network_idle(timeline, "gpu0")
+        traffic = fit_checkpoint(spans, (n_replicas - 1) * size, bandwidth, buffer=buffer, alpha=alpha)
+        interval = traffic.iterations * timeline.iteration_time
+        answer |= {
+            "idle_s": sum(end - start for start, end in spans),
+            "pieces": len(traffic.pieces),
+            "checkpoint_iterations": traffic.iterations,
+            "wasted_s": wasted_time(interval, interval, retrieval, timeline.iteration_time),
+        }
+    return answer
 
 
 def placement_sets(n_machines: int, n_replicas: int) -> tuple[frozenset[int], ...]:

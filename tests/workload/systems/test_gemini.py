@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
-from commsim.workload.systems.checkpoint import (
+from commsim.workload.systems.gemini import (
     fit_checkpoint,
     idle_spans,
     network_idle,

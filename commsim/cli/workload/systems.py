@@ -1,0 +1,76 @@
+"""``commsim workload systems``: published training systems, each as a function of its parameters."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.report.table import print_facts, print_table, write_results
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of this verb."""
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="which one; without it all are listed")
+    add("parameters", nargs=argparse.REMAINDER, metavar="--key value", help="of the system; --help lists them")
+    add("--json", metavar="FILE", help="also write the results as JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """List the systems, or run one."""
+    from commsim.workload.systems import SYSTEMS, run_system
+
+    raw = _pairs(args.parameters)
+    path = raw.pop("json", args.json)
+    if args.name is None:
+        rows: list[dict[str, Any]] = [
+            {"system": name, "parameters": list(SYSTEMS[name].parameters), "summary": SYSTEMS[name].summary,
+             "paper": SYSTEMS[name].facts["paper"]} for name in SYSTEMS
+        ]  # fmt: skip
+        for row in rows:
+            print(f"{row['system']}\n    {row['summary']}\n    {row['paper']}")
+    elif "help" in raw:
+        entry = SYSTEMS[args.name]
+        print(f"{entry.summary}\n{entry.facts['paper']}\n")
+        print_facts({f"--{key.replace('_', '-')}": f"{p.annotation}, {_text(p.default)} by default"
+                     for key, p in entry.parameters.items()})  # fmt: skip
+        return 0
+    else:
+        answer = run_system(args.name, raw)
+        rows = [{"system": args.name, **answer}]
+        print_facts({key: _text(value) for key, value in answer.items() if not _is_table(value)})
+        for key, table in answer.items():
+            if _is_table(table):
+                print_table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key)
+    if path:
+        write_results(path, {"what": "systems", "system": args.name, **raw}, rows)
+    return 0
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    """Read ``--key value`` and ``--key=value``."""
+    raw: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        key = flag.removeprefix("--").replace("-", "_")
+        if not flag.startswith("--") or not key or key in raw:
+            raise InputError(f"expected --key value, each once, got {word!r}")
+        if key == "help":
+            raw[key] = ""
+            continue
+        if not equals and (value := next(rest, "")) == "":
+            raise InputError(f"{flag} needs a value")
+        raw[key] = value
+    return raw
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(map(_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

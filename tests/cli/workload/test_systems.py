@@ -1,0 +1,61 @@
+"""The one door to the published training systems."""
+
+import pytest
+
+from commsim.workload.systems import SYSTEMS
+
+EXPECTED = {
+    "gemini": {"recovery_probability": 1 - 8 / 120, "recovery_bound": 1 - 8 / 120, "checkpoint_iterations": 1},
+    "hetpipe": {"mini_batches_per_s": 40 / 3, "time_s": 24.0},
+    "kungfu": {"messages": 14},
+    "megatron": {"exchanges": 96, "iteration_s": 24 * 9e-3 + 96 * (14 * 5e-6 + 1.75 * 32e6 / 300e9)},
+    "oobleck": {},
+    "optimus_cc": {"embedding_volume": 2.5, "embedding_volume_fused": 1.75},
+    "pipedream": {"mini_batch_s": 0.0078},
+    "varuna": {"depth": 12, "width": 3, "left_out": 0},
+    "zero_offload": {"to_host_B": 2e10, "to_gpu_B": 2e10},
+}
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_every_system_is_listed_described_and_run(commsim, name):
+    assert name in commsim("workload", "systems").out
+    assert "--" in commsim("workload", "systems", name, "--help").out
+    row = commsim.results("workload", "systems", name)["results"][0]
+    assert {key: row[key] for key in EXPECTED[name]} == pytest.approx(EXPECTED[name])
+
+
+def test_parameters_have_units_and_lists(commsim):
+    words = (
+        "workload",
+        "systems",
+        "pipedream",
+        "--compute-ms",
+        "10x10.5",
+        "--weights-mb=0.1x0.1",
+        "--outputs-mb",
+        "5x5",
+    )
+    row = commsim.results(*words, "--n-machines", 2, "--bandwidth", "100GB/s")["results"][0]
+    assert row["stages"] == [{"first_layer": 0, "last_layer": 1, "replicas": 2, "time_s": pytest.approx(10.252e-3)}]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("gemeni",), "unknown training system 'gemeni'; did you mean gemini"),
+        (("gemini", "--size", "10"), "gemini: size needs a unit"),
+        (("gemini", "--sise", "1GB"), "has no parameter 'sise'; did you mean size"),
+        (("gemini", "--size"), "--size needs a value"),
+        (("gemini", "size"), "expected --key value"),
+        (("oobleck", "--n-nodes", "1000"), "at most 48 nodes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(commsim, words, message):
+    assert message in commsim.refuses("workload", "systems", *words)
+
+
+def test_oobleck_recovers_on_the_nodes_that_are_left(commsim):
+    row = commsim.results("workload", "systems", "oobleck")["results"][0]
+    assert row["templates"] == [3, 4, 5, 6, 7]
+    assert [failure["pipelines"] for failure in row["failures"]] == ["3+3+3+4", "3+3+3+3", "3+4+4"]
