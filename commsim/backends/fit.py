@@ -9,14 +9,14 @@ from commsim.core.errors import InputError
 
 _TAME = 0.2
 """Relative error from which on a point pulls with constant force only: one disturbed run must not bend the line."""
-
-_ITERATIONS = 200
+_EXACT = 1e-12
+"""Relative change of costs and loss at which the search ends."""
 
 
 def fit_costs(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Find positive costs x with ``columns @ x`` close to `seconds`, relatively.
 
-    Gauss-Newton steps on the logarithms of x, each with Huber's weights and as much damping as it needs to descend.
+    Least squares of the logarithms of the relative errors over the logarithms of x, with Huber's loss, by SciPy.
 
     Parameters
     ----------
@@ -33,40 +33,33 @@ def fit_costs(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDA
     Raises
     ------
     InputError
-        If there are fewer runs than costs, or a time is not positive.
+        If there are fewer runs than costs, a time is not positive, or SciPy is not installed.
 
     References
     ----------
-    Huber, "Robust estimation of a location parameter", Ann. Math. Stat. 1964. Marquardt, J. SIAM 1963.
+    Huber, "Robust estimation of a location parameter", Ann. Math. Stat. 1964.
     """
     if len(seconds) < columns.shape[1] or not (seconds > 0).all():
         raise InputError(f"a fit of {columns.shape[1]} costs needs as many positive times, got {seconds.tolist()}")
-    log_x = np.log(_starting_point(columns, seconds))
-    damping, loss = 1e-3, _loss(columns, seconds, log_x)
-    for _ in range(_ITERATIONS):
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        raise InputError("fitting costs needs SciPy: pip install 'commsim[opt]'") from None
+
+    def error(log_x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.log(columns @ np.exp(log_x) / seconds))
+
+    def slope(log_x: NDArray[np.float64]) -> NDArray[np.float64]:
         terms = columns * np.exp(log_x)
-        model = terms.sum(axis=1)
-        error, slope = np.log(model / seconds), terms / model[:, np.newaxis]
-        weight = np.minimum(1.0, _TAME / np.maximum(np.abs(error), 1e-300))
-        normal = slope.T @ (weight[:, np.newaxis] * slope)
-        step = np.linalg.solve(normal + damping * np.eye(len(log_x)), slope.T @ (weight * error))
-        tried = log_x - np.clip(step, -2, 2)
-        if (new := _loss(columns, seconds, tried)) < loss:
-            log_x, loss, damping = tried, new, damping / 4
-        elif damping > 1e6:
-            break
-        else:
-            damping *= 8
-    out: NDArray[np.float64] = np.exp(log_x)
-    return out
+        return np.asarray(terms / terms.sum(axis=1)[:, np.newaxis])
+
+    start = np.log(_starting_point(columns, seconds))
+    with np.errstate(all="ignore"):  # a step that goes too far is tried again, shorter
+        found = least_squares(error, start, slope, loss="huber", f_scale=_TAME, ftol=_EXACT, xtol=_EXACT, gtol=_EXACT)
+    return np.asarray(np.exp(found.x))
 
 
 def _starting_point(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each cost as if it were alone in the run that speaks most for it."""
     alone = np.divide(seconds[:, np.newaxis], columns, out=np.full(columns.shape, np.inf), where=columns > 0)
     return np.asarray(alone.min(axis=0))
-
-
-def _loss(columns: NDArray[np.float64], seconds: NDArray[np.float64], log_x: NDArray[np.float64]) -> float:
-    error = np.abs(np.log(columns @ np.exp(log_x) / seconds))
-    return float(np.where(error < _TAME, error**2 / 2, _TAME * (error - _TAME / 2)).sum())
