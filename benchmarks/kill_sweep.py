@@ -25,7 +25,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from commsim.core.errors import BackendError, CommsimError
+from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.files.whole_files import write_tree
 from commsim.report.table import print_table, write_results
 from commsim.sweep.table import read_table
@@ -124,7 +124,7 @@ def fingerprint(directory: Path) -> str:
 
 def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, draw: random.Random) -> Kill:
     process = _started(sweep, directory)
-    while _n_rows(directory) < after and process.poll() is None:
+    while n_rows(directory) < after and process.poll() is None:
         time.sleep(0.01)
     time.sleep(draw.uniform(0.0, MAX_DELAY))
     family = _descendants(process.pid)
@@ -134,7 +134,7 @@ def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, dr
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim, signal.SIGKILL)
     process.wait() if victim == process.pid else None
-    n_before = _n_rows(directory)
+    n_before = n_rows(directory)
     n_left = 0
     if victim == process.pid:
         process.communicate()
@@ -142,12 +142,15 @@ def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, dr
         _finish(_started(sweep, directory))
     else:
         _finish(process)
-    return Kill(whom, n_before, _n_rows(directory), fingerprint(directory) == wanted, n_left)
+    return Kill(whom, n_before, n_rows(directory), fingerprint(directory) == wanted, n_left)
 
 
-def _n_rows(directory: Path) -> int:
+def n_rows(directory: Path) -> int:
     """Rows that are there now, or none if the sweep has not begun."""
-    return read_table(directory, ["order"]).num_rows if (directory / "sweep.json").exists() else 0
+    try:
+        return int(read_table(directory, ["order"]).num_rows)
+    except InputError:
+        return 0
 
 
 def _descendants(pid: int) -> dict[int, int]:

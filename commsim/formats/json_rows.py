@@ -1,6 +1,6 @@
 """Measurements in JSON and Parquet: our own results, nccl-tests' JSON, lines of NCCL's inspector, and profiles.
 
-Our own are ``--json`` of run and validate, a saved result, and the Parquet files of a sweep. NCCL's inspector, a
+Our own are ``--json`` of run and validate, a saved result, and the results of a sweep. NCCL's inspector, a
 profiler plugin, writes one JSON object for each collective of each rank.
 
 References
@@ -18,6 +18,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
+from commsim.files.sweep_store import reading
 from commsim.files.whole_files import parse_json, read_text
 
 from .kineto import is_kineto, kineto_tree
@@ -97,6 +98,24 @@ def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured
     ]
 
 
+def read_sweep(path: Path, asked: Asked) -> list[Measured]:
+    """Read the results of a sweep's folder; rows with an error are left out.
+
+    Raises
+    ------
+    InputError
+        If the store is damaged, or has too many rows.
+    """
+    with reading(path) as db:
+        check_count(path, db.execute("SELECT count(*) FROM points").fetchone()[0])
+        texts = [text for (text,) in db.execute("SELECT row FROM points ORDER BY place")]
+    try:
+        rows = parse_json(f"[{','.join(texts)}]")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no rows of a sweep: {error}") from None
+    return _without_failed([row if isinstance(row, dict) else {} for row in rows], path, asked)
+
+
 def read_parquet(path: Path, asked: Asked) -> list[Measured]:
     """Read rows of a Parquet file, or of all in a folder; rows with an error are left out.
 
@@ -125,14 +144,18 @@ def read_parquet(path: Path, asked: Asked) -> list[Measured]:
                 table = opened.read(columns=columns).to_pylist()
         except (pyarrow.ArrowException, OSError) as error:
             raise InputError(f"{file}: not a readable Parquet file ({str(error).splitlines()[0]})") from None
-        failed = sum(bool(row.get("error")) for row in table)
-        if failed:
-            asked.notes.append(f"{file}: {failed} rows have an error instead of a time, and are left out")
-        rows += [_parquet_row(row, file, i) for i, row in enumerate(table, 1) if not row.get("error")]
+        rows += _without_failed(table, file, asked)
     return rows
 
 
-def _parquet_row(row: Mapping[str, Any], file: Path, number: int) -> Measured:
+def _without_failed(table: Sequence[Mapping[str, Any]], file: Path, asked: Asked) -> list[Measured]:
+    failed = sum(bool(row.get("error")) for row in table)
+    if failed:
+        asked.notes.append(f"{file}: {failed} rows have an error instead of a time, and are left out")
+    return [_sweep_row(row, file, i) for i, row in enumerate(table, 1) if not row.get("error")]
+
+
+def _sweep_row(row: Mapping[str, Any], file: Path, number: int) -> Measured:
     fields = Fields(row, f"{file}, row {number}")
     spread = (None if row.get(name) is None else fields.number(name) for name in ("p5_s", "p95_s"))
     low, high = spread

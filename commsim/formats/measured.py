@@ -129,7 +129,7 @@ def read_measured(
     Parameters
     ----------
     path : path
-        A file; of Parquet also a folder of ``*.parquet``.
+        A file, the folder of a sweep, or a folder of ``*.parquet``.
     operation : str
         For a file that does not name its operation; of one that does, only the rows of this one are returned.
     n_ranks : int, optional
@@ -167,9 +167,11 @@ Reader = Callable[[Path, Asked], Sequence[Measured]]
 def _reader(path: Path) -> Reader:
     """Find out what a file is, by its first bytes rather than by its name."""
     if path.is_dir() or path.suffix == ".parquet":
-        from .json_rows import read_parquet
+        from commsim.files.sweep_store import STORE
 
-        return read_parquet
+        from .json_rows import read_parquet, read_sweep
+
+        return read_sweep if (path / STORE).exists() else read_parquet
     from commsim.files.whole_files import read_bytes
 
     head = read_bytes(path, MAX_BYTES)

@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import write_json
+from commsim.files.sweep_store import Store
 
 from .chunks import Chunker
 from .config import Config, read_config
 from .drive import Drive
 from .executors import open_pool
-from .journal import Journal
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
-from .shard import DESCRIPTION, require_pyarrow
 from .specs import check_specs
-from .table import finished_points, read_description
 
 
 def provenance(config: Config, host: bool = False) -> dict[str, Any]:
@@ -148,19 +145,17 @@ def run_sweep(
     if not n_points:
         raise InputError(f"{config.path}: the filters leave no point of {count_candidates(config)}")
     from_here = provenance(config, host)
-    directory = Path(directory)
-    _begin(config, directory, from_here, n_points)
-    journal = Journal(directory, config.kinds, from_here)
+    store = _open_store(config, Path(directory), from_here, n_points)
     try:
         if retry_failed:
-            journal.forget_failed()
-        todo = _Todo(config, max_points, n_points, limit, finished_points(directory))
-        run = _Run(config, journal, todo.progress, say or (lambda _: None))
+            store.forget_failed()
+        todo = _Todo(config, max_points, n_points, limit, store.finished())
+        run = _Run(config, store, todo.progress, say or (lambda _: None))
         with open_pool(executor, jobs) as pool:
             Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
         return run.progress
     finally:
-        journal.close()
+        store.close()
 
 
 class _Todo:
@@ -185,40 +180,36 @@ class _Todo:
 class _Run:
     """Keeps the rows of a run, and how far it is."""
 
-    def __init__(self, config: Config, journal: Journal, progress: Progress, say: Callable[[Progress], None]) -> None:
+    def __init__(self, config: Config, store: Store, progress: Progress, say: Callable[[Progress], None]) -> None:
         from commsim import __version__
 
         self.chunker = Chunker(__version__, config.hash, config.kinds)
         self.progress = progress
-        self._journal, self._say = journal, say
+        self._store, self._say = store, say
 
     def finished(self, seconds: float, lines: list[bytes]) -> None:
         """Keep the rows of a chunk."""
-        self._journal.append(lines)
+        failed = self._store.append(lines)
         self.chunker.measured(seconds, len(lines))
-        failed = sum(b',"error":null' not in line for line in lines)
         now = self.progress
         self.progress = dataclasses.replace(now, n_done=now.n_done + len(lines), n_failed=now.n_failed + failed)
         self._say(self.progress)
 
 
-def _begin(config: Config, directory: Path, from_here: Mapping[str, Any], n_points: int) -> None:
-    """Make the directory, or see that it has the same sweep."""
-    require_pyarrow()
-    path = directory / DESCRIPTION
-    if path.exists():
-        about = read_description(directory)
-        if about["config_hash"] != config.hash:
-            raise InputError(f"{directory} has the results of another sweep than {config.path}; give another directory")
-        if about["provenance"].get("commsim") != from_here["commsim"]:
-            raise InputError(f"{directory} was begun by commsim {about['provenance'].get('commsim')}, this is "
-                             f"{from_here['commsim']}; give another directory")  # fmt: skip
-        return
+def _open_store(config: Config, directory: Path, from_here: Mapping[str, Any], n_points: int) -> Store:
+    """Make the directory and its store, or open it if it has the same sweep."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{directory}: cannot be made: {error.strerror}") from None
-    if any(directory.glob("part-*")):
-        raise InputError(f"{directory} has results, but no {DESCRIPTION}; give another directory")
-    write_json(path, {"schema": 1, "config_hash": config.hash, "n_points": n_points, "parameters": dict(config.kinds),
-                      "provenance": from_here, "files": config.files, "config": config.tree})  # fmt: skip
+    about = {"config_hash": config.hash, "n_points": n_points, "parameters": dict(config.kinds),
+             "provenance": from_here, "files": config.files, "config": config.tree}  # fmt: skip
+    store = Store(directory, about, from_here)
+    begun_by = store.description["provenance"].get("commsim")
+    if store.description["config_hash"] == config.hash and begun_by == from_here["commsim"]:
+        return store
+    store.close()
+    if begun_by == from_here["commsim"]:
+        raise InputError(f"{directory} has the results of another sweep than {config.path}; give another directory")
+    raise InputError(f"{directory} was begun by version {begun_by} of commsim, this is version "
+                     f"{from_here['commsim']}; give another directory")  # fmt: skip

@@ -1,31 +1,48 @@
-"""The results of a sweep as one table: Arrow, pandas, polars, SQL.
+"""The results of a sweep as one table: Arrow, pandas, polars, SQL; written as CSV, JSON or Parquet.
 
-Tables as files that other programs read: CSV, JSON, Parquet.
+The type of a column depends on its name alone, never on its values.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_tree, replacing, write_json
+from commsim.files.sweep_store import LOCK, STORE, read_description, reading
+from commsim.files.whole_files import replacing, write_json
 
-from .axis import KINDS
-from .shard import DESCRIPTION, parts, read_rows, read_shard, require_pyarrow, schema_of, write_parquet
+from .axis import KINDS, UNITS
 
 if TYPE_CHECKING:
     import pyarrow
+
+FIRST = ("point", "order", "seed")
+RESULTS = (
+    "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
+    "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples", "policy", "workers",
+    "iteration_s", "exposed_comm_s", "scaling", "compute_s", "batches", "sent_per_worker_B",
+)  # fmt: skip
+"""Columns of results in their order; what engines count comes after them, by name."""
+
+TEXT = ("point", "error", "collective", "operation", "engine", "policy")
+WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches")
+RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "algbw_Bps": "B/s", "busbw_Bps": "B/s",
+                "bytes_on_wire": "B", "max_link_bytes": "B", "p5_s": "s", "p95_s": "s", "iteration_s": "s",
+                "exposed_comm_s": "s", "compute_s": "s", "sent_per_worker_B": "B"}  # fmt: skip
+
+MAX_COLUMNS = 2000
+ROWS_AT_ONCE = 20_000
 
 
 def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
     """Read all results of a sweep, also of one that is running or was killed.
 
-    The table is the same to the byte whoever computed it: rows are in the order of the points, columns in that of
-    the file and of ``docs/sweeps.md``. The metadata of columns have their unit, that of the table where it comes from.
+    The table is the same to the byte whatever computed it: rows are in the order of the points, columns in that of
+    the file and of ``docs/sweeps.md``. The metadata of columns have their unit, that of the table the provenance.
 
     Parameters
     ----------
@@ -42,55 +59,55 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
     Raises
     ------
     InputError
-        If it is no directory of a sweep, a shard is damaged, a point is there twice, or pyarrow is not installed.
+        If it is no directory of a sweep, its store is damaged, or pyarrow is not installed.
     """
     pa = require_pyarrow()
-    directory = Path(directory)
-    about = read_description(directory)
-    kinds: dict[str, str] = about["parameters"]
-    unfinished = _unfinished(directory, kinds)  # first: one that becomes a shard meanwhile is then found among these
-    tables = {path: read_shard(path) for path in parts(directory, ".parquet").values()}
-    tables |= {path: rows for path, rows in unfinished.items() if not path.with_suffix(".parquet").exists()}
-    schema = schema_of({name for table in tables.values() for name in table.column_names}, kinds)
-    filled = [_filled(pa, table, schema, path) for path, table in tables.items()]
-    table = pa.concat_tables(filled) if filled else schema.empty_table()
-    if len(set(table.column("point").to_pylist())) < table.num_rows:
-        raise InputError(f"{directory}: a point is there twice; these are not the shards of one sweep")
-    table = table.sort_by("order").combine_chunks()
+    about, path = read_description(directory), Path(directory) / STORE
+    for name, kind in about["parameters"].items():
+        if "." not in name or kind not in KINDS:
+            raise InputError(f"{path}: {name!r} is no parameter of one of the kinds {', '.join(KINDS)}")
+    with reading(directory) as db:
+        schema = schema_of((name for (name,) in db.execute("SELECT name FROM columns")), about["parameters"])
+        cursor = db.execute("SELECT row FROM points ORDER BY place")
+        tables = [schema.empty_table()]
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            tables.append(_table_of_lines(pa, [row for (row,) in rows], schema, path))
+    table = pa.concat_tables(tables).combine_chunks()
     if columns is not None:
         table = table.select([name for name in columns if name in table.column_names])
     return table.replace_schema_metadata({"commsim": json.dumps(about["provenance"], sort_keys=True)})
 
 
-def read_description(directory: str | Path) -> dict[str, Any]:
-    """Read the ``sweep.json`` of a directory.
+def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Path) -> pyarrow.Table:
+    """Read rows, a JSON object each."""
+    # not `pyarrow.array` of lists: that imports pandas if it is there
+    plain = pa.schema([pa.field(field.name, field.type) for field in schema])
+    try:
+        data = "\n".join(lines).encode()
+        reader = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        parsing = pa.json.ParseOptions(explicit_schema=plain, unexpected_field_behavior="error")
+        table = pa.json.read_json(pa.BufferReader(data), reader, parsing)
+    except (TypeError, UnicodeError, pa.ArrowException) as error:
+        raise InputError(f"{path}: no rows of a sweep: {str(error).splitlines()[0]}") from None
+    if table.num_rows != len(lines) or any(table.column(name).null_count for name in FIRST):
+        raise InputError(f"{path}: no rows of a sweep: a row without point, order or seed")
+    return table.select(schema.names).cast(schema)
+
+
+def schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
+    """Return the schema of these columns, in the order that all tables have.
 
     Raises
     ------
     InputError
-        If it is missing or no such file.
+        If there are more than ``MAX_COLUMNS``.
     """
-    path = Path(directory) / DESCRIPTION
-    if not path.exists():
-        raise InputError(f"{directory}: no sweep is here, it has no {DESCRIPTION}")
-    about = read_tree(path)
-    wanted = {"parameters": dict, "provenance": dict, "config_hash": str}
-    if about.get("schema") != 1 or not all(isinstance(about.get(key), kind) for key, kind in wanted.items()):
-        raise InputError(f"{path}: not the description of a sweep")
-    for name, kind in about["parameters"].items():
-        if "." not in name or kind not in KINDS:
-            raise InputError(f"{path}: {name!r} is no parameter of one of the kinds {', '.join(KINDS)}")
-    return about
-
-
-def finished_points(directory: Path) -> dict[str, bool]:
-    """Whether each point in shards failed, by its hash; whoever opened the journal has no others."""
-    found: dict[str, bool] = {}
-    for path in parts(directory, ".parquet").values():
-        table = read_shard(path, ["point", "error"])
-        failed = table.column("error").is_valid().to_pylist()
-        found.update(zip(table.column("point").to_pylist(), failed, strict=True))
-    return found
+    pa = require_pyarrow()
+    present = set(columns) | set(FIRST) | set(kinds) | {"error"}
+    if len(present) > MAX_COLUMNS:
+        raise InputError(f"a table of results has at most {MAX_COLUMNS} columns, got {len(present)}")
+    known = [*FIRST, *kinds, *(name for name in RESULTS if name in present)]
+    return pa.schema([_field(pa, name, kinds) for name in [*known, *sorted(present - set(known))]])
 
 
 def query(directory: str | Path, sql: str) -> pyarrow.Table:
@@ -122,31 +139,6 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
         connection.close()
 
 
-def _unfinished(directory: Path, kinds: Mapping[str, str]) -> dict[Path, pyarrow.Table]:
-    found = {}
-    for path in parts(directory, ".rows").values():
-        try:
-            found[path] = read_rows(path, kinds)
-        except InputError:
-            if path.exists():  # else it has become a shard meanwhile
-                raise
-    return found
-
-
-def _filled(pa: Any, table: pyarrow.Table, schema: pyarrow.Schema, path: Path) -> pyarrow.Table:
-    """Return the columns of `schema`; those that a shard does not have are empty."""
-    names = set(table.column_names)
-    try:
-        columns = [
-            table.column(field.name).cast(field.type) if field.name in names
-            else pa.nulls(len(table), field.type)
-            for field in schema
-        ]  # fmt: skip
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: no shard of this sweep: {str(error).splitlines()[0]}") from None
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 SUFFIXES = (".csv", ".json", ".parquet")
 
 
@@ -159,7 +151,7 @@ def require_suffix(path: str | Path) -> str:
         If it is another one, or the name is that of a file of results.
     """
     suffix, name = Path(path).suffix, Path(path).name
-    if name == DESCRIPTION or name.startswith("part-"):
+    if name.startswith((STORE, LOCK)):
         raise InputError(f"{path}: results of sweeps have files by that name; give another one")
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table is written as {', '.join(SUFFIXES)}")
@@ -185,6 +177,14 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
         _write_csv(table, path)
 
 
+def write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, Any]) -> None:
+    """Write a table with zstd, and where it comes from in the metadata ``commsim``."""
+    pa = require_pyarrow()
+    table = table.replace_schema_metadata({"commsim": json.dumps(provenance, sort_keys=True)})
+    with replacing(path) as out:
+        pa.parquet.write_table(table, out, compression="zstd")
+
+
 def _write_csv(table: pyarrow.Table, path: Path) -> None:
     require_pyarrow()
     import pyarrow.csv
@@ -199,3 +199,32 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return str(value)  # dates, decimals and lists that a query made
+
+
+def require_pyarrow() -> Any:
+    """Return the module ``pyarrow``.
+
+    Raises
+    ------
+    InputError
+        If it is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.json
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("tables of results need pyarrow: pip install 'commsim[data]'") from None
+    return pa
+
+
+def _field(pa: Any, name: str, kinds: Mapping[str, str]) -> pyarrow.Field:
+    kind = kinds.get(name)
+    if name in TEXT or kind == "text":
+        kept = pa.string()
+    elif name in WHOLE or kind == "whole":
+        kept = pa.int64()
+    else:
+        kept = pa.bool_() if kind == "truth" else pa.float64()
+    unit = UNITS.get(kind or "") or RESULT_UNITS.get(name)
+    return pa.field(name, kept, metadata={"unit": unit} if unit else None)

@@ -7,6 +7,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.files.store import write_result
+from commsim.files.sweep_store import Store
 from commsim.formats.measured import Measured, read_measured
 
 ROW = {"collective": "ring_all_reduce", "operation": "all_reduce", "n_ranks": 4, "size_B": 1024.0, "time_s": 1e-5,
@@ -39,21 +40,26 @@ def test_a_saved_result_is_one_row(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("folder", [False, True, "store"])
 def test_rows_of_a_sweep_are_read_but_for_failed_points(tmp_path, folder):
     pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
 
     columns = {name: [ROW[name]] * 2 for name in ("collective", "operation", "n_ranks", "size_B", "time_s")}
     columns |= {"error": ["", "no route"], "point": ["a", "b"], "topology.bandwidth": ["1Gbps", "1Gbps"]}
-    parquet.write_table(pyarrow.table(columns), tmp_path / "part-0.parquet")
+    table = pyarrow.table(columns)
+    if folder == "store":
+        store = Store(tmp_path, {"config_hash": "", "parameters": {}, "provenance": {}}, {})
+        store.append([json.dumps(row | {"order": i}).encode() for i, row in enumerate(table.to_pylist())])
+        store.close()
+    parquet.write_table(table, tmp_path / "0.parquet")
     notes = []
-    rows = read_measured(tmp_path if folder else tmp_path / "part-0.parquet", notes=notes)
+    rows = read_measured(tmp_path if folder else tmp_path / "0.parquet", notes=notes)
     assert [(row.operation, row.algorithm, row.time) for row in rows] == [("all_reduce", "ring_all_reduce", 1e-5)]
     assert "1 rows have an error" in notes[0]
-    parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "part-0.parquet")
+    parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "0.parquet")
     with pytest.raises(InputError, match="has no column operation; rows need operation, n_ranks, size_B, time_s"):
-        read_measured(tmp_path / "part-0.parquet")
+        read_measured(tmp_path / "0.parquet")
 
 
 def test_lines_of_the_inspector_are_read_and_a_last_one_that_is_cut_off_is_said(tmp_path):

@@ -60,7 +60,8 @@ class Fragile(Executor):
     def answer(self):
         for one, held in self.pending:
             with contextlib.suppress(InvalidStateError):
-                one.set_result((0.01, [json.dumps({"order": o, "error": None}).encode() for o in held.orders]))
+                rows = [{"point": f"p{o}", "order": o, "seed": 0, "error": None} for o in held.orders]
+                one.set_result((0.01, [json.dumps(row).encode() for row in rows]))
 
 
 def chunks(sizes):

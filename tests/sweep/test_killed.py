@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_sweep import kill_in_turn
+from benchmarks.kill_sweep import kill_in_turn, n_rows
 from commsim.files.whole_files import write_tree
 from commsim.sweep.table import read_table
 
@@ -41,7 +41,7 @@ def test_ctrl_c_keeps_what_is_there_ends_all_processes_and_is_one_line(small, tm
         "2",
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while not any((tmp_path / "r").glob("part-*.rows")):
+    while not n_rows(tmp_path / "r") and process.poll() is None:
         time.sleep(0.01)
     for _ in range(2):  # the second one comes while the first is heard
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does

@@ -4,10 +4,11 @@ import json
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.files.sweep_store import read_description
 from commsim.run import predict
 from commsim.sweep import run_sweep
 from commsim.sweep.compute import Bench
-from commsim.sweep.table import read_description, read_table
+from commsim.sweep.table import read_table
 from commsim.sweep.worker import one_line
 
 
@@ -52,7 +53,6 @@ def test_a_point_that_fails_is_a_row_with_its_error(small, tmp_path):
 
 def test_points_that_failed_are_kept_until_they_are_asked_for_again(small, tmp_path, monkeypatch):
     run_sweep(small, tmp_path / "whole", "serial")
-    monkeypatch.setattr("commsim.sweep.journal.ROWS_PER_SHARD", 1)
     with monkeypatch.context() as broken:
         row = Bench.row
         broken.setattr(Bench, "row", lambda self, seed, p: row(self, seed, p) if p["collective.ranks"] == 4 else 1 / 0)
@@ -91,12 +91,10 @@ def test_another_sweep_in_the_directory_is_refused(small, tmp_path):
         run_sweep(small, tmp_path / "r", "serial")
 
 
-def test_another_version_in_the_directory_is_refused(small, tmp_path):
+def test_another_version_in_the_directory_is_refused(small, tmp_path, monkeypatch):
     run_sweep(small, tmp_path / "r", "serial", limit=1)
-    about = json.loads((tmp_path / "r/sweep.json").read_text())
-    about["provenance"]["commsim"] = "0.0.1"
-    (tmp_path / "r/sweep.json").write_text(json.dumps(about))
-    with pytest.raises(InputError, match=r"was begun by commsim 0.0.1"):
+    monkeypatch.setattr("commsim.__version__", "9.9")
+    with pytest.raises(InputError, match=r"was begun by version \S+ of commsim, this is version 9.9"):
         run_sweep(small, tmp_path / "r", "serial")
 
 
@@ -189,3 +187,9 @@ def test_a_row_does_not_depend_on_what_was_computed_before_it():
     back = {p.digest: down.row(p.seed, p.parameters) for p in reversed(every)}
     alone = {p.digest: Bench(config.kinds).row(p.seed, p.parameters) for p in every}
     assert there == back == alone
+
+
+def test_a_directory_that_cannot_be_made_is_refused(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made"):
+        run_sweep(small, tmp_path / "file" / "r", "serial")

@@ -19,7 +19,8 @@ def main(args: argparse.Namespace) -> int:
     """Count, and print."""
     from collections import Counter
 
-    from commsim.sweep.table import read_description, read_table
+    from commsim.files.sweep_store import read_description
+    from commsim.sweep.table import read_table
     from commsim.sweep.worker import MAX_MESSAGE
 
     about = read_description(args.directory)

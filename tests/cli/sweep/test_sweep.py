@@ -1,4 +1,5 @@
 import json
+import sqlite3
 import tomllib
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def test_a_sweep_is_run_looked_at_asked_and_exported(commsim, sweep, tmp_path):
 def test_the_directory_is_named_as_the_file_unless_said(commsim, sweep, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert commsim("sweep", "sweep.toml", "--executor", "serial").code == 0
-    assert (tmp_path / "sweep" / "sweep.json").exists()
+    assert (tmp_path / "sweep" / "sweep.sqlite").exists()
 
 
 def test_a_plan_says_points_time_and_memory(commsim, sweep):
@@ -113,7 +114,7 @@ def test_a_sweep_of_which_every_point_fails_is_no_success(commsim, sweep, tmp_pa
 def test_results_are_not_written_over_what_they_are_made_of(commsim, sweep, tmp_path):
     results = tmp_path / "r"
     commsim("sweep", sweep, "-o", results, "--executor", "serial")
-    for name in ("part-000000.parquet", "sweep.json"):
+    for name in ("sweep.sqlite", "sweep.lock"):
         before = (results / name).read_bytes()
         assert "give another one" in commsim.refuses("sweep", "export", results, "-o", results / name)
         assert "give another one" in commsim.refuses("sweep", "sql", results, "select 1", "-o", results / name)
@@ -122,10 +123,13 @@ def test_results_are_not_written_over_what_they_are_made_of(commsim, sweep, tmp_
 
 def test_what_is_not_text_in_a_description_is_not_sent_to_the_terminal(commsim, sweep, tmp_path):
     commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial")
-    about = json.loads((tmp_path / "r/sweep.json").read_text())
+    db = sqlite3.connect(tmp_path / "r/sweep.sqlite")
+    about = json.loads(*db.execute("SELECT text FROM description").fetchone())
     about |= {"n_points": "\x1b[31m", "config_hash": "\x1b[2J"}
     about["provenance"]["commit"] = ["\x1b[0m"]
-    (tmp_path / "r/sweep.json").write_text(json.dumps(about))
+    with db:
+        db.execute("UPDATE description SET text = ?", [json.dumps(about)])
+    db.close()
     assert commsim("sweep", "status", tmp_path / "r").code == 0
     assert "\x1b" not in commsim.out
     assert commsim("sweep", "sql", tmp_path / "r", 'select chr(27) as "\x1b"').code == 0

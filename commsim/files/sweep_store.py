@@ -1,0 +1,226 @@
+"""The store of a sweep: one SQLite file, to which each finished chunk of points is added in one transaction.
+
+A process that is killed at any moment loses the points in flight and no others. One process writes; any number read
+meanwhile, each a consistent state. The row of a point is a line of JSON, so SQLite's own functions read it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ..core.errors import InputError
+from .whole_files import check_regular, parse_json
+
+STORE, LOCK = "sweep.sqlite", "sweep.lock"
+FORMAT = 1
+"""Version of the tables, in ``PRAGMA user_version``."""
+TABLES = {
+    "description": "CREATE TABLE description (text TEXT NOT NULL)",
+    "runs": "CREATE TABLE runs (run INTEGER PRIMARY KEY, provenance TEXT NOT NULL)",
+    "columns": "CREATE TABLE columns (name TEXT PRIMARY KEY)",
+    "points": "CREATE TABLE points (place INTEGER PRIMARY KEY, point TEXT NOT NULL, failed INTEGER NOT NULL, "
+    "run INTEGER NOT NULL, row TEXT NOT NULL)",
+}
+"""``place`` is the order of a point in the sweep; ``columns`` are the names that any row has."""
+
+
+class Store:
+    """The results of one sweep, for the process that writes them.
+
+    Parameters
+    ----------
+    directory : Path
+        It exists; it is empty or has the store of a sweep.
+    description : mapping
+        Written into a new store: what :func:`read_description` returns.
+    provenance : mapping
+        Of this run.
+
+    Attributes
+    ----------
+    description : dict
+        That of the store: another one, if it was there before.
+
+    Raises
+    ------
+    InputError
+        If another process writes here, or nothing can be written.
+    """
+
+    def __init__(self, directory: Path, description: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+        refuse_older(directory)
+        self._path, self._provenance = directory / STORE, json.dumps(provenance, sort_keys=True)
+        self._run: int | None = None
+        self._lock = _locked(directory)
+        self._db: sqlite3.Connection | None = None
+        try:
+            with _errors(self._path, "cannot write"):
+                if self._path.exists():
+                    check_regular(self._path)
+                self._db = sqlite3.connect(self._path, isolation_level=None)
+                _make_tables(self._db, description)
+                self.description = _description_in(self._db, self._path)
+                self._columns = {name for (name,) in self._db.execute("SELECT name FROM columns")}
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, lines: list[bytes]) -> int:
+        """Add the rows of finished points, all or none; they survive the process. Return how many of the points failed.
+
+        Raises
+        ------
+        InputError
+            If they cannot be written: the disk is full, say.
+        """
+        rows = [json.loads(line) for line in lines]
+        columns = {name for row in rows for name in row}
+        with self._transaction() as db:
+            insert = "INSERT INTO runs (provenance) VALUES (?)"
+            run = db.execute(insert, [self._provenance]).lastrowid if self._run is None else self._run
+            db.executemany("INSERT INTO columns VALUES (?)", [[name] for name in sorted(columns - self._columns)])
+            db.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?)",
+                           ((row["order"], row["point"], row["error"] is not None, run, line.decode().strip())
+                            for row, line in zip(rows, lines, strict=True)))  # fmt: skip
+        self._run, self._columns = run, self._columns | columns
+        return sum(row["error"] is not None for row in rows)
+
+    def forget_failed(self) -> None:
+        """Take out the rows of points that failed."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM points WHERE failed")
+
+    def finished(self) -> dict[str, bool]:
+        """Whether each point that has a row failed, by its hash."""
+        with self._transaction() as db:
+            return {point: bool(failed) for point, failed in db.execute("SELECT point, failed FROM points")}
+
+    def close(self) -> None:
+        """Put everything into the one file, and let others write."""
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):  # somebody reads: then the last reader does it
+                self._db.execute("PRAGMA journal_mode = DELETE")
+            self._db.close()
+        self._lock.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        assert self._db is not None
+        with _errors(self._path, "cannot write"), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+
+
+@contextlib.contextmanager
+def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
+    """Open the store of a directory to read one consistent state of it, also while it is written to.
+
+    Raises
+    ------
+    InputError
+        If there is none, it is damaged, or it is one of another version.
+    """
+    path = Path(directory) / STORE
+    if not path.exists():
+        refuse_older(Path(directory))
+        raise InputError(f"{directory}: no sweep is here, it has no {STORE}")
+    check_regular(path)
+    with _errors(path, "not a readable store of a sweep"):
+        db = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)
+    with contextlib.closing(db), _errors(path, "not a readable store of a sweep"):
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("BEGIN")
+        if not _has_tables(db):
+            raise InputError(f"{directory}: no sweep is here yet")
+        yield db
+
+
+def refuse_older(directory: Path) -> None:
+    """Refuse a directory whose results version 0.1 wrote.
+
+    Raises
+    ------
+    InputError
+        If it has files of such results.
+    """
+    if (directory / "sweep.json").exists() or any(directory.glob("part-*")):
+        raise InputError(f"{directory} has results of version 0.1 of commsim, which this version does not read; "
+                         "its part-*.parquet are plain Parquet, and the sweep can be run again into another directory"
+                         )  # fmt: skip
+
+
+def read_description(directory: str | Path) -> dict[str, Any]:
+    """Read what a store says of its sweep: hash and content of the configuration, number of points, provenance.
+
+    Raises
+    ------
+    InputError
+        As :func:`reading`, or if it is no description.
+    """
+    with reading(directory) as db:
+        return _description_in(db, Path(directory) / STORE)
+
+
+def _description_in(db: sqlite3.Connection, path: Path) -> dict[str, Any]:
+    (text,) = db.execute("SELECT text FROM description").fetchone() or ("{}",)
+    try:
+        about = parse_json(text)
+    except (ValueError, RecursionError, TypeError):
+        about = None
+    wanted = {"parameters": dict, "provenance": dict, "config_hash": str}
+    if not isinstance(about, dict) or not all(isinstance(about.get(key), kind) for key, kind in wanted.items()):
+        raise InputError(f"{path}: not the description of a sweep")
+    return about
+
+
+def _make_tables(db: sqlite3.Connection, description: Mapping[str, Any]) -> None:
+    """Make the tables of a new store."""
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        if not _has_tables(db):
+            for statement in TABLES.values():
+                db.execute(statement)
+            db.execute("INSERT INTO description VALUES (?)", [json.dumps(description)])
+            db.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _has_tables(db: sqlite3.Connection) -> bool:
+    """Whether a file has tables; refuse those that are not exactly ours: a view or a trigger could do anything."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    tables = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"))
+    if version > FORMAT:
+        raise sqlite3.DatabaseError(f"it has version {version}, this commsim reads {FORMAT}")
+    if tables and tables != TABLES:
+        raise sqlite3.DatabaseError("its tables are not those of a sweep")
+    return bool(tables)
+
+
+@contextlib.contextmanager
+def _errors(path: Path, problem: str) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {problem}: {str(error).splitlines()[0]}") from None
+
+
+def _locked(directory: Path) -> sqlite3.Connection:
+    """Return the lock that keeps a second writer away, also from other processes; it ends with the process."""
+    path = directory / LOCK
+    if path.exists():
+        check_regular(path)  # opening a pipe would wait for ever
+    lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        lock.close()
+        problem = "another process is running this sweep" if "locked" in str(error) else f"cannot write: {error}"
+        raise InputError(f"{directory}: {problem}") from None
+    return lock
