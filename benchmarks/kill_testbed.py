@@ -24,8 +24,7 @@ import numpy as np
 
 from commsim.core.errors import BackendError, CommsimError
 from commsim.report.table import print_table, write_results
-from commsim.testbed.places import Place
-from commsim.testbed.requirements import require
+from commsim.testbed.places import Place, require
 from commsim.testbed.runs import OWN
 
 from .testbed_remains import MARK, Before, remains

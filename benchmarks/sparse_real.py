@@ -28,8 +28,7 @@ from commsim.backends.fit import fit_costs
 from commsim.backends.measure import measure_schedule, timed
 from commsim.backends.mpi import MPITransport, launched_rank, launched_size
 from commsim.backends.sparse_execute import SparseExecution, add_lists
-from commsim.backends.sparse_plan import Layout
-from commsim.backends.sparse_wire import codec
+from commsim.backends.sparse_wire import Layout, codec
 from commsim.backends.validate import oversubscribed
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.core.network import Network

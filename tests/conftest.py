@@ -12,7 +12,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @functools.cache
 def lacking(feature):
-    from commsim.testbed import requirements as testbed
+    from commsim.testbed import places as testbed
     from switch_model.bpf import requirements  # whether our own program loads is for the tests to say
 
     look = {

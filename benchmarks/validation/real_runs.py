@@ -14,7 +14,7 @@ from commsim.run.auto.case import case_of
 from commsim.run.auto.known_error import Case
 from commsim.run.inputs import load_network
 from commsim.testbed.measure import Cell
-from commsim.testbed.requirements import lacking
+from commsim.testbed.places import lacking
 from commsim.testbed.runs import built, run_cells
 from commsim.testbed.share import Shared, share
 

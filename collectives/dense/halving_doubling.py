@@ -122,3 +122,40 @@ def gather_by_doubling(p: Program, buffer: int = INPUT) -> None:
         p.copy(first[begin], src=rank, dst=partner, count=count, src_buffer=buffer, dst_buffer=buffer)
     p.fence()
     p.copy(0, src=behind + 1, dst=behind, count=n_ranks, src_buffer=buffer, dst_buffer=buffer)
+
+
+def doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
+    """k(o + L + S/B + gamma S), and 2(o + L + S/B) + gamma S more when ranks are folded."""
+    k, r = fold(n_ranks)
+    cost = k * (link.message(size) + link.gamma * size)
+    return cost + (2 * link.message(size) + link.gamma * size if r else 0.0)
+
+
+@collective("all_reduce", cost=doubling_cost)
+def recursive_doubling_all_reduce(n_ranks: int) -> Schedule:
+    """All-reduce by recursive doubling of the whole vector: k(o + L + S/B + gamma S) seconds for p = 2^k.
+
+    Parameters
+    ----------
+    n_ranks : int
+        p, at least 1; any. With p = 2^k + r, the first r even ranks hand their vector to their odd neighbours before
+        and get the result after, which costs 2(o + L + S/B) + gamma S more.
+
+    Returns
+    -------
+    Schedule
+        k rounds, in each of which partners exchange their sums.
+
+    References
+    ----------
+    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, 4.5.
+    """
+    k, r = fold(n_ranks)
+    p = Program(n_ranks, n_chunks=1)
+    virtual, rank = np.arange(2**k), real_ranks(n_ranks)
+    behind = 2 * np.arange(r)
+    p.reduce(0, src=behind, dst=behind + 1)
+    for distance in (2**j for j in range(k)):
+        p.reduce(0, src=rank, dst=rank[virtual ^ distance])
+    p.copy(0, src=behind + 1, dst=behind)
+    return p.build()

@@ -23,8 +23,7 @@ from commsim.sparse.sparse_vector import SparseVector
 
 from .execute import require_ranks
 from .plan import LOCAL, RECEIVE, Step, complete_in_order, plan_rank
-from .sparse_plan import Elements, Layout, apart, chunks_of_messages, last_writes
-from .sparse_wire import codec
+from .sparse_wire import Elements, Layout, apart, chunks_of_messages, codec, last_writes
 from .transport import Transport
 
 

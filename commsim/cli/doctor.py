@@ -98,7 +98,7 @@ def _kernel() -> list[tuple[str, str, str]]:
 
 def _testbed(root: bool) -> list[tuple[str, str, str]]:
     """Look for what networks of namespaces need; each feature is tried in a namespace that ends with the trial."""
-    from commsim.testbed import requirements
+    from commsim.testbed import places as requirements
 
     def tried(works: Callable[[], bool]) -> str:
         if not (root and shutil.which("unshare")):

@@ -19,8 +19,7 @@ from .flags.outputs import check_written
 
 if TYPE_CHECKING:
     from commsim.formats.nccl_plans import Rule
-    from commsim.nccl.choice import Range
-    from commsim.nccl.model import Cell
+    from commsim.nccl.choice import Cell, Range
     from commsim.nccl.search import Setting
 
 
@@ -46,9 +45,8 @@ def explain_operation(
         The JSON row, and the choices as rules for the tuner plugin.
     """
     from commsim.formats.nccl_plans import Rule
-    from commsim.nccl.choice import cell_time, ranges
-    from commsim.nccl.constants import PROTOCOLS
-    from commsim.nccl.model import cells
+    from commsim.nccl.choice import cell_time, cells, ranges
+    from commsim.nccl.search import PROTOCOLS
 
     table = cells(setting, operation)
     print()

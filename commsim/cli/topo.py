@@ -75,7 +75,7 @@ def _draw(args: argparse.Namespace, network: Network) -> None:
 
 def _show(args: argparse.Namespace) -> int:
     check_draw_arguments(args)
-    from commsim.core.locality import locality_levels
+    from commsim.core.network_queries import locality_levels
     from commsim.routing.network_metrics import HALVES, bisection_bandwidth, measure
     from commsim.run.inputs import load_network
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commsim.core.locality import units
 from commsim.core.network import SWITCH
+from commsim.core.network_queries import units
 from commsim.core.operations import operation as known_operation
 from commsim.core.result import Result
 from commsim.formats.measured import Measured

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
-from .locality import locality_levels, numbered
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
+from .network_queries import locality_levels, numbered
 from .registry import Registry, is_own_file, resolve
 from .value import Value, freeze
 

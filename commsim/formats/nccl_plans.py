@@ -21,8 +21,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.files.whole_files import read_text, replacing
 from commsim.formats.markup import Element, read_xml
-from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
-from commsim.nccl.search import PATHS, Channels, doubled
+from commsim.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
 
 from .measured import Measured
 

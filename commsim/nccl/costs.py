@@ -15,7 +15,7 @@ How often a ring passes something on, which both its latency and its bandwidth d
 
 from __future__ import annotations
 
-from .constants import (
+from .search import (
     BASE_US,
     HOP_US,
     LL_GBS,
@@ -25,8 +25,9 @@ from .constants import (
     RING_LL128_GBS,
     TREE_GBS,
     TREE_LL128_GBS,
+    Channels,
+    Setting,
 )
-from .search import Channels, Setting
 
 HALVES = ("all_gather", "reduce_scatter")
 """Operations that are half of an all-reduce."""

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.locality import units
 from commsim.core.machine import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
+from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 
-from .constants import CHANNEL_GBS
-from .search import Channels, Setting, doubled, nvls_channels, packed_channels
+from .search import CHANNEL_GBS, Channels, Setting, doubled, nvls_channels, packed_channels
 
 
 def links_inside(network: Network, unit: NDArray[np.int64], node: int, per_node: int) -> tuple[float, str]:

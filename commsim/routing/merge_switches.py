@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.network import SWITCH, Network
-from .flow_hash import mixed
+from .link_rows import mixed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

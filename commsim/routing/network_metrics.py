@@ -97,7 +97,7 @@ def _oversubscription(network: Network, tier: NDArray[np.int64]) -> dict[int, fl
 
 def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
     """Diameter, whether it is exact, and two endpoints without a path."""
-    from .network_metrics_kernel import farthest
+    from .search_kernel import farthest
 
     representatives, kept = _attachments(network)
     most = max(1, min(MAX_SOURCES, _MOST_STEPS // max(1, network.n_links)))

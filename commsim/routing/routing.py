@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from ..core.errors import InputError
 from ..core.network import ROUTINGS, Network
-from .flow_hash import flow_hash
+from .link_rows import flow_hash
 from .valiant import find_valiant_routes
 from .walk import Routes, no_path, require_suited, walk
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.network import Network
-from .flow_hash import flow_hash
+from .link_rows import flow_hash
 from .walk import Routes, no_path, walk
 
 _GROUP, _LINK = 1, 2  # what is drawn; apart from each other and from the hash of the flow itself

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.locality import locality_levels
 from commsim.core.network import SWITCH
+from commsim.core.network_queries import locality_levels
 
 from .demand import Demand, Graph
 

@@ -13,10 +13,8 @@ from typing import Any
 from commsim.core.errors import BackendError
 from switch_model.bpf.commands import output_of
 
-from .layout import OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, NextHops, Port, next_hops
-from .places import Place
-from .requirements import require
-from .shaping import FRAME, Shape, shape_of
+from .layout import FRAME, OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, NextHops, Port, Shape, next_hops, shape_of
+from .places import Place, require
 
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",  # its neighbour discovery would be counted as traffic

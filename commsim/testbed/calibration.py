@@ -15,9 +15,9 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.run import prepare
 
-from .counters import LoadMeter
 from .launch import Ranks
-from .shaping import FRAME
+from .layout import FRAME
+from .measure import LoadMeter
 
 EXCHANGE_SIZES = (4096, 16384, 65536, 262144)
 TRAIN_SIZES, TRAIN_LENGTHS = (1024, 4096, 16384, 65536), (8, 32)

@@ -21,8 +21,7 @@ from .calibration import Costs, calibrate
 from .launch import Ranks
 from .layout import Layout, lay_out
 from .measure import Cell, measure
-from .places import Place, testbeds
-from .requirements import require
+from .places import Place, require, testbeds
 from .switch import measure_switch
 
 ON_A_SWITCH = "switchml"

@@ -16,11 +16,10 @@ from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.workload.sharing.shared_schedules import ScheduledJob, run_jobs
 
-from .counters import Load, LoadMeter
 from .launch import Ranks
-from .layout import Layout
+from .layout import FRAME, Layout
+from .measure import Load, LoadMeter
 from .places import Place
-from .shaping import FRAME
 
 LEAD = 1.0
 """Seconds from the word to go until the first job starts; all ranks look at the same clock."""

@@ -19,9 +19,8 @@ from commsim.run import prepare
 from switch_model.live.frames import HEADER_BYTES
 
 from .build import entering
-from .counters import LoadMeter, read_counts
 from .layout import Layout
-from .measure import Cell, as_cell
+from .measure import Cell, LoadMeter, as_cell, read_counts
 from .places import Place
 
 ELEMENTS = 256

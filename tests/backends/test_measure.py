@@ -1,5 +1,6 @@
 import dataclasses
 
+import numeric_run as reference
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,6 @@ from collectives import COLLECTIVES
 from commsim.backends import measure
 from commsim.backends.measure import measure_schedule, timed, usable_elements
 from commsim.backends.validate import Row, measure_rows, median_error, merge
-from commsim.core.checking import reference
 from commsim.core.errors import BackendError
 from commsim.core.operations import OPERATIONS
 from commsim.core.program import Program

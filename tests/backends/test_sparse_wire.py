@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.backends.sparse_plan import Layout
-from commsim.backends.sparse_wire import CODECS, codec
+from commsim.backends.sparse_wire import CODECS, Layout, codec
 from commsim.core.errors import BackendError, InputError
 from commsim.sparse.encodings import ENCODINGS, Contents
 from commsim.sparse.partition import Partition

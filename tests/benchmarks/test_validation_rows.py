@@ -119,10 +119,10 @@ def test_real_rows_are_read_from_a_file_and_rows_of_other_kinds_left_out(tmp_pat
 def test_real_rows_come_from_real_runs_unless_a_file_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_runs, "rows", lambda quick, names=(): [other(ranks=1 + quick)])  # noqa: ARG005
     assert [row.ranks for row in real_rows(True)] == [2]
-    monkeypatch.setattr("commsim.testbed.requirements.lacking", lambda: "no root")
+    monkeypatch.setattr("commsim.testbed.places.lacking", lambda: "no root")
     assert "(--real FILE), and none can be made here: no root" in why_absent(None)
     assert why_absent("real.json") == ""
-    monkeypatch.setattr("commsim.testbed.requirements.lacking", lambda: "")
+    monkeypatch.setattr("commsim.testbed.places.lacking", lambda: "")
     assert why_absent(None) == ""
 
 

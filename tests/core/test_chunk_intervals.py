@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives.dense.halving_doubling import halving_doubling_all_reduce, recursive_doubling_all_gather
-from commsim.core import chunk_intervals
+from commsim.core import dependencies as chunk_intervals
 from commsim.core.schedule import Schedule
 
 

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core import dependencies as module
-from commsim.core.chunk_intervals import CELLS
-from commsim.core.dependencies import connections, dependencies
+from commsim.core.dependencies import CELLS, connections, dependencies
 from commsim.core.dependencies_kernel import (
     FENCE,
     READ_AFTER_WRITE,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commsim.core.locality import locality_levels, racks
+from commsim.core.network_queries import locality_levels, racks
 from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.ring import ring

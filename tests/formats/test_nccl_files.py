@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 from commsim.formats.nccl_plans import COLLECTIVES, Rule, read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
-from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
+from commsim.nccl.search import ALGORITHMS, PROTOCOLS
 
 rules = st.builds(
     lambda operation, a, b, algorithm, protocol, n: Rule(operation, min(a, b), max(a, b), algorithm, protocol, *n),

@@ -5,10 +5,8 @@ import itertools
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.nccl.choice import cell_time, ranges
-from commsim.nccl.constants import ALGORITHMS, PROTOCOLS
-from commsim.nccl.model import OPERATIONS, cells
-from commsim.nccl.search import Channels, Setting, doubled, nvls_channels, packed_channels
+from commsim.nccl.choice import OPERATIONS, cell_time, cells, ranges
+from commsim.nccl.search import ALGORITHMS, PROTOCOLS, Channels, Setting, doubled, nvls_channels, packed_channels
 
 
 def setting(n_ranks=128, n_nodes=16, gpu="hopper", cpu="intel", n=8, intra=40e9, nvls=None, **more):

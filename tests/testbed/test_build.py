@@ -14,8 +14,8 @@ from commsim.core.errors import BackendError, InputError
 from commsim.run.inputs import load_network
 from commsim.testbed import build as room
 from commsim.testbed.build import build
-from commsim.testbed.counters import read_counts
 from commsim.testbed.layout import lay_out
+from commsim.testbed.measure import read_counts
 from commsim.testbed.places import KEPT, Place
 from commsim.testbed.places import testbeds as all_testbeds
 from commsim.testbed.runs import built, up

@@ -11,9 +11,8 @@ from commsim.run import prepare
 from commsim.run.inputs import load_network
 from commsim.testbed import calibration
 from commsim.testbed.calibration import Costs, calibrate
-from commsim.testbed.layout import lay_out
+from commsim.testbed.layout import FRAME, lay_out
 from commsim.testbed.places import Place
-from commsim.testbed.shaping import FRAME
 
 COSTS = [Costs(1e-4, 3e-5, 0.99), Costs(0.0, 2e-5, 0.985), Costs(2e-4, 0.0, 1.0)]
 

@@ -10,9 +10,8 @@ import pytest
 from commsim.run import prepare
 from commsim.run.inputs import load_network
 from commsim.testbed.calibration import Costs
-from commsim.testbed.counters import FOREIGN, Counts, Load
-from commsim.testbed.measure import WAITING, as_cell
-from commsim.testbed.shaping import FRAME
+from commsim.testbed.layout import FRAME
+from commsim.testbed.measure import FOREIGN, WAITING, Counts, Load, as_cell
 from commsim.testbed.share import Shared
 
 QUIET = Load(wall=1.0, busy=0.6, ours=0.5, cores=2)

@@ -9,8 +9,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.run.inputs import load_network
-from commsim.testbed import shaping
-from commsim.testbed.shaping import BURST, FRAME, QUEUE, shape_of
+from commsim.testbed import layout as shaping
+from commsim.testbed.layout import BURST, FRAME, QUEUE, shape_of
 
 pytestmark = pytest.mark.nojit
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.locality import racks
+from commsim.core.network_queries import racks
 from commsim.routing.network_metrics import measure
 from topologies.leaf_spine import leaf_spine
 

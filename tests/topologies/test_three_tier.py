@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.locality import locality_levels
+from commsim.core.network_queries import locality_levels
 from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.three_tier import three_tier
 

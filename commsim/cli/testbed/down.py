@@ -15,8 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """End what runs in it, and remove it."""
-    from commsim.testbed.places import Place, testbeds
-    from commsim.testbed.requirements import require_root
+    from commsim.testbed.places import Place, require_root, testbeds
 
     require_root()
     there = testbeds()

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.chunk_intervals import cut_cells
-from commsim.core.dependencies import connections
+from commsim.core.dependencies import connections, cut_cells
 from commsim.core.network import Network
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.locality import first_above, units
 from commsim.core.network import HOST, SWITCH, Network, both_ways
+from commsim.core.network_queries import first_above, units
 from commsim.core.units import parse_bandwidth
 from topologies import LINK_LATENCY
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.locality import locality_levels
+from commsim.core.network_queries import locality_levels
 from commsim.files.fields import Fields, Keys
 from commsim.placement.cluster import Cluster
 from commsim.placement.link_use import link_use

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.core.locality import locality_levels
 from commsim.core.network import Network
+from commsim.core.network_queries import locality_levels
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from ..cluster import Cluster

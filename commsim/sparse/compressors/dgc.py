@@ -10,8 +10,8 @@ import numpy as np
 from ...core.errors import InputError
 from ..encodings import INDEX_BYTES
 from . import compressor
-from .element_lists import count, largest, read_list, share, write_list
 from .message import Compressed, Compressor, Vector, finite
+from .selected_elements import count, largest, read_list, share, write_list
 
 FALLS_BY = 4
 """Density of one epoch of the warm-up over that of the next."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core.errors import InputError
 from . import compressor
-from .element_lists import as_matrix, columns_of
 from .message import Compressed, Compressor, Exchange, Memory, Residual, Vector, finite
+from .selected_elements import as_matrix, columns_of
 
 
 class WarmResidual(Residual):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 from . import compressor
-from .element_lists import as_matrix
 from .message import Compressed, Compressor, Forgetful, Vector, finite
+from .selected_elements import as_matrix
 
 BUCKET = 1024
 """Elements of a bucket, as in SparCML."""

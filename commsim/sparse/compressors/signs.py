@@ -11,8 +11,8 @@ import numpy as np
 
 from ...core.errors import InputError
 from . import compressor
-from .element_lists import as_matrix, columns_of
 from .message import Compressed, Compressor, Residual, Vector, finite
+from .selected_elements import as_matrix, columns_of
 
 SCALE_BYTES = 4
 

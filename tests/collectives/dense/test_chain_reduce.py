@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
-from collectives.dense.chain_reduce import chain_reduce, chain_reduce_cost
+from collectives.dense.broadcast import chain_reduce, chain_reduce_cost
 from commsim.core.cost import LogGP
 
 pytestmark = pytest.mark.nojit

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
-from collectives.dense.halving_doubling import fold, real_ranks
-from collectives.dense.recursive_doubling import recursive_doubling_all_reduce
+from collectives.dense.halving_doubling import fold, real_ranks, recursive_doubling_all_reduce
 
 pytestmark = pytest.mark.nojit
 

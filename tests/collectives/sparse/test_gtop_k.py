@@ -7,7 +7,7 @@ from slow_selection import selected, slow_gtop_k
 from sparse_run import run_sparse
 
 from collectives import COLLECTIVES
-from collectives.sparse.gtop_k import every_sum, gtop_k
+from collectives.sparse.topk_a import every_sum, gtop_k
 from commsim.core.schedule import REDUCE
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector

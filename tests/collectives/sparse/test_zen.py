@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from collectives.sparse.sparcml import sparcml_split
-from collectives.sparse.zen import zen
+from collectives.sparse.sparcml import sparcml_split, zen
 from commsim.sparse.encodings import coo
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import densification

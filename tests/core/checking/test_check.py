@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
-from commsim.core.checking.check import check
-from commsim.core.checking.content import Fingerprints
+from commsim.core.checking.check import Fingerprints, check
 from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, SCRATCH

@@ -4,8 +4,8 @@ from fabric_trees import trees
 from hypothesis import given, settings
 
 from commsim.core.errors import InputError
-from commsim.core.locality import racks
 from commsim.core.machine import attach_machines
+from commsim.core.network_queries import racks
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
 from commsim.placement.schedulers.tree_network import build_network, host_names, parse_tiers, tree_of
 from commsim.run.inputs import load_network

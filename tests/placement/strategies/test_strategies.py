@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.core.locality import locality_levels
 from commsim.core.network import Network
+from commsim.core.network_queries import locality_levels
 from commsim.core.placement import STRATEGIES, place
 from commsim.placement.cluster import Cluster
 from commsim.placement.strategies import candidates

@@ -7,8 +7,8 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.run import prepare
-from commsim.run.auto import bracket as module
 from commsim.run.auto import choose
+from commsim.run.auto import evidence as module
 from commsim.run.auto.case import case_of
 from commsim.run.auto.known_error import PACKET, Comparison
 from topologies.leaf_spine import leaf_spine

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from commsim.run.auto import bracket as module
+from commsim.run.auto import evidence as module
 from commsim.run.auto.evidence import evidence, never, say, say_labels
 from commsim.run.auto.known_error import PACKET, Case, Comparison
 
