@@ -41,7 +41,10 @@ def expand_hosts(text: str, limit: int = MAX_NAMES) -> tuple[str, ...]:
         If the brackets are not well formed, a range runs backwards, or there would be more than `limit` names.
     """
     names: list[str] = []
-    for word in _words(text):
+    words = split_hosts(text.strip())
+    if "" in words:
+        raise InputError(f"{_shown(text)} is not a list of hosts: a name is missing")
+    for word in words:
         parts = [_numbers(piece, text) if piece[0] == "[" else [piece] for piece in _PIECE.findall(word)]
         if sum(map(len, _PIECE.findall(word))) != len(word):
             raise InputError(f"{_shown(text)} is not a list of hosts: the brackets of {_shown(word)} do not close")
@@ -86,18 +89,16 @@ def check_name(name: str, what: str = "a host") -> str:
     return name
 
 
-def _words(text: str) -> list[str]:
-    """Split at the commas outside of brackets."""
-    depth, words = 0, [""]
-    for character in text.strip():
+def split_hosts(text: str) -> list[str]:
+    """Split a list of names at the commas outside of brackets."""
+    depth, start = 0, 0
+    words = []
+    for end, character in enumerate(text):
         depth += (character == "[") - (character == "]")
         if character == "," and depth == 0:
-            words.append("")
-        else:
-            words[-1] += character
-    if "" in words:
-        raise InputError(f"{_shown(text)} is not a list of hosts: a name is missing")
-    return words
+            words.append(text[start:end])
+            start = end + 1
+    return [*words, text[start:]]
 
 
 def _numbers(bracket: str, text: str) -> Sequence[str]:

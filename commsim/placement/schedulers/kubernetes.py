@@ -12,7 +12,7 @@ from commsim.files.whole_files import parse_json
 from commsim.formats.markup import read_yaml, write_yaml
 
 from .fabric_tree import Switch, Tree, require_unique
-from .hostlist import check_name, compress_hosts, expand_hosts
+from .hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 
 LABEL = "fabric.topograph.run/tier-{}"
 """Label of a node that names its switch of a tier, 0 for the closest; topograph sets these."""
@@ -146,7 +146,9 @@ def write_topograph_model(tree: Tree, comments: tuple[str, ...] = ()) -> str:
     """Write a model; :func:`read_topograph_model` gives the same tree back, without speeds, in another order."""
     switches = {check_name(s.name, "a switch"): {"switches": list(s.switches)} for s in tree.switches if s.switches}
     blocks = [
-        {"switch": check_name(s.name, "a switch"), "nodes": _compressed(s.nodes)} for s in tree.switches if s.nodes
+        {"switch": check_name(s.name, "a switch"), "nodes": split_hosts(compress_hosts(s.nodes))}
+        for s in tree.switches
+        if s.nodes
     ]
     return write_yaml([{"switches": switches, "blocks": blocks}], comments)
 
@@ -193,15 +195,3 @@ def write_topograph_graph(tree: Tree) -> str:
 
 def _expanded(lists: list[str]) -> list[str]:
     return [name for text in lists for name in expand_hosts(text)]
-
-
-def _compressed(names: tuple[str, ...]) -> list[str]:
-    """One range to an entry, as topograph writes them."""
-    text, depth, parts = compress_hosts(names), 0, [""]
-    for character in text:
-        depth += (character == "[") - (character == "]")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts

@@ -60,7 +60,22 @@ def test_a_short_text_cannot_fill_the_memory(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ",", "n[1-2", "n1]", "n[]", "n[2-1]", "n[a-b]", "n[[1]]", "n[1-2-3]", "n[-1]", "a,,b"]
+    "text",
+    [
+        "",
+        ",",
+        "n[1-2",
+        "n1]",
+        "n[]",
+        "n[2-1]",
+        "n[a-b]",
+        "n[[1]]",
+        "n[1-2-3]",
+        "n[-1]",
+        "a,,b",
+        "[" * 10**6,
+        "a[1]" * 10**5 + "[",
+    ],
 )
 def test_what_is_no_list_is_refused(text):
     with pytest.raises(InputError, match="not a"):
