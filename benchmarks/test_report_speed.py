@@ -15,7 +15,7 @@ import pytest
 
 from commsim.report.columns import table_of_rows
 from commsim.report.page.write import page_text, write_page
-from commsim.report.played_run import PlayedRun, play_run
+from commsim.report.simulated_run import SimulatedRun, simulate_run
 from commsim.report.study import Study, make_study
 from commsim.report.timeline import make_timeline
 from commsim.report.timeline_files import write_chrome, write_perfetto
@@ -33,9 +33,9 @@ def ten_thousand_rows() -> Study:
     return make_study("ten thousand rows", table_of_rows(rows), {})
 
 
-def million_slices() -> PlayedRun:
+def million_slices() -> SimulatedRun:
     """All-to-all of 512 ranks: 261,632 messages, each on its sender, its receiver and two links."""
-    return play_run("all-to-all", prepare("pairwise_all_to_all", "star:n_hosts=512,bandwidth=100Gbps"), 2**26, {})
+    return simulate_run("all-to-all", prepare("pairwise_all_to_all", "star:n_hosts=512,bandwidth=100Gbps"), 2**26, {})
 
 
 def test_a_page_of_ten_thousand_rows_is_made(benchmark: Any) -> None:

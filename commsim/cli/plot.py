@@ -12,7 +12,7 @@ from .report_data import add_data_arguments, read_data
 
 if TYPE_CHECKING:
     from commsim.report.figure import Figure
-    from commsim.report.played_run import PlayedRun
+    from commsim.report.simulated_run import SimulatedRun
     from commsim.report.study import Study
 
 KINDS = (
@@ -65,7 +65,7 @@ def _mixed(study: Study, figure: Figure) -> list[str]:
     return [name for name in study.parameters if name not in shown and not (how and name.startswith("collective."))]
 
 
-def _chosen(study: Study, name: str | None) -> PlayedRun:
+def _chosen(study: Study, name: str | None) -> SimulatedRun:
     if not study.runs:
         why = "; ".join(f"{run}: {reason}" for run, reason in study.left_out.items())
         raise InputError(f"there is no run in detail: {why or 'a sweep holds only numbers'}")

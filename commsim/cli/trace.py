@@ -68,13 +68,13 @@ def main(args: argparse.Namespace) -> int:
 def _timeline(args: argparse.Namespace, spec: str, size: float) -> Timeline:
     from commsim import __version__
     from commsim.core.operations import OPERATIONS
-    from commsim.report.played_run import play_run
+    from commsim.report.simulated_run import simulate_run
     from commsim.report.timeline import TRACKS, make_timeline
 
     window = _window(args)
     prepared, options = prepare_one(args, spec)
     promise = OPERATIONS.get(prepared.schedule.operation)
-    played = play_run(spec, prepared, 0.0 if promise is not None and promise.signals else size, options)
+    played = simulate_run(spec, prepared, 0.0 if promise is not None and promise.signals else size, options)
     end = float(played.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
         raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {args.begin}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from commsim.report.played_run import PlayedRun
+from commsim.report.simulated_run import SimulatedRun
 from commsim.report.study import Study
 
 from .figure import Figure, NothingToDraw
@@ -15,7 +15,7 @@ OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
     "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,
     "cdf": cdf, "strong": strong, "weak": weak,
 }  # fmt: skip
-OF_RUNS: Mapping[str, Callable[[PlayedRun], Figure]] = {
+OF_RUNS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
     "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
 }  # fmt: skip
 

@@ -112,9 +112,9 @@ def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Pictur
 
 
 def _drawable_part(series: Series, x: Axis, y: Axis) -> Series:
-    kept = [i for i, point in enumerate(series.points) if _drawable(point, x, y)]
-    titles = tuple(series.titles[i] for i in kept) if series.titles else ()
-    return dataclasses.replace(series, points=tuple(series.points[i] for i in kept), titles=titles)
+    drawable = [i for i, point in enumerate(series.points) if _drawable(point, x, y)]
+    titles = tuple(series.titles[i] for i in drawable) if series.titles else ()
+    return dataclasses.replace(series, points=tuple(series.points[i] for i in drawable), titles=titles)
 
 
 def _drawable(point: Point, x: Axis, y: Axis) -> bool:
@@ -197,10 +197,10 @@ def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple
         If there is no point to draw.
     """
     groups = [
-        Series(name, tuple((a, b) for a, b, _ in mine), joined=False, titles=tuple(text for _, _, text in mine))
-        for name, mine in points.items()
+        Series(name, tuple((a, b) for a, b, _ in marks), joined=False, titles=tuple(text for _, _, text in marks))
+        for name, marks in points.items()
     ]
-    both = [value for mine in points.values() for a, b, _ in mine if a > 0 and b > 0 for value in (a, b)]
+    both = [value for marks in points.values() for a, b, _ in marks if a > 0 and b > 0 for value in (a, b)]
     if not both:
         raise ValueError("a scatter plot needs at least one point with both coordinates above 0")
     equal = Series("equal", ((min(both), min(both)), (max(both), max(both))), dashed=True)

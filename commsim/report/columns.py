@@ -159,8 +159,8 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def table_of_arrow(table: Any) -> Table:
     """Make a table of a ``pyarrow.Table``, units from its metadata; columns of lists or structures are left out."""
-    found = (_arrow_column(field, table.column(i)) for i, field in enumerate(table.schema))
-    return Table.of(column for column in found if column is not None)
+    columns = (_arrow_column(field, table.column(i)) for i, field in enumerate(table.schema))
+    return Table.of(column for column in columns if column is not None)
 
 
 def distinct(column: Column) -> np.ndarray[Any, Any]:

@@ -47,25 +47,25 @@ def _speedup(rows: Table, parameters: list[str], baseline: str) -> Reals:
               for i, n in enumerate(names)]  # fmt: skip
     same = [name for name in parameters if not is_algorithm(name) and name != "operation"]
     same += [name for name in ("operation",) if name in rows]
-    kept, group, n = grouped(rows, same, ["time_s", "collective"], missing=True)
-    if not len(kept) or not any(chosen):
+    used, group, n = grouped(rows, same, ["time_s", "collective"], missing=True)
+    if not len(used) or not any(chosen):
         return out
-    time = rows["time_s"].values[kept]
-    is_base = np.array(chosen)[column.values[kept]]
+    time = rows["time_s"].values[used]
+    is_base = np.array(chosen)[column.values[used]]
     base = _of_groups(group[is_base], time[is_base], n)
     with np.errstate(all="ignore"):
         ratio = base[group] / time
-    out[kept] = np.where(np.isfinite(ratio), ratio, np.nan)
+    out[used] = np.where(np.isfinite(ratio), ratio, np.nan)
     return out
 
 
 def _efficiency(rows: Table, same: list[str]) -> Reals:
     """Busbw over that with the fewest ranks, all else being equal; NaN where no other number of ranks is there."""
     out = np.full(rows.n_rows, np.nan)
-    kept, group, n = grouped(rows, same, ["n_ranks", "busbw_Bps"], missing=True)
-    if not len(kept):
+    used, group, n = grouped(rows, same, ["n_ranks", "busbw_Bps"], missing=True)
+    if not len(used):
         return out
-    ranks, rate = rows["n_ranks"].values[kept], rows["busbw_Bps"].values[kept]
+    ranks, rate = rows["n_ranks"].values[used], rows["busbw_Bps"].values[used]
     fewest, most = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(fewest, group, ranks)
     np.maximum.at(most, group, ranks)
@@ -73,7 +73,7 @@ def _efficiency(rows: Table, same: list[str]) -> Reals:
     base = _of_groups(group[at_fewest], rate[at_fewest], n)
     with np.errstate(all="ignore"):
         ratio = np.where((most > fewest)[group], rate / base[group], np.nan)
-    out[kept] = np.where(np.isfinite(ratio), ratio, np.nan)
+    out[used] = np.where(np.isfinite(ratio), ratio, np.nan)
     return out
 
 

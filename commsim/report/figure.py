@@ -117,9 +117,9 @@ def summarised(table: Table, keys: list[str], value: str, low: str = "", high: s
 
     Rows without one of the keys or the value are left out.
     """
-    kept, group, n = grouped(table, keys, [value])
-    values = table[value].values[kept]
-    lows, highs = (table[name or value].values[kept] for name in (low, high))
+    used, group, n = grouped(table, keys, [value])
+    values = table[value].values[used]
+    lows, highs = (table[name or value].values[used] for name in (low, high))
     first = np.searchsorted(np.sort(group), np.arange(n))
     rows = np.argsort(group, kind="stable")[first] if n else np.empty(0, np.int64)
     count = np.bincount(group, minlength=n)
@@ -127,7 +127,7 @@ def summarised(table: Table, keys: list[str], value: str, low: str = "", high: s
     np.fmin.at(least, group, lows)
     np.fmax.at(greatest, group, highs)
     unit = table[value].unit
-    return table.only(keys).take(kept[rows]).beside(
+    return table.only(keys).take(used[rows]).beside(
         number_column(value, medians(group, values, n), unit),
         number_column(f"least_{value}", np.where(np.isinf(least), np.nan, least), unit),
         number_column(f"greatest_{value}", np.where(np.isinf(greatest), np.nan, greatest), unit),
@@ -145,16 +145,16 @@ def grouped(table: Table, keys: list[str], needed: list[str], *, missing: bool =
     int64[m], int64[m], int
         The rows that have all keys and what is needed, the group of each, and how many groups there are.
     """
-    kept = np.ones(table.n_rows, bool)
+    complete = np.ones(table.n_rows, bool)
     for name in needed if missing else (*keys, *needed):
         column = table[name]
-        kept &= ~np.isnan(column.values) if column.labels is None else column.values >= 0
-    rows = np.flatnonzero(kept)
+        complete &= ~np.isnan(column.values) if column.labels is None else column.values >= 0
+    rows = np.flatnonzero(complete)
     if not keys or not len(rows):
         return rows, np.zeros(len(rows), np.int64), min(len(rows), 1)
     values = np.stack([table[name].values[rows].astype(np.float64) for name in keys], axis=1)
-    found, group = np.unique(np.where(np.isnan(values), -np.inf, values), axis=0, return_inverse=True)
-    return rows, group.reshape(-1), len(found)
+    combinations, group = np.unique(np.where(np.isnan(values), -np.inf, values), axis=0, return_inverse=True)
+    return rows, group.reshape(-1), len(combinations)
 
 
 def medians(group: Numbers, values: Reals, n: int) -> Reals:

@@ -172,7 +172,7 @@ def pairs(rows: Table, measured: Table) -> tuple[Numbers, Numbers]:
     sizes, operations = rows["size_B"].values, rows["operation"].text() if "operation" in rows else []
     words = np.array(operations, object)
     names = np.array([name.partition(":")[0] for name in rows["collective"].text()]) if "collective" in rows else None
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     ranks = measured["n_ranks"].values if "n_ranks" in measured else np.full(measured.n_rows, np.nan)
     algorithm = measured["collective"].text() if "collective" in measured else [""] * measured.n_rows
     for i, operation in enumerate(measured["operation"].text()):
@@ -185,6 +185,6 @@ def pairs(rows: Table, measured: Table) -> tuple[Numbers, Numbers]:
         if names is not None and algorithm[i] in set(names):
             same &= names == algorithm[i]
         if measured["time_s"].values[i] > 0:
-            found += [(int(row), i) for row in np.flatnonzero(same)]
-    out = np.array(found, np.int64).reshape(-1, 2)
+            matches += [(int(row), i) for row in np.flatnonzero(same)]
+    out = np.array(matches, np.int64).reshape(-1, 2)
     return out[:, 0], out[:, 1]

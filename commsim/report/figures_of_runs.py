@@ -9,7 +9,7 @@ from commsim.core.schedule import REDUCE
 from commsim.report.boxes import link_loads
 from commsim.report.columns import Column, Table, number_column, word_column
 from commsim.report.network_picture import draw_network
-from commsim.report.played_run import PlayedRun, link_bins
+from commsim.report.simulated_run import SimulatedRun, link_bins
 from commsim.report.timeline import PICOSECOND, Slices, on_links, sends
 
 from .figure import Figure, NothingToDraw
@@ -18,7 +18,7 @@ N_BINS, MAX_LINKS = 120, 48
 MAX_SLICES, MAX_LANES, MAX_POINTS = 12_000, 64, 20_000
 
 
-def network(run: PlayedRun) -> Figure:
+def network(run: SimulatedRun) -> Figure:
     """Draw the network by tier, coloured by the load of the links over the whole run."""
     net, result = run.prepared.network, run.result
     picture, _ = draw_network(net, result)  # what was drawn as one box is said in the picture
@@ -34,7 +34,7 @@ def network(run: PlayedRun) -> Figure:
                   {"x": "link", "y": "load"}, picture=picture, of_run=run.name)  # fmt: skip
 
 
-def links(run: PlayedRun) -> Figure:
+def links(run: SimulatedRun) -> Figure:
     """Load of the busiest links over time."""
     bins = link_bins(run, N_BINS, MAX_LINKS)
     if not len(bins.link):
@@ -54,17 +54,17 @@ def links(run: PlayedRun) -> Figure:
                   {"x": "time", "value": "load"}, of_run=run.name)  # fmt: skip
 
 
-def timeline(run: PlayedRun) -> Figure:
+def timeline(run: SimulatedRun) -> Figure:
     """Show what each rank sends when, with the critical path."""
-    who = run.prepared.plan.ends[run.prepared.plan.connection_of, 0].astype(np.int64)
+    sender = run.prepared.plan.ends[run.prepared.plan.connection_of, 0].astype(np.int64)
     load = _Load(run.prepared.schedule.n_participants)
-    load.add(run, np.arange(len(who)), who)
+    load.add(run, np.arange(len(sender)), sender)
     shown = load.chosen()
-    slices = sends(run, np.flatnonzero(np.isin(who, shown)))
+    slices = sends(run, np.flatnonzero(np.isin(sender, shown)))
     return _spans(run, slices, run.participants(), "timeline", "Timeline of ranks", load.note(shown, "ranks"))
 
 
-def link_timeline(run: PlayedRun) -> Figure:
+def link_timeline(run: SimulatedRun) -> Figure:
     """Show which message is on which link when, with the critical path."""
     net, everything = run.prepared.network, np.arange(len(run.n_bytes))
     load = _Load(net.n_links)
@@ -76,7 +76,7 @@ def link_timeline(run: PlayedRun) -> Figure:
     return _spans(run, slices, names, "link-timeline", "Timeline of links", load.note(shown, "links"))
 
 
-def messages(run: PlayedRun) -> Figure:
+def messages(run: SimulatedRun) -> Figure:
     """Which share of the messages took at most a time from start to completion."""
     crosses = np.diff(run.prepared.plan.routes.first)[run.prepared.plan.connection_of] > 0
     if not crosses.any():
@@ -101,7 +101,7 @@ class _Load:
     def __init__(self, n: int) -> None:
         self._slices, self._time = np.zeros(n, np.int64), np.zeros(n)
 
-    def add(self, run: PlayedRun, transfer: NDArray[np.int64], track: NDArray[np.int64]) -> None:
+    def add(self, run: SimulatedRun, transfer: NDArray[np.int64], track: NDArray[np.int64]) -> None:
         took = run.trace.sent[transfer] - run.trace.start[transfer]
         took = took * np.where(run.is_critical[transfer], 100.0, 1.0)
         self._slices += np.bincount(track, minlength=len(self._slices))
@@ -121,7 +121,7 @@ class _Load:
         return f" Of {n} {what} that sent, {len(shown)} with most of the critical path are shown."
 
 
-def _spans(run: PlayedRun, slices: Slices, names: list[str], name: str, title: str, note: str) -> Figure:
+def _spans(run: SimulatedRun, slices: Slices, names: list[str], name: str, title: str, note: str) -> Figure:
     if not len(slices):
         raise NothingToDraw("nothing was sent")
     tracks, lane = np.unique(slices.track, return_inverse=True)

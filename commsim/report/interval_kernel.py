@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
 
 @kernel
-def fill_lanes(track: Any, start: Any, end: Any, lane: Any, until: Any) -> None:
+def fill_lanes(track: Ints, start: Ints, end: Ints, lane: NDArray[np.int32], until: Ints) -> None:
     """Give each interval the lowest lane of its track that is free when it starts.
 
     Parameters
@@ -35,7 +39,7 @@ def fill_lanes(track: Any, start: Any, end: Any, lane: Any, until: Any) -> None:
 
 
 @kernel
-def add_to_bins(row: Any, start: Any, end: Any, amount: Any, width: float, bins: Any) -> None:
+def add_to_bins(row: Ints, start: Reals, end: Reals, amount: Reals, width: float, bins: Reals) -> None:
     """Spread amounts evenly over their intervals, and add them up in bins of equal width.
 
     Parameters

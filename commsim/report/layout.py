@@ -112,8 +112,8 @@ def on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[R
     angle = np.zeros(len(row))
     angle[ring] = begin + (slots - 1) / 2
     for box, first in zip(ring, begin, strict=True):
-        mine = outer[attached[outer] == box]
-        angle[mine] = first + np.arange(len(mine))
+        hanging_here = outer[attached[outer] == box]
+        angle[hanging_here] = first + np.arange(len(hanging_here))
     angle *= 2 * math.pi / slots.sum()
     apart = GAP if len(ring) > MAX_LOOSE else LOOSE
     radius = max(110.0, len(ring) * (width[ring[0]] + apart) / (2 * math.pi))
@@ -179,11 +179,11 @@ def _texts(labels: list[str], wide: float) -> tuple[list[str], str]:
     """Labels as they are, or where these are too long for a row, without what all numbered ones begin with."""
     if len(labels) * (max(text_width(label) for label in labels) + 12 + GAP) <= wide:
         return labels, ""
-    found = [_NUMBERED.fullmatch(label) for label in labels]
-    stems = {match[1] for match in found if match is not None}
-    if len(stems) != 1 or not all(match or label[0].isdigit() for match, label in zip(found, labels, strict=True)):
+    matches = [_NUMBERED.fullmatch(label) for label in labels]
+    stems = {match[1] for match in matches if match is not None}
+    if len(stems) != 1 or not all(match or label[0].isdigit() for match, label in zip(matches, labels, strict=True)):
         return labels, ""
-    return [match[2] if match else label for match, label in zip(found, labels, strict=True)], stems.pop()
+    return [match[2] if match else label for match, label in zip(matches, labels, strict=True)], stems.pop()
 
 
 GAP_X, GAP_Y = 46.0, 62.0

@@ -97,8 +97,8 @@ def _round_times(axes: Any, which: str, begins: Reals, room: float) -> str:
     step = float(begins[-1] - begins[0]) / (len(begins) - 1)
     end = float(begins[-1]) + step
     scale, unit = unit_scale("s", end)
-    found = MaxNLocator(max(3, int(room / 0.4))).tick_values(float(begins[0]) / scale, end / scale)
-    ticks = [t for t in found if t * scale <= end * (1 + 1e-9)]
+    round_times = MaxNLocator(max(3, int(room / 0.4))).tick_values(float(begins[0]) / scale, end / scale)
+    ticks = [t for t in round_times if t * scale <= end * (1 + 1e-9)]
     places = [(t * scale - float(begins[0])) / step for t in ticks]
     getattr(axes, f"set_{which}ticks")(places, [f"{t:g}" for t in ticks])
     return unit

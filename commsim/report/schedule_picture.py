@@ -167,8 +167,8 @@ def _names(schedule: Schedule) -> list[str]:
 
 def _heading(schedule: Schedule, width: float) -> tuple[list[Shape], float]:
     helpers = f" and {_counted(schedule.n_helpers, 'helper')}" if schedule.n_helpers else ""
-    who = f"{_counted(schedule.n_ranks, 'rank')}{helpers}"
-    what = f"{schedule.operation} on {who}, {_counted(schedule.n_chunks, 'chunk')}"
+    participants = f"{_counted(schedule.n_ranks, 'rank')}{helpers}"
+    what = f"{schedule.operation} on {participants}, {_counted(schedule.n_chunks, 'chunk')}"
     moves = f"{_counted(schedule.n_transfers, 'transfer')} in {_counted(schedule.n_hops, 'hop')}"
     facts = wrapped([f"{what}: {moves}"], width - 2 * MARGIN)
     shapes: list[Shape] = [Label(MARGIN, MARGIN + 4, schedule.name, 14, INK, "start", bold=True)]

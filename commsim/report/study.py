@@ -25,7 +25,7 @@ from .columns import Column, Table, distinct, number_column, table_of_arrow, tab
 from .derive import with_derived
 
 if TYPE_CHECKING:
-    from .played_run import PlayedRun
+    from .simulated_run import SimulatedRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class Study:
         Columns of the rows that say what was asked, and vary.
     measured : Table, optional
         Real measurements: operation, size_B, time_s, busbw_Bps, and what else they have.
-    runs : tuple of PlayedRun
+    runs : tuple of SimulatedRun
         Runs with their networks and the times of every transfer.
     left_out : mapping of str to str
         Runs, and why they are not there in detail.
@@ -60,7 +60,7 @@ class Study:
     rows: Table
     parameters: tuple[str, ...] = ()
     measured: Table | None = None
-    runs: tuple[PlayedRun, ...] = ()
+    runs: tuple[SimulatedRun, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
@@ -101,11 +101,11 @@ def parameters_of(table: Table) -> list[str]:
     """
     names = _asked(table)
     varying = [name for name in (*ASKED, *names) if name in names and len(distinct(table[name])) > 1]
-    found: list[str] = []
+    parameters: list[str] = []
     for name in dict.fromkeys(varying):
-        if not any(_same(table[name], table[other]) for other in found):
-            found.append(name)
-    return found
+        if not any(_same(table[name], table[other]) for other in parameters):
+            parameters.append(name)
+    return parameters
 
 
 def constants_of(table: Table) -> list[str]:
@@ -221,14 +221,14 @@ def _command(config: Mapping[str, Any]) -> str:
 
 def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """Return flags as they are typed; those that were not given are left out."""
-    found = []
+    flags = []
     for name in names:
         value, flag = config.get(name), f"--{name.replace('_', '-')}"
         if value is True:
-            found.append(flag)
+            flags.append(flag)
         elif value is not None and value is not False:
-            found += [f"{flag} {shlex.quote(str(one))}" for one in (value if isinstance(value, list) else [value])]
-    return found
+            flags += [f"{flag} {shlex.quote(str(one))}" for one in (value if isinstance(value, list) else [value])]
+    return flags
 
 
 def _results(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import REDUCE
-from commsim.report.played_run import LinkBins, PlayedRun, link_bins
+from commsim.report.simulated_run import LinkBins, SimulatedRun, link_bins
 
 PICOSECOND = 1e-12
 Numbers = NDArray[np.int64]
@@ -49,22 +49,22 @@ class Slices:
         return np.stack((self.track[first], self.lane[first]), axis=1), of_slice.reshape(-1)
 
 
-def sends(run: PlayedRun, transfers: Numbers) -> Slices:
+def sends(run: SimulatedRun, transfers: Numbers) -> Slices:
     """Every transfer on its sender, from its start until its last byte has left."""
-    who = run.prepared.plan.ends[run.prepared.plan.connection_of[transfers], 0].astype(np.int64)
-    return _in_lanes(who, run.trace.start[transfers], run.trace.sent[transfers], transfers)
+    sender = run.prepared.plan.ends[run.prepared.plan.connection_of[transfers], 0].astype(np.int64)
+    return _in_lanes(sender, run.trace.start[transfers], run.trace.sent[transfers], transfers)
 
 
-def receives(run: PlayedRun, transfers: Numbers) -> Slices:
+def receives(run: SimulatedRun, transfers: Numbers) -> Slices:
     """Every transfer on its receiver, from the arrival of its first byte until it is complete, added if need be."""
     wire = run.prepared.plan.connection_of[transfers]
-    who = run.prepared.plan.ends[wire, 1].astype(np.int64)
+    receiver = run.prepared.plan.ends[wire, 1].astype(np.int64)
     done = run.trace.done[transfers]
     begin = np.minimum(run.trace.start[transfers] + run.prepared.plan.routes.latency[wire], done)
-    return _in_lanes(who, begin, done, transfers)
+    return _in_lanes(receiver, begin, done, transfers)
 
 
-def on_links(run: PlayedRun, transfers: Numbers, links: Numbers | None = None) -> Slices:
+def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None) -> Slices:
     """Every transfer on every link of its path, or on some of them, while its bytes leave the sender."""
     wanted = np.ones(run.prepared.network.n_links, bool)
     if links is not None:
@@ -76,7 +76,7 @@ def on_links(run: PlayedRun, transfers: Numbers, links: Numbers | None = None) -
     return _in_lanes(link, run.trace.start[transfer], run.trace.sent[transfer], transfer)
 
 
-def chosen(run: PlayedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
+def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
     """Transfers that touch a window of time; of more than `limit`, those on the critical path and evenly drawn others.
 
     Raises
@@ -89,13 +89,13 @@ def chosen(run: PlayedRun, window: tuple[float, float] | None = None, limit: int
         if not window[0] < window[1]:
             raise InputError(f"--to must be later than --from, got {window[0]:g} s and {window[1]:g} s")
         mask = (run.trace.start <= window[1]) & (run.trace.done >= window[0])
-    found = np.flatnonzero(mask)
-    if limit is None or len(found) <= limit:
-        return found
+    inside = np.flatnonzero(mask)
+    if limit is None or len(inside) <= limit:
+        return inside
     if limit < 1:
         raise InputError(f"--limit must be at least 1, got {limit}")
-    critical = run.is_critical[found]
-    first, others = found[critical][:limit], found[~critical]
+    critical = run.is_critical[inside]
+    first, others = inside[critical][:limit], inside[~critical]
     n = limit - len(first)
     spread = others[np.linspace(0, len(others) - 1, n).astype(np.int64)] if n and len(others) else others[:0]
     return np.unique(np.concatenate((first, spread)))
@@ -167,7 +167,7 @@ class Timeline:
 
     Parameters
     ----------
-    run : PlayedRun
+    run : SimulatedRun
         Which.
     transfers : int64[n]
         Those shown.
@@ -183,7 +183,7 @@ class Timeline:
         Where it comes from.
     """
 
-    run: PlayedRun
+    run: SimulatedRun
     transfers: NDArray[np.int64]
     tracks: tuple[Track, ...]
     processes: Mapping[int, str]
@@ -223,7 +223,7 @@ class Timeline:
 
 
 def make_timeline(
-    run: PlayedRun,
+    run: SimulatedRun,
     *,
     window: tuple[float, float] | None = None,
     limit: int | None = None,
@@ -235,7 +235,7 @@ def make_timeline(
 
     Parameters
     ----------
-    run : PlayedRun
+    run : SimulatedRun
         Of which run.
     window : (float, float), s
         Only transfers that touch it.
@@ -275,22 +275,22 @@ def _track(kind: str, slices: Slices, first: int, describe: Callable[[int], tupl
 
 
 def _of_rank(kind: str) -> Callable[[int], tuple[str, int]]:
-    return lambda who: (f"{kind}s", 1 + who)
+    return lambda participant: (f"{kind}s", 1 + participant)
 
 
 def _n_lanes(tracks: list[Track]) -> int:
     return 1 + sum(len(track.lanes) for track in tracks)
 
 
-def _processes(run: PlayedRun, tracks: list[Track], bins: LinkBins | None) -> dict[int, str]:
+def _processes(run: SimulatedRun, tracks: list[Track], bins: LinkBins | None) -> dict[int, str]:
     """Name every process that has a lane or a counter."""
     schedule, network = run.prepared.schedule, run.prepared.network
     used = {pid for track in tracks for _, pid in track.lanes.values()}
     after = 1 + schedule.n_participants
     if bins is not None:
         used |= {after + int(node) for node in network.src[bins.link]}
-    who = run.participants()
-    return {pid: who[pid - 1] if pid < after else f"links of {network.nodes[pid - after]}" for pid in sorted(used)}
+    ranks = run.participants()
+    return {pid: ranks[pid - 1] if pid < after else f"links of {network.nodes[pid - after]}" for pid in sorted(used)}
 
 
 def _name(src: int, dst: int, chunk: int, count: int, op: int) -> str:

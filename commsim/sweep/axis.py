@@ -146,11 +146,11 @@ def read_axis(name: str, given: Any, kind: str, sampled: bool) -> Axis:
     values = given if isinstance(given, list) else [given]
     if not 1 <= len(values) <= MAX_VALUES:
         raise InputError(f"{name} must have 1 to {MAX_VALUES} values, got {len(values)}")
-    kept = tuple(as_kind(value, kind) for value in values)
-    if len(set(kept)) != len(kept):
-        twice = next(value for i, value in enumerate(kept) if value in kept[:i])
+    members = tuple(as_kind(value, kind) for value in values)
+    if len(set(members)) != len(members):
+        twice = next(value for i, value in enumerate(members) if value in members[:i])
         raise InputError(f"{name} has the value {twice!r} twice")
-    return Axis(name, kind, kept)
+    return Axis(name, kind, members)
 
 
 def kind_in(name: str, everything: list[Any]) -> str:

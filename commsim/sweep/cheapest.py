@@ -186,19 +186,19 @@ def _offer(
 ) -> Offer:
     worst: tuple[float, str] | None = None
     for question in asked:
-        found = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, float)}
-        if not found:
+        values = {label: v for label, v in answers.get(question, {}).items() if isinstance(v, float)}
+        if not values:
             reasons = [v for v in answers.get(question, {}).values() if isinstance(v, str)]
             return Offer(spec, bill, None, "", reasons[0] if reasons else "a question is left out by filters", False)
-        label = (max if goal.more_is_better else min)(found, key=lambda one: (found[one], one))
-        if worst is None or goal.better(found[label], worst[0]) == worst[0]:
-            worst = (found[label], label)
+        label = (max if goal.more_is_better else min)(values, key=lambda one: (values[one], one))
+        if worst is None or goal.better(values[label], worst[0]) == worst[0]:
+            worst = (values[label], label)
     assert worst is not None  # a topology is here because something was asked of it
     return Offer(spec, bill, worst[0], worst[1], "", goal.is_kept(worst[0]))
 
 
 def _with_front(offers: list[Offer], goal: Goal) -> list[Offer]:
-    """Mark who is on the front: sorted by cost, each is better than all that are cheaper."""
+    """Mark the offers on the front: sorted by cost, each is better than all cheaper ones."""
     import dataclasses
 
     best: float | None = None

@@ -128,26 +128,26 @@ def walk_groups(config: Config, max_points: int, draw: random.Random) -> tuple[l
     list of Group, int, int
         The groups, sorted so that neighbours are alike; how many there are in all; points that were walked.
     """
-    kept: list[Group] = []
+    groups: list[Group] = []
     n_groups = n_walked = 0
     walked = itertools.islice(points(config, max_points), MAX_WALKED)
     for _, members in itertools.groupby(walked, key=structure):
         first, (others, n_others) = next(members), spread(members, MAX_KEPT)  # noqa: B031 - one goes on with the other
         place = n_groups if n_groups < MAX_GROUPS else draw.randrange(n_groups + 1)
         if place < MAX_GROUPS:
-            kept[place : place + 1] = [Group(first, tuple(others), 1 + n_others)]
+            groups[place : place + 1] = [Group(first, tuple(others), 1 + n_others)]
         n_groups, n_walked = n_groups + 1, n_walked + 1 + n_others
-    return sorted(kept, key=lambda group: group.likeness), n_groups, n_walked
+    return sorted(groups, key=lambda group: group.likeness), n_groups, n_walked
 
 
 def spread(stream: Iterable[T], least: int) -> tuple[list[T], int]:
     """Keep between `least` and twice as many members of a stream, spread evenly; all, if there are fewer; count all."""
-    kept: list[T] = []
+    members: list[T] = []
     step, n = 1, 0
     for member in stream:
         if n % step == 0:
-            kept.append(member)
-            if len(kept) == 2 * least:
-                kept, step = kept[::2], 2 * step
+            members.append(member)
+            if len(members) == 2 * least:
+                members, step = members[::2], 2 * step
         n += 1
-    return kept, n
+    return members, n

@@ -122,17 +122,17 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
     setting = Setting(trace, own["workers"], costs, own.get("compression", 1.0), add_time)
     jitter = own.get("jitter", 0.0)
     slow = (own["straggler"],) if "straggler" in own else ()
-    found = train(own.get("policy", "ddp"), setting, slowdowns=slow, jitter=jitter,
+    training = train(own.get("policy", "ddp"), setting, slowdowns=slow, jitter=jitter,
                   iterations=own.get("iterations", 100) if jitter else 1, seed=seed)  # fmt: skip
     return {
-        "policy": found.policy,
+        "policy": training.policy,
         "workers": setting.n_workers,
-        "iteration_s": found.iteration_time,
-        "exposed_comm_s": found.exposed_communication,
-        "scaling": found.scaling,
-        "compute_s": found.alone,
-        "batches": round(found.alone / trace.compute_time) if found.alone else 1,
-        "sent_per_worker_B": sent_bytes(found.timeline.graph),
+        "iteration_s": training.iteration_time,
+        "exposed_comm_s": training.exposed_communication,
+        "scaling": training.scaling,
+        "compute_s": training.alone,
+        "batches": round(training.alone / trace.compute_time) if training.alone else 1,
+        "sent_per_worker_B": sent_bytes(training.timeline.graph),
     }
 
 
@@ -207,7 +207,7 @@ class Bench:
 
             self._prepared = None  # before the next one is built: two large ones need not fit at once
             ranks = parameters.get("collective.ranks")
-            ready = prepare(
+            prepared = prepare(
                 collective_spec(parameters, self._kinds),
                 self._network_of(parameters),
                 n_ranks=ranks,
@@ -215,7 +215,7 @@ class Bench:
                 routing=parameters.get("topology.routing"),
                 seed=seed,
             )
-            self._prepared = (key, ready)
+            self._prepared = (key, prepared)
         return self._prepared[1]
 
     def _network_of(self, parameters: Mapping[str, Any]) -> Network:

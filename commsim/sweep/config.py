@@ -143,22 +143,22 @@ def _filters(fields: Fields, key: str) -> tuple[Expression, ...]:
     if key not in fields:
         return ()
     texts: list[str] = fields.items(key, str, "text")
-    found = []
+    filters = []
     for i, text in enumerate(texts):
         try:
-            found.append(Expression(text))
+            filters.append(Expression(text))
         except InputError as error:
             fields.member(key, i, f": {error}")
-    return tuple(found)
+    return tuple(filters)
 
 
 def _tables(fields: Fields) -> dict[str, dict[str, Any]]:
     """Parameters by table, as they were written."""
-    found = {}
+    tables = {}
     for table in TABLES:
         inner = fields.table(table)
-        found[table] = {key: inner.raw(key) for key in inner}
-    return found
+        tables[table] = {key: inner.raw(key) for key in inner}
+    return tables
 
 
 def _overlaid(base: Mapping[str, Mapping[str, Any]], case: Fields) -> dict[str, Any]:

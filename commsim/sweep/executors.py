@@ -234,9 +234,9 @@ class _DaskPool(Pool):
 
 def _workers_of(executor: Executor, n: int) -> int:
     for name in ("_max_workers", "num_workers", "max_workers"):
-        found = getattr(executor, name, None)
-        if isinstance(found, int) and found > 0:
-            return found
+        workers = getattr(executor, name, None)
+        if isinstance(workers, int) and workers > 0:
+            return workers
     return n
 
 

@@ -124,24 +124,24 @@ def read_prices(tree: Mapping[str, Any], path: str | Path) -> Prices:
         raise InputError(f"{path}: [cost] is missing: the prices of {', '.join(ITEMS)}")
     fields = Fields(tree, path).table("cost")
     currency = fields.text("currency", "")
-    found = {item: _price(fields, item) for item in ITEMS if item in fields}
+    by_item = {item: _price(fields, item) for item in ITEMS if item in fields}
     for item in ITEMS:
         fields.raw(item)  # so that the message of what is unknown names all
     fields.finish()
-    return Prices(str(path), currency, found)
+    return Prices(str(path), currency, by_item)
 
 
 def _price(fields: Fields, item: str) -> float | dict[float, float]:
     if not isinstance(fields.raw(item), Mapping):
         return _amount(fields, item)
     table = fields.table(item)
-    found = {}
+    prices = {}
     for key in table:
         at = float(_ports(table, key)) if item == "switch" else _rate(table, key)
-        found[at] = _amount(table, key)
-    if not found:
+        prices[at] = _amount(table, key)
+    if not prices:
         fields.fail(item, "has no price")
-    return found
+    return prices
 
 
 def _amount(fields: Fields, key: str) -> float:

@@ -221,10 +221,10 @@ def require_pyarrow() -> Any:
 def _field(pa: Any, name: str, kinds: Mapping[str, str]) -> pyarrow.Field:
     kind = kinds.get(name)
     if name in TEXT or kind == "text":
-        kept = pa.string()
+        type_ = pa.string()
     elif name in WHOLE or kind == "whole":
-        kept = pa.int64()
+        type_ = pa.int64()
     else:
-        kept = pa.bool_() if kind == "truth" else pa.float64()
+        type_ = pa.bool_() if kind == "truth" else pa.float64()
     unit = UNITS.get(kind or "") or RESULT_UNITS.get(name)
-    return pa.field(name, kept, metadata={"unit": unit} if unit else None)
+    return pa.field(name, type_, metadata={"unit": unit} if unit else None)

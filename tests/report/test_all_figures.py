@@ -7,7 +7,7 @@ from commsim.report.all_figures import OF_ROWS, OF_RUNS, make_figures
 from commsim.report.columns import Table, number_column, table_of_rows, word_column
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.figures_of_rows import pairs
-from commsim.report.played_run import play_run
+from commsim.report.simulated_run import simulate_run
 from commsim.report.study import Study, make_study
 from commsim.run import prepare
 
@@ -88,7 +88,7 @@ def test_the_share_within_the_band_is_counted():
 
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_a_run_of_one_rank_has_a_network_and_nothing_else(name):
-    run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK, n_ranks=1), 1024, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK, n_ranks=1), 1024, {})
     if name == "network":
         assert OF_RUNS[name](run).picture.shapes
         return
@@ -97,7 +97,7 @@ def test_a_run_of_one_rank_has_a_network_and_nothing_else(name):
 
 
 def test_figures_of_a_run_hold_all_of_it():
-    run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
     figures = {name: draw(run) for name, draw in OF_RUNS.items()}
     assert all(isinstance(figure, Figure) for figure in figures.values())
     assert figures["timeline"].table.n_rows == 24
@@ -110,7 +110,7 @@ def test_figures_of_a_run_hold_all_of_it():
 
 
 def test_the_last_bits_of_a_time_make_no_steps():
-    run = play_run("ring_all_reduce", prepare("ring_all_reduce", "star:n_hosts=8,bandwidth=100Gbps"), 2**20, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", "star:n_hosts=8,bandwidth=100Gbps"), 2**20, {})
     took = OF_RUNS["messages"](run).table["message_time_s"].values
     assert len(np.unique(took)) == 1
     assert took[0] == pytest.approx((run.trace.done - run.trace.start)[0], abs=1e-12)
@@ -132,7 +132,7 @@ def test_measurements_without_an_algorithm_say_that_all_are_compared():
 
 
 def test_lanes_name_participants_and_where_they_are():
-    run = play_run("switchml", prepare("switchml", NETWORK), 2**16, {})
+    run = simulate_run("switchml", prepare("switchml", NETWORK), 2**16, {})
     assert run.participants()[:2] == ["rank 0 on h0", "rank 1 on h1"]
     assert all(name.partition(" on ")[2].startswith(("leaf", "spine")) for name in run.participants()[4:])
     assert set(OF_RUNS["timeline"](run).table["lane"].labels) <= set(run.participants())
@@ -140,7 +140,7 @@ def test_lanes_name_participants_and_where_they_are():
 
 def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
     monkeypatch.setattr("commsim.report.figures_of_runs.MAX_SLICES", 9)
-    run = play_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
     figure = OF_RUNS["timeline"](run)
     assert figure.table.n_rows == 6  # of one of four ranks, all that it sends
     assert len(np.unique(figure.table["from_rank"].values)) == 1

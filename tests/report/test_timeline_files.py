@@ -11,7 +11,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.report import timeline_files
-from commsim.report.played_run import play_run
+from commsim.report.simulated_run import simulate_run
 from commsim.report.timeline import make_timeline
 from commsim.report.timeline_files import write_chrome
 from commsim.run import prepare
@@ -21,7 +21,7 @@ COLLECTIVES = ["ring_all_reduce", "pairwise_all_to_all", "double_tree_all_reduce
 
 
 def played(collective="ring_all_reduce", size=2**16, **options):
-    return play_run(collective, prepare(collective, NETWORK), size, options)
+    return simulate_run(collective, prepare(collective, NETWORK), size, options)
 
 
 def written(run, path, **options):

@@ -12,7 +12,7 @@ from commsim.core.errors import CommsimError, InputError
 from commsim.core.units import share
 
 if TYPE_CHECKING:
-    from commsim.report.played_run import PlayedRun
+    from commsim.report.simulated_run import SimulatedRun
     from commsim.run import Prepared
 
 MAX_RUNS = 4
@@ -73,7 +73,7 @@ def prepare_one(args: argparse.Namespace, spec: str) -> tuple[Prepared, dict[str
 
 def play_again(
     args: argparse.Namespace, rows: Sequence[Mapping[str, Any]], *, trusted: bool
-) -> tuple[list[PlayedRun], dict[str, str]]:
+) -> tuple[list[SimulatedRun], dict[str, str]]:
     """Play every collective at its largest size again, and compare with what the rows say.
 
     Parameters
@@ -87,10 +87,10 @@ def play_again(
 
     Returns
     -------
-    list of PlayedRun, dict of str to str
+    list of SimulatedRun, dict of str to str
         At most ``MAX_RUNS``, and why others are not there.
     """
-    runs: list[PlayedRun] = []
+    runs: list[SimulatedRun] = []
     left_out: dict[str, str] = {}
     for spec, row in _wanted(args, rows).items():
         try:
@@ -130,9 +130,9 @@ def _wanted(args: argparse.Namespace, rows: Sequence[Mapping[str, Any]]) -> dict
     return {spec: rows[(i + 1) * each - 1] for i, spec in enumerate(specs)}
 
 
-def _play(args: argparse.Namespace, spec: str, row: Mapping[str, Any], trusted: bool) -> PlayedRun:
+def _play(args: argparse.Namespace, spec: str, row: Mapping[str, Any], trusted: bool) -> SimulatedRun:
     from commsim.core.registry import names_own_file
-    from commsim.report.played_run import play_run
+    from commsim.report.simulated_run import simulate_run
 
     if args.group or args.compressor:
         raise InputError(f"{'--group' if args.group else '--compressor'} has no timeline")
@@ -142,7 +142,7 @@ def _play(args: argparse.Namespace, spec: str, row: Mapping[str, Any], trusted: 
     size, time = row.get("size_B"), row.get("time_s")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")
-    run = play_run(spec, prepared, size, options)
+    run = simulate_run(spec, prepared, size, options)
     if abs(run.result.time - time) > TOLERANCE * max(time, run.result.time):
         raise InputError(
             f"computed again it takes {run.result.time:.9g} s, but the file says {time:.9g} s: another version, "

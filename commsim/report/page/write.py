@@ -181,7 +181,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
     """Put each part in its place, once: what stands in a part is not looked at again."""
-    return re.sub(r"@(\w+)@", lambda found: parts[found[1]], template)
+    return re.sub(r"@(\w+)@", lambda match: parts[match[1]], template)
 
 
 def _filters(study: Study) -> list[str]:

@@ -14,7 +14,7 @@ from commsim.report.all_figures import make_figures
 from commsim.report.columns import csv_text, table_of_rows
 from commsim.report.figure import drawn
 from commsim.report.page.write import write_page
-from commsim.report.played_run import play_run
+from commsim.report.simulated_run import simulate_run
 from commsim.report.study import make_study
 from commsim.run import prepare
 
@@ -35,14 +35,14 @@ def study():
         for ranks in (2, 4):
             ready = prepare(name, NETWORK, n_ranks=ranks)
             rows += [ready.predict(2**k, engine="alpha-beta").row() for k in range(15, 21)]
-    run = play_run("ring", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    run = simulate_run("ring", prepare("ring_all_reduce", NETWORK), 2**20, {})
     return dataclasses.replace(make_study("a study", table_of_rows(rows), {}), runs=(run,))
 
 
 def hostile_study():
     """Names of nodes, of a collective and of the study are programs."""
     network = Network(EVIL, (f"a{EVIL}", f"b{EVIL}", EVIL), [HOST, HOST, SWITCH], [0, 2, 1, 2], [2, 1, 2, 0], 1e9, 1e-6)
-    run = play_run(EVIL, prepare("ring_all_reduce", network, placement=Placement([0, 1])), 2**20, {})
+    run = simulate_run(EVIL, prepare("ring_all_reduce", network, placement=Placement([0, 1])), 2**20, {})
     rows = [run.result.row() | {"collective": name, EVIL: i} for i, name in enumerate((EVIL, "ring"))]
     made = make_study(EVIL, table_of_rows(rows), {EVIL: EVIL})
     return dataclasses.replace(made, runs=(run,), left_out={EVIL: EVIL}, failed={EVIL: 1})

@@ -25,7 +25,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlayedRun:
+class SimulatedRun:
     """A prepared collective, and what came out at one size.
 
     Parameters
@@ -67,8 +67,8 @@ class PlayedRun:
         """Name every rank and helper, with the node that it sits on."""
         network, n = self.prepared.network, self.prepared.schedule.n_ranks
         nodes = self.prepared.placement.nodes.tolist()
-        who = [f"rank {i}" if i < n else f"helper {i - n}" for i in range(len(nodes))]
-        return [f"{one} on {network.nodes[node]}" for one, node in zip(who, nodes, strict=True)]
+        names = [f"rank {i}" if i < n else f"helper {i - n}" for i in range(len(nodes))]
+        return [f"{name} on {network.nodes[node]}" for name, node in zip(names, nodes, strict=True)]
 
     def on_links(self, transfers: Numbers) -> Iterator[tuple[Numbers, NDArray[np.int32], Reals]]:
         """Go through the links that transfers take, some thousands of transfers at a time.
@@ -80,15 +80,15 @@ class PlayedRun:
         """
         plan = self.prepared.plan
         for low in range(0, len(transfers), AT_ONCE):
-            mine = transfers[low : low + AT_ONCE]
-            wire = plan.connection_of[mine]
+            part = transfers[low : low + AT_ONCE]
+            wire = plan.connection_of[part]
             first, n = plan.routes.first[wire], np.diff(plan.routes.first)[wire]
-            which = np.repeat(np.arange(len(mine)), n)
+            which = np.repeat(np.arange(len(part)), n)
             entry = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + first[which]
-            yield mine[which], plan.routes.link[entry], self.n_bytes[mine[which]] * plan.routes.share[entry]
+            yield part[which], plan.routes.link[entry], self.n_bytes[part[which]] * plan.routes.share[entry]
 
 
-def play_run(name: str, prepared: Prepared, size: float, options: Mapping[str, Any]) -> PlayedRun:
+def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[str, Any]) -> SimulatedRun:
     """Play a collective once more, and keep the times of all transfers.
 
     Parameters
@@ -116,7 +116,7 @@ def play_run(name: str, prepared: Prepared, size: float, options: Mapping[str, A
     framing: Framing = options.get("framing") or Framing()
     n_bytes = framing.on_wire(payload(prepared.plan, size))
     late = bool(options.get("start_jitter"))
-    run = PlayedRun(name, prepared, result, n_bytes, None)
+    run = SimulatedRun(name, prepared, result, n_bytes, None)
     return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))
 
 
@@ -142,7 +142,7 @@ class LinkBins:
     load: Reals
 
 
-def link_bins(run: PlayedRun, n_bins: int, most: int, window: tuple[float, float] | None = None) -> LinkBins:
+def link_bins(run: SimulatedRun, n_bins: int, most: int, window: tuple[float, float] | None = None) -> LinkBins:
     """Spread the bytes of every transfer evenly over the time in which it was sent.
 
     Inside that time an engine may change the rate; what a link carried in all is exactly the engine's. What carried no
@@ -150,7 +150,7 @@ def link_bins(run: PlayedRun, n_bins: int, most: int, window: tuple[float, float
 
     Parameters
     ----------
-    run : PlayedRun
+    run : SimulatedRun
         Whose links.
     n_bins : int
         Parts of the time.
