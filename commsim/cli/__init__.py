@@ -1,6 +1,6 @@
-"""The command line: ``commsim VERB``. Each verb is a module that is imported only when it is called.
+"""The command line: ``commsim VERB``. The module of a verb is imported only when the verb is called.
 
-Verbs of verbs: ``commsim VERB WHAT`` is the module ``commsim/cli/VERB/WHAT.py``.
+Its ``COMMANDS`` maps names such as ``run`` or ``topo show`` to flags and a function.
 """
 
 from __future__ import annotations
@@ -8,39 +8,42 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
-import keyword
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from types import ModuleType
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from .flags import Flags, Verb
 
 VERBS = {
     "run": "predict how long collectives take on a network",
-    "advise": "rank all ways to add up a tensor on a network: dense, sparse, servers, switches",
-    "bound": "how fast no schedule can be, and how far from that each algorithm is",
-    "topo": "list, show, check and save topologies",
-    "presets": "list and show machines and networks that exist",
-    "schedule": "list, show, check and save schedules",
-    "convert": "networks, schedules and workloads from and to the files of other simulators and runtimes",
+    "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
+    "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
+    "topo": "list, show, check, save and convert topologies",
+    "presets": "list and show commercial machines and networks",
+    "schedule": "list, show, check, save and convert schedules",
+    "convert": "convert networks, schedules and workloads from and to the files of other simulators and runtimes",
     "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
     "workload": "predict training iterations: buckets, priorities, sharding; and their demand on links",
     "profile": "measure the gradients of a torch module: sizes and ready times",
     "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
-    "calibrate": "measure this machine under mpirun, and write it down as a network",
+    "calibrate": "measure this machine under mpirun, and write it as a network",
     "validate": "run schedules for real under mpirun, beside the prediction",
-    "place": "rank placements of jobs on a cluster, when each should start, how long iterations take; serve schedulers",
-    "testbed": "build a network out of namespaces on this machine, and run collectives in it",
+    "place": "rank placements of jobs on a cluster, with start times and iteration times; serve schedulers",
+    "testbed": "build a network of namespaces on this machine, and run collectives in it",
     "sweep": "compute many points over any parameter, on all processors or a cluster, resumable",
-    "report": "one offline page with the figures of a result or a sweep",
-    "plot": "one figure of a result or a sweep for a paper, with the CSV behind it",
-    "trace": "the timeline of a run for Perfetto and chrome://tracing",
-    "compare": "predicted beside measured, size by size; why a bus bandwidth is above the line rate",
-    "fit": "latency, bandwidth and efficiency out of measurements, and how sure they are",
-    "explain": "which algorithm and protocol NCCL chooses on a network at which size, and why",
-    "calls": "the collective calls of a profile (PyTorch's flight recorder, Kineto): a job for place, a graph of tasks",
-    "doctor": "say what this machine can do",
+    "report": "write one offline page with the figures of a result or a sweep",
+    "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
+    "trace": "write the timeline of a run for Perfetto and chrome://tracing",
+    "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
+    "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
+    "explain": "print which algorithm and protocol NCCL chooses at which size, and why",
+    "calls": "read the collective calls of a profile (PyTorch flight recorder, Kineto) as a job and as a task graph",
+    "doctor": "print what this machine supports",
 }
+MODULES = {"plot": "report", "validate": "calibrate", "profile": "calls"}
+"""Modules of verbs that share one with another verb."""
 
 MAX_SHOWN = 4000
 """Characters of an error: it may quote what a file holds."""
@@ -73,13 +76,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     from commsim.core.errors import BackendError, CommsimError, InputError
 
     try:
-        module = importlib.import_module(f"commsim.cli.{verb}")
-        parser = Parser(prog=f"commsim {verb}", description=sentence(VERBS[verb]))
-        module.add_arguments(parser)
-        completed = getattr(module, "completed", list)  # a verb of verbs may have one that need not be named
-        args = parser.parse_args(completed(argv[1:]))
-        _check_json(args)
-        code = int(module.main(args))
+        parser, usual = parser_of(verb)
+        words = argv[1:]
+        if usual and (not words or words[0] not in (*usual[1:], "-h", "--help")):
+            words = [usual[0], *words]
+        args = parser.parse_args(words)
+        command: Verb = vars(args).pop("command")
+        config = command.config.from_args(args)
+        _check_json(config)
+        code = int(command.run(config))
         sys.stdout.flush()
         return code
     except MemoryError as error:
@@ -103,6 +108,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def parser_of(verb: str) -> tuple[Parser, list[str]]:
+    """Return the parser of a verb.
+
+    Returns
+    -------
+    Parser, list of str
+        Where one of its verbs is meant if none is named: that one, and all of them; otherwise empty.
+    """
+    module = importlib.import_module(f"commsim.cli.{MODULES.get(verb, verb)}")
+    parser = Parser(prog=f"commsim {verb}", description=sentence(VERBS[verb]))
+    commands: dict[str, Verb] = {name: one for name, one in module.COMMANDS.items() if name.split()[0] == verb}
+    if verb in commands:
+        _add(parser, commands[verb])
+        return parser, []
+    names = [name.partition(" ")[2] for name in commands]
+    verbs = parser.add_subparsers(required=True, metavar="|".join(names))
+    for name, one in zip(names, commands.values(), strict=True):
+        _add(verbs.add_parser(name, help=one.summary, description=sentence(one.summary)), one)
+    usual = [name for name, one in zip(names, commands.values(), strict=True) if one.is_usual]
+    return parser, [*usual, *names] if usual else []
+
+
+def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
+    command.config.add_arguments(parser)
+    parser.set_defaults(command=command)
+
+
 def _open_what_is_closed() -> None:
     """Give streams that were closed when we were started, as by ``>&-``, a reader that throws away."""
     if sys.stdout is None:
@@ -115,9 +147,9 @@ def _print_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _check_json(args: argparse.Namespace) -> None:
+def _check_json(config: Flags) -> None:
     """Refuse a file for the results that cannot be written, before the work and not after it."""
-    path = getattr(args, "json", None)
+    path = getattr(config, "json", None)
     if path and isinstance(path, str) and path != "-":
         from pathlib import Path
 
@@ -162,31 +194,3 @@ def _without_verb(argv: list[str]) -> int:
         parser.error(f"there is no verb {argv[0]!r}; did you mean {close[0]}?")
     parser.parse_args(argv)
     return 2
-
-
-def add_verbs(parser: argparse.ArgumentParser, verb: str, whats: Mapping[str, str]) -> None:
-    """Add the verbs of a verb, each with the flags of its own module.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of the verb.
-    verb : str
-        Its name.
-    whats : mapping of str to str
-        What each of its verbs does.
-    """
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="|".join(whats))
-    for name, what in whats.items():
-        one = verbs.add_parser(name, help=what, description=sentence(what))
-        _module(verb, name).add_arguments(one)
-
-
-def run_verb(verb: str, args: argparse.Namespace) -> int:
-    """Do what was asked for, and return the exit code."""
-    return int(_module(verb, args.what).main(args))
-
-
-def _module(verb: str, what: str) -> ModuleType:
-    name = what.replace("-", "_")
-    return importlib.import_module(f"commsim.cli.{verb}.{name}{'_' if keyword.iskeyword(name) else ''}")

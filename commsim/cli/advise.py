@@ -1,26 +1,32 @@
-"""``commsim advise``: every way to add up a tensor on a network, ranked, what bounds each, and where others pay.
+"""``commsim advise``: every way to all-reduce a tensor on a network, ranked, with what bounds it and the crossovers.
 
-What ``commsim advise`` says beside its table: up to which density sparse pays, and how many CPU servers do.
+``commsim advise --sweep FILE``: the cheapest topology of a sweep that keeps a time within a bound.
 """
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
-from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time
-from commsim.report.table import print_table, write_results
+from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, parse_size, parse_time
+from commsim.report.table import print_remarks, print_table, write_results
 from commsim.sparse.generate import PATTERNS
 
-from .advise_sweep import add_sweep_arguments, advise_sweep
+from .flags import Verb, WithJson, flag, switched
+from .flags.costs import TOPOLOGY
 
 if TYPE_CHECKING:
     from commsim.advice import Advice, Question
     from commsim.advice.payoff import Servers, SparsePays
     from commsim.core.network import Network
+    from commsim.sweep.cheapest import Goal, Offer
+    from commsim.sweep.price import Prices
 
 
 def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any] | None:
@@ -35,7 +41,7 @@ def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any
     tried = [spec for spec in reversed(first.values()) if can_search(advice.ready[spec], question)]
     untried = sorted({spec.partition(":")[0] for spec in first.values() if spec not in tried})
     if untried:
-        print(f"# crossover without {', '.join(untried)}: drawing so much data at many densities would take minutes")
+        print(f"# crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
     if not tried:
         return None
     found = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
@@ -90,84 +96,86 @@ def servers_sentence(found: Servers) -> str:
 COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("--topology", metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=16")
-    add("--workers", type=int, metavar="N", help="ranks (all hosts; of gradients as many as there are)")
-    add("--size", metavar="SIZE", help="of each worker's tensor, such as 100MiB; that of the gradients")
-    add("--density", metavar="D[,D...]", help="share of its elements that are not zero, such as 0.01")
-    add("--block", type=int, metavar="N", help="elements that are not zero together (256); 1 for scattered ones")
-    add("--pattern", default="random", choices=PATTERNS, help="how these lie at the workers (random)")
-    add("--gradients", metavar="FILE", help=".npy or .npz file or folder of real gradients instead")
-    add("--servers", type=int, metavar="N", help="hosts beside the workers that may serve (as many as workers)")
-    add("--lossy", action="store_true", help="rank also what does not sum all values")
-    add("--programmable", action="store_true", help="switches can aggregate though the network says so of none")
-    add("--placement", default="packed", choices=tuple(RANK_ORDERS), help="of the workers (packed)")
-    add("--routing", choices=ROUTINGS, help="instead of the network's own")
-    add("--seed", type=int, default=0, help="of the data, random placement and hashes in routing (0)")
-    add("--overhead", metavar="TIME", help="o: per message, at the sender's port")
-    add("--reduce-rate", metavar="RATE", help="1/gamma: how fast a rank reduces, such as 10GB/s")
-    add("--json", metavar="FILE", help="also write the results as JSON")
-    add_sweep_arguments(parser)
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson):
+    """All flags of ``commsim advise``."""
+
+    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
+    workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or as the gradients say)")
+    size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
+    density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01")
+    block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
+    pattern: str = flag(default="random", choices=PATTERNS, help="where they lie at the workers (default: random)")
+    gradients: str | None = flag(metavar="FILE", help="real gradients instead: .npy or .npz file, or a folder")
+    servers: int | None = flag(metavar="N", help="hosts that may be servers (default: as many as workers)")
+    lossy: bool = switched(help="also rank ways that do not sum all values")
+    programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")
+    placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="their placement (default: packed)")
+    routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
+    seed: int = flag(default=0, help="seed of the data, of random placement and of hashes in routing (default: 0)")
+    overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
+    reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
+    sweep: str | None = flag(
+        metavar="FILE.toml", help="instead of --topology: find the cheapest of a sweep, by its tables [cost] and [goal]"
+    )
+    output: str | None = flag("-o", metavar="DIR", help="with --sweep: keep its results, or continue with them")
+    jobs: int | None = flag(metavar="N", help="with --sweep: number of worker processes (default: all processors)")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Rank, say why, and find the crossovers."""
-    if args.sweep is not None:
-        return advise_sweep(args)
-    if args.topology is None or args.output is not None or args.jobs is not None:
-        wanted = "--output and --jobs go with --sweep" if args.topology else "advise needs --topology, or --sweep"
+    if config.sweep is not None:
+        return advise_sweep(config, config.sweep)
+    if config.topology is None or config.output is not None or config.jobs is not None:
+        wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
     from commsim.advice import advise
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
 
-    overhead = None if args.overhead is None else parse_time(args.overhead, "--overhead")
-    gamma = None if args.reduce_rate is None else 1 / parse_bandwidth(args.reduce_rate, "--reduce-rate")
-    network = with_costs(load_network(args.topology), overhead=overhead, gamma=gamma)
-    question = _question(args, network)
+    overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
+    gamma = None if config.reduce_rate is None else 1 / parse_bandwidth(config.reduce_rate, "--reduce-rate")
+    network = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma)
+    question = _question(config, network)
     advice = advise(question, network)
-    for line in (*_about(question, advice), *advice.notes):
-        print(f"# {line}")
-    for spec, reason in advice.left_out.items():
-        print(f"# left out: {spec}: {reason}")
+    print_remarks((*_about(question, advice), *advice.notes))
+    print_remarks(f"left out: {spec}: {reason}" for spec, reason in advice.left_out.items())
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     print_table(COLUMNS, _rows(advice), title)
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
-    if args.json:
-        config = {k: v for k, v in vars(args).items() if k not in ("json", "sweep", "output", "jobs")}
+    if config.json:
+        flags = config.flags("sweep", "output", "jobs")
         more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
-        write_results(args.json, config, [ranked.row() for ranked in advice.ranked], **more)
+        write_results(config.json, flags, [ranked.row() for ranked in advice.ranked], **more)
     return 0
 
 
-def _question(args: argparse.Namespace, network: Network) -> Question:
+def _question(config: Config, network: Network) -> Question:
     from commsim.advice import Question
     from commsim.advice.question import size_of_gradients
 
-    size = None if args.size is None else float(parse_size(args.size, "--size"))
-    n_workers = args.workers
-    if args.gradients is not None:
-        found, n_workers = size_of_gradients(args.gradients, n_workers)
+    size = None if config.size is None else float(parse_size(config.size, "--size"))
+    n_workers = config.workers
+    if config.gradients is not None:
+        found, n_workers = size_of_gradients(config.gradients, n_workers)
         if size not in (None, found):
-            raise InputError(f"{args.gradients} holds gradients of {found:.0f} bytes a worker, got --size {args.size}")
+            raise InputError(f"{config.gradients} holds {found:.0f} bytes for each worker, got --size {config.size}")
         size = found
     if size is None:
         raise InputError("advise needs --size or --gradients")
     return Question(
         len(network.endpoints) if n_workers is None else n_workers,
         size,
-        _densities(args.density),
-        block=args.block,
-        pattern=args.pattern,
-        gradients=args.gradients,
-        n_servers=args.servers,
-        lossy=args.lossy,
-        programmable=args.programmable,
-        placement=args.placement,
-        routing=args.routing,
-        seed=args.seed,
+        _densities(config.density),
+        block=config.block,
+        pattern=config.pattern,
+        gradients=config.gradients,
+        n_servers=config.servers,
+        lossy=config.lossy,
+        programmable=config.programmable,
+        placement=config.placement,
+        routing=config.routing,
+        seed=config.seed,
     ).on(network)
 
 
@@ -181,7 +189,7 @@ def _densities(text: str | None) -> tuple[float, ...]:
 def _about(question: Question, advice: Advice) -> list[str]:
     """Say what the data is, and how much denser the sum."""
     if not question.is_sparse:
-        return ["all data is taken to be dense; --density or --gradients says otherwise"]
+        return ["all data is assumed dense; --density or --gradients changes that"]
     drawn = f"runs of {question.run} non-zero elements, pattern {question.pattern}, seed {question.seed}"
     lines = [f"data: {drawn}" if question.gradients is None else f"data: {question.gradients}"]
     seen: dict[str, str] = {}
@@ -210,3 +218,85 @@ def _rows(advice: Advice) -> list[list[str]]:
         ]
         for i, row in enumerate(advice.ranked)
     ]
+
+
+ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "overhead",
+                 "reduce_rate")  # fmt: skip
+MAX_ROWS = 40
+
+
+def advise_sweep(config: Config, path: str) -> int:
+    """Run the sweep, rank its topologies, and print."""
+    from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
+    from commsim.sweep.config import read_config
+    from commsim.sweep.price import read_prices
+    from commsim.sweep.progress import shown
+    from commsim.sweep.run import run_sweep
+    from commsim.sweep.table import read_table
+
+    if given := config.given(*ONLY_TOPOLOGY):
+        raise InputError(f"{given[0]} does not go with --sweep: the file says it")
+    sweep = read_config(path)
+    prices, goal = read_prices(sweep.tree, path), read_goal(sweep.tree, path)
+    bills = read_bills(sweep, prices)
+    with tempfile.TemporaryDirectory() as scratch, shown() as say:
+        directory = config.output or scratch
+        run_sweep(sweep, directory, jobs=config.jobs, say=say)
+        offers = rank_offers(read_table(directory), sweep, bills, goal)
+    _print_offers(offers, prices, goal)
+    if config.json:
+        more = {"goal": {"keep": goal.keep, "bound": goal.bound}, "currency": prices.currency}
+        write_results(config.json, {"sweep": config.sweep, "config_hash": sweep.hash}, map(_offer_row, offers), **more)
+    return 0
+
+
+def _print_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> None:
+    columns = ["rank", "topology", f"cost({prices.currency})" if prices.currency else "cost", goal.keep, "keeps",
+               "front", "ports", "cables", "switches", "with"]  # fmt: skip
+    rows = [
+        [
+            f"{i}", offer.topology, f"{offer.cost:.10g}", _shown(offer, goal), "yes" if offer.keeps else "no",
+            "*" if offer.is_on_front else "", *(str(_count(offer, *items)) for items in _COUNTED),
+            offer.chosen or offer.problem,
+        ]
+        for i, offer in enumerate(offers[:MAX_ROWS], 1)
+    ]  # fmt: skip
+    side = "at least" if goal.more_is_better else "within"
+    print_table(columns, rows, f"{goal.keep} {side} {_written(goal.bound, goal)}: the worst of all that is asked, each "
+                "with what is best for it; * no other is cheaper and as good")  # fmt: skip
+    if len(offers) > MAX_ROWS:
+        print(f"# {len(offers) - MAX_ROWS} more are in the JSON")
+    best = offers[0]
+    if best.keeps:
+        print(f"# cheapest: {best.topology} at {best.cost:.10g} {prices.currency}".rstrip())
+        for line in best.bill:
+            print(f"#   {line.count} x {line.item} {line.what}: {line.count * line.each:.10g}")
+    else:
+        print(f"# none of the {len(offers)} topologies keeps {goal.keep} {side} {_written(goal.bound, goal)}")
+
+
+_COUNTED = (("nic", "port"), ("cable",), ("switch",))
+
+
+def _count(offer: Offer, *items: str) -> int:
+    return sum(line.count for line in offer.bill if line.item in items)
+
+
+def _shown(offer: Offer, goal: Goal) -> str:
+    return "-" if offer.value is None else _written(offer.value, goal)
+
+
+def _written(value: float, goal: Goal) -> str:
+    if goal.column.endswith("_Bps"):
+        return format_bandwidth(value)
+    return format_time(value) if goal.column.endswith("_s") else f"{value:.4g}"
+
+
+def _offer_row(offer: Offer) -> dict[str, Any]:
+    row = {
+        key: getattr(offer, key) for key in ("topology", "cost", "value", "keeps", "is_on_front", "chosen", "problem")
+    }
+    return row | {"bill": [dataclasses.asdict(line) for line in offer.bill]}
+
+
+COMMANDS = {"advise": Verb(Config, run)}

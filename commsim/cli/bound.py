@@ -1,19 +1,20 @@
-"""``commsim bound``: how fast no schedule can be, and how far from that each algorithm is."""
+"""``commsim bound``: a lower bound on the time of any schedule, and the distance of each algorithm from it."""
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
-from commsim.report.table import print_table, progress, write_results
+from commsim.report.table import print_remarks, print_table, progress, write_results
 
-from .flags.costs import add_size_arguments, read_sizes
+from .flags import Verb, WithJson, flag, repeated
+from .flags.costs import TOPOLOGY, Placing, Sizes
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -25,80 +26,78 @@ ANYWHERE = "servers or switches"
 COLUMNS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("--topology", required=True, metavar="NAME:key=value,...|FILE", help="network, such as star:n_hosts=8")
-    add("--operation", required=True, metavar="NAME", help=", ".join(OPERATIONS))
-    add("--algorithm", metavar="NAME|all|none", default="all", help="which stand beside the bound (all)")
-    add("--collective", action="append", metavar="NAME|FILE.py", help="also this one, such as one of your own; repeat")
-    add("--ranks", type=int, metavar="N", help="ranks (all hosts)")
-    add("--root", type=int, default=0, metavar="RANK", help="of operations that have one, with --algorithm none (0)")
-    add("--engine", default="flow", help="of the algorithms' times (flow)")
-    add("--placement", default="packed", help="packed, spread, random or a file (packed)")
-    add("--seed", type=int, default=0, help="of random placement, and of hashes in routing (0)")
-    add_size_arguments(parser, "32M", "32M")
-    add("--json", metavar="FILE", help="also write the bounds and the times as JSON")
+@dataclass(frozen=True, kw_only=True)
+class Config(Sizes, Placing, WithJson):
+    """All flags of ``commsim bound``."""
+
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
+    algorithm: str = flag(
+        default="all", metavar="NAME|all|none", help="algorithms to compare with the bound (default: %(default)s)"
+    )
+    collective: tuple[str, ...] = repeated(metavar="NAME|FILE.py", help="further algorithm to compare; repeatable")
+    root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none (default: 0)")
+    engine: str = flag(default="flow", help="engine that predicts the algorithms' times (default: %(default)s)")
+    seed: int = flag(default=0, help="seed of random placement and of hashes in routing (default: 0)")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Bound, predict and print."""
-    sizes = read_sizes(args)
+    sizes = config.sizes()
     from commsim.run.inputs import load_network, load_placement
     from commsim.synthesis import lower_bound
 
-    if operation(args.operation).signals:
-        print(f"# -b, -e, -f: no effect, a {args.operation} carries no bytes")
+    if operation(config.operation).signals:
+        print(f"# -b, -e, -f: no effect, a {config.operation} carries no bytes")
         sizes = [0]
-    network = load_network(args.topology)
-    _check(args, network)
-    ready = _prepared(args, network)
+    network = load_network(config.topology)
+    _check(config, network)
+    ready = _prepared(config, network)
     rows: list[dict[str, Any]] = []
-    if ready and args.root:
-        print("# --root: no effect, roots are the algorithms'; --collective NAME:root=RANK has another one")
+    if ready and config.root:
+        print("# --root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
     if not ready:
-        p = len(network.endpoints) if args.ranks is None else args.ranks
-        nodes = load_placement(args.placement, network, p, args.seed).nodes
-        found = [lower_bound(args.operation, network, nodes, root=args.root, anywhere=some) for some in (False, True)]
+        p = len(network.endpoints) if config.ranks is None else config.ranks
+        nodes = load_placement(config.placement, network, p, config.seed).nodes
+        bound_of = functools.partial(lower_bound, config.operation, network, nodes, root=config.root)
+        found = [bound_of(anywhere=anywhere) for anywhere in (False, True)]
     else:
         bounds = _bounds(ready)
         found = _with_both_kinds(ready, list(dict.fromkeys(bounds.values())))
-    print_bounds(f"{args.operation} on {network.name}", found, sizes)
+    print_bounds(f"{config.operation} on {network.name}", found, sizes)
     if ready:
         sys.stdout.flush()  # predictions may take long
         for name in progress(sorted(ready, key=lambda name: ready[name].schedule.n_transfers), ""):
             try:
-                rows += [_row(name, ready[name], bounds[name], size, args.engine) for size in sizes]
+                rows += [_row(name, ready[name], bounds[name], size, config.engine) for size in sizes]
             except InputError as error:
-                _leave_out(args, name, error)
+                _leave_out(config, name, error)
         rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
-        print_table(COLUMNS, [_cells(row) for row in rows], f"engine {args.engine}")
-    if args.json:
-        config = {k: v for k, v in vars(args).items() if k != "json"}
-        write_results(args.json, config, rows, bounds=[_bound_row(b, size) for b in found for size in sizes])
+        print_table(COLUMNS, [_cells(row) for row in rows], f"engine {config.engine}")
+    if config.json:
+        flags = config.flags()
+        write_results(config.json, flags, rows, bounds=[_bound_row(b, size) for b in found for size in sizes])
     return 0
 
 
-def print_bounds(title: str, found: Sequence[LowerBound], sizes: Sequence[int]) -> None:
-    """Print what no schedule beats, and what limits it, at every size."""
+def print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> None:
+    """Print the lower bound and what limits it, at every size."""
     columns = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
-    rows = [[f"{s}", _where(b), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in found]
-    print_table(columns, rows, f"{title}, {found[0].n_ranks} ranks: no schedule takes less")
-    for note in dict.fromkeys(note for bound in found for note in bound.notes):
-        print(f"# {note}")
+    rows = [[f"{s}", _where(b), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
+    print_table(columns, rows, f"{title}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule")
+    print_remarks(dict.fromkeys(note for bound in bounds for note in bound.notes))
 
 
 def print_distance(ready: Prepared, results: Iterable[Any]) -> None:
-    """Say of the results of one collective how far from the bound they are."""
+    """Print the ratio of the results of one collective to the bound."""
     from commsim.synthesis.bound import bound_for
 
     bound = bound_for(ready)
     for r in results:
         least = bound.time(r.size)
-        times = f"this takes {times_bound(r.time, least):.3f} times as long"
+        times = f"the time is {times_bound(r.time, least):.3f} times the bound"
         print(f"# bound: {format_size(r.size)}: at least {format_time(least)} ({bound.why(r.size)}); {times}")
-    for note in bound.notes:
-        print(f"# bound: {note}")
+    print_remarks(f"bound: {note}" for note in bound.notes)
 
 
 def times_bound(time: float, bound: float) -> float:
@@ -106,38 +105,38 @@ def times_bound(time: float, bound: float) -> float:
     return time / bound if bound else 1.0
 
 
-def _check(args: argparse.Namespace, network: Network) -> None:
+def _check(config: Config, network: Network) -> None:
     """Refuse what no algorithm could do, before each of them is tried."""
     from commsim.run import ENGINES
 
-    if args.engine not in ENGINES:
-        raise InputError(f"--engine must be one of {', '.join(ENGINES)}, got {args.engine!r}")
+    if config.engine not in ENGINES:
+        raise InputError(f"--engine must be one of {', '.join(ENGINES)}, got {config.engine!r}")
     n_hosts = len(network.endpoints)
-    if args.ranks is not None and not 1 <= args.ranks <= n_hosts:
-        raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {args.ranks}")
+    if config.ranks is not None and not 1 <= config.ranks <= n_hosts:
+        raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {config.ranks}")
 
 
-def _prepared(args: argparse.Namespace, network: Network) -> dict[str, Prepared]:
-    own = args.collective or []
-    if args.algorithm == "none" and not own:
+def _prepared(config: Config, network: Network) -> dict[str, Prepared]:
+    own = config.collective
+    if config.algorithm == "none" and not own:
         return {}
     from collectives import COLLECTIVES
     from commsim.run.ranking import algorithms_for, prepare_all, require_operation
 
     ours = set(COLLECTIVES)  # before one's own file adds itself, which is then there under the file's name
-    named = [*([] if args.algorithm in ("all", "none") else [args.algorithm]), *own]
+    named = [*([] if config.algorithm in ("all", "none") else [config.algorithm]), *own]
     for spec in named:
-        require_operation(spec, args.operation)
-    every = [one for one in algorithms_for(args.operation) if one in ours] if args.algorithm == "all" else []
+        require_operation(spec, config.operation)
+    every = [one for one in algorithms_for(config.operation) if one in ours] if config.algorithm == "all" else []
     specs = dict.fromkeys([*every, *named])
-    placing = {"placement": args.placement, "seed": args.seed}
-    ready, left_out = prepare_all(list(specs), network, n_ranks=args.ranks, named=named, **placing)
+    placing: dict[str, Any] = {"placement": config.placement, "seed": config.seed}
+    ready, left_out = prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **placing)
     for spec, reason in left_out.items():
-        _leave_out(args, spec, InputError(reason))
+        _leave_out(config, spec, InputError(reason))
     return ready
 
 
-def _leave_out(args: argparse.Namespace, spec: str, error: InputError) -> None:
+def _leave_out(config: Config, spec: str, error: InputError) -> None:
     """Say why an algorithm is not there, unless it was asked for by name.
 
     Raises
@@ -145,7 +144,7 @@ def _leave_out(args: argparse.Namespace, spec: str, error: InputError) -> None:
     InputError
         If it was.
     """
-    if spec in (args.algorithm, *(args.collective or [])):
+    if spec in (config.algorithm, *config.collective):
         raise error
     print(f"# left out: {spec}: {error}")
 
@@ -200,3 +199,6 @@ def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
 def _cells(row: dict[str, Any]) -> list[str]:
     times = f"{row['time_s'] * 1e6:.2f}", f"{row['bound_s'] * 1e6:.2f}", f"{row['times_bound']:.3f}x"
     return [f"{row['size_B']}", row["algorithm"], *times, ANYWHERE if row["anywhere"] else RANKS]
+
+
+COMMANDS = {"bound": Verb(Config, run)}

@@ -1,43 +1,51 @@
-"""``commsim calibrate``: measure this machine under mpirun, point to point only, and write it down as a network."""
+"""``commsim calibrate`` and ``commsim validate``: point-to-point costs, and schedules run for real, under mpirun."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
 from commsim.report.table import print_facts, print_table, write_results
 
+from .flags import Verb, WithJson, flag, repeated
+from .flags.costs import Sizes
+
 if TYPE_CHECKING:
     from commsim.backends.calibrate import Costs
     from commsim.backends.point_to_point import Samples
+    from commsim.backends.transport import Transport
+    from commsim.backends.validate import Row
+    from commsim.core.network import Network
 
 COLUMNS = ["size(B)", "alone(us)", "over_sent(us)", "fit", "together(us)", "over_sent(us)", "fit", "add(us)", "fit"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    parser.add_argument("--backend", choices=BACKENDS, default="mpi", help="what carries the messages (mpi)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="network file to write: .toml, .json or .npz")
-    parser.add_argument("--json", metavar="FILE", help="also write the measurements as JSON")
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson):
+    """All flags of ``commsim calibrate``."""
+
+    backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages (default: %(default)s)")
+    output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Measure, print on rank 0, and write the network."""
     with reported_once():
-        _calibrate(args)
+        _calibrate(config)
     return 0
 
 
-def _calibrate(args: argparse.Namespace) -> None:
+def _calibrate(config: Config) -> None:
     from commsim.files.store import SUFFIXES
 
-    if args.output and Path(args.output).suffix not in SUFFIXES:
-        raise InputError(f"-o must end with one of {', '.join(SUFFIXES)}, got {args.output}")
-    with session(args.backend, min_ranks=2) as transport:
+    if config.output and Path(config.output).suffix not in SUFFIXES:
+        raise InputError(f"-o must end with one of {', '.join(SUFFIXES)}, got {config.output}")
+    with session(config.backend, min_ranks=2) as transport:
         from commsim.backends.calibrate import calibrate
         from commsim.files.store import save
 
@@ -45,12 +53,12 @@ def _calibrate(args: argparse.Namespace) -> None:
         if transport.rank == 0:
             print_samples(samples, costs, f"{network.name}, point to point, seconds per message")
             print_costs(costs)
-            if args.output:
-                save(network, args.output)
-                print(f"# written to {args.output}")
-            if args.json:
-                config = {k: v for k, v in vars(args).items() if k != "json"} | {"n_ranks": transport.size}
-                write_results(args.json, config, _json(samples, costs))
+            if config.output:
+                save(network, config.output)
+                print(f"# written to {config.output}")
+            if config.json:
+                flags = config.flags() | {"n_ranks": transport.size}
+                write_results(config.json, flags, _json(samples, costs))
 
 
 def print_costs(costs: Costs) -> None:
@@ -101,3 +109,86 @@ def _json(samples: Samples, costs: Costs) -> list[dict[str, float]]:
         }
         for i, size in enumerate(samples.size)
     ]
+
+
+BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
+VALIDATED = [
+    "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "error", "native(us)", "#wrong", "note",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateConfig(Sizes, WithJson):
+    """All flags of ``commsim validate``."""
+
+    DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "4K", "maxbytes": "16M", "stepfactor": "4"}
+    backend: str = flag("backend", choices=tuple(BACKEND_OF), help="mpi, or torch (gloo; nccl if each rank has a GPU)")
+    collective: tuple[str, ...] = repeated(
+        metavar="NAME[:key=value,...]|all", help="algorithm (default: a selection); repeatable"
+    )
+    network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
+
+
+def validate(config: ValidateConfig) -> int:
+    """Measure, predict and print on rank 0; 1 when a result was wrong."""
+    with reported_once():
+        return _validate(config)
+
+
+def _validate(config: ValidateConfig) -> int:
+    sizes = config.sizes()
+    with session(BACKEND_OF[config.backend]) as transport:
+        from commsim.backends.measure import ITERATIONS, WARMUP
+        from commsim.backends.validate import measure_rows
+        from commsim.comparison.under_mpirun import build_schedules, network_for, predictor
+
+        schedules = build_schedules(config.collective, transport.size)
+        network = network_for(transport, config.network)
+        rows = measure_rows(
+            transport,
+            schedules,
+            sizes,
+            predictor(network),
+            warmup=WARMUP if config.warmup_iters is None else config.warmup_iters,
+            iterations=config.iters or ITERATIONS,
+        )
+        if transport.rank == 0:
+            _print(rows, network, transport)
+            if config.json:
+                flags = config.flags() | {"n_ranks": transport.size}
+                write_results(config.json, flags, [row.json() for row in rows])
+    return 1 if any(row.n_wrong for row in rows) else 0
+
+
+def _print(rows: Sequence[Row], network: Network | None, transport: Transport) -> None:
+    from commsim.backends.validate import COUNTED_FROM, median_error
+
+    name = network.name if network else "no network, one rank alone"
+    print_table(
+        VALIDATED, [_text(row) for row in rows], f"{transport.size} ranks over {transport.name}, against {name}"
+    )
+    error, counted = median_error(rows), sum(row.counts for row in rows)
+    if error is not None:
+        print(f"# median error {error:.1%} of {counted} rows of {COUNTED_FROM // 1024} KiB and more")
+    if rows and rows[0].oversubscribed:
+        print("# oversubscribed: more ranks than cores share this host; such rows are not counted")
+
+
+def _text(row: Row) -> list[str]:
+    ours = row.ours
+    low, high = row.spread
+    return [
+        ours.collective,
+        f"{ours.size:.0f}",
+        f"{ours.time * 1e6:.1f}",
+        f"{low * 1e6:.1f}",
+        f"{high * 1e6:.1f}",
+        "-" if row.predicted is None else f"{row.predicted * 1e6:.1f}",
+        "-" if row.error is None else f"{row.error:+.1%}",
+        "-" if row.native is None else f"{row.native.time * 1e6:.1f}",
+        str(row.n_wrong),
+        "oversubscribed" if row.oversubscribed else "",
+    ]
+
+
+COMMANDS = {"calibrate": Verb(Config, run), "validate": Verb(ValidateConfig, validate)}

@@ -1,16 +1,20 @@
-"""``commsim calls FILE ...``: the collective calls of a profile, as a job for ``place`` and as a graph of tasks."""
+"""``commsim calls`` and ``commsim profile``: collective calls of a profile, and gradients of a torch module."""
 
 from __future__ import annotations
 
-import argparse
+import importlib
+import re
+import sys
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import BackendError, InputError
 from commsim.core.units import format_size, format_time, parse_time
-from commsim.report.table import print_remarks, print_table, write_results
+from commsim.report.table import print_facts, print_remarks, print_table, write_results
 
+from .flags import Verb, WithJson, flag, repeated
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
@@ -19,51 +23,55 @@ if TYPE_CHECKING:
 COLUMNS = ["operation", "size", "group", "ranks", "calls", "median", "untimed"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="flight recorder (JSON, pickle) or Kineto trace, one a rank")
-    add("--name", metavar="TEXT", help="of the job (the first file's)")
-    add("--period", metavar="TIME", help="of an iteration, where nothing in the profile repeats")
-    add("--gap", metavar="TIME", default="0ms", help="phases of the job that are no further apart are one (0ms)")
-    add("--job", metavar="FILE.json", help="write the job for `commsim place`: its phases on a link")
-    add("--graph", metavar="FILE.toml", help="write one iteration as tasks for `commsim workload run --graph`")
-    add("--json", metavar="FILE", help="also write the calls of one iteration as JSON")
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson):
+    """All flags of ``commsim calls``."""
+
+    files: tuple[str, ...] = flag(
+        "files", nargs="+", metavar="FILE", help="flight recorder (JSON, pickle) or Kineto trace, one per rank"
+    )
+    name: str | None = flag(metavar="TEXT", help="name of the job (default: that of the first file)")
+    period: str | None = flag(metavar="TIME", help="length of an iteration, if nothing in the profile repeats")
+    gap: str = flag(
+        default="0ms", metavar="TIME", help="phases of the job at most this far apart are merged (default: 0ms)"
+    )
+    job: str | None = flag(metavar="FILE.json", help="write the job for `commsim place`: its phases on a link")
+    graph: str | None = flag(metavar="FILE.toml", help="write one iteration as tasks, for `workload run --graph`")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Read, print and write."""
     from commsim.formats.calls import last_iteration, periodic_job, task_tables
     from commsim.formats.profiles import read_calls
 
-    check_written([args.job, args.graph, args.json], args.files)
-    period = _period(args.period)
-    if args.graph and Path(args.graph).suffix not in (".toml", ".json"):
-        raise InputError(f"{args.graph}: a graph of tasks is a file that ends with .toml or .json")
-    gap = parse_time(args.gap, "--gap")
+    check_written([config.job, config.graph, config.json], config.files)
+    period = _period(config.period)
+    if config.graph and Path(config.graph).suffix not in (".toml", ".json"):
+        raise InputError(f"{config.graph}: a graph of tasks is a file that ends with .toml or .json")
+    gap = parse_time(config.gap, "--gap")
     notes: list[str] = []
-    profiles = [read_calls(path, notes) for path in args.files]
+    profiles = [read_calls(path, notes) for path in config.files]
     print_remarks((*notes, *_missing_ranks([calls for calls, _ in profiles])))
     calls, steps = profiles[0]
-    print_table(COLUMNS, _rows(calls), f"{args.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}")
-    if not (args.job or args.graph or args.json or args.period):
+    print_table(COLUMNS, _rows(calls), f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}")
+    if not (config.job or config.graph or config.json or config.period):
         return 0
     iteration = last_iteration(calls, steps, period)
-    name = args.name or Path(args.files[0]).name.split(".")[0]
+    name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
     print(f"# iteration: {len(iteration.calls)} calls in {format_time(iteration.period)}, {seen}")
-    if args.job:
+    if config.job:
         from commsim.files.whole_files import write_json
 
-        write_json(args.job, [periodic_job(iteration, name, gap)])
-    if args.graph:
+        write_json(config.job, [periodic_job(iteration, name, gap)])
+    if config.graph:
         from commsim.files.whole_files import write_tree
 
-        write_tree(args.graph, task_tables(iteration))
-    if args.json:
-        config = {k: v for k, v in vars(args).items() if k != "json"}
-        write_results(args.json, config, _json_rows(iteration), period_s=iteration.period)
-    for path in filter(None, (args.job, args.graph)):
+        write_tree(config.graph, task_tables(iteration))
+    if config.json:
+        flags = config.flags()
+        write_results(config.json, flags, _json_rows(iteration), period_s=iteration.period)
+    for path in filter(None, (config.job, config.graph)):
         print(f"{path}: written")
     return 0
 
@@ -119,3 +127,102 @@ def _json_rows(iteration: Iteration) -> list[dict[str, object]]:
 
 def _shown(value: int | None) -> str:
     return "unknown" if value is None else str(value)
+
+
+_INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileConfig(WithJson):
+    """All flags of ``commsim profile``."""
+
+    model: str = flag("model", metavar="MODULE:CLASS", help="called without arguments to make the model")
+    batch: int = flag(default=8, metavar="N", help="samples per batch (default: %(default)s)")
+    input: tuple[str, ...] = repeated(
+        required=True, metavar="SHAPE[:N]",
+        help="shape of a sample, such as 3x32x32; 128:30522 for whole numbers below 30522; repeatable",
+    )  # fmt: skip
+    iterations: int = flag(default=5, metavar="N", help="measured runs (default: %(default)s)")
+    warm_up: int = flag(default=2, metavar="N", help="runs before the measured ones (default: %(default)s)")
+    device: str = flag(choices=("cpu", "cuda"), default="cpu", help="device (default: %(default)s)")
+    seed: int = flag(default=0, metavar="N", help="seed of the model's weights and of the input (default: 0)")
+    output: str | None = flag("-o", metavar="FILE.csv", help="write the trace, for `commsim workload run --trace`")
+
+
+def profile(config: ProfileConfig) -> int:
+    """Measure and print."""
+    shapes = [_shape(text) for text in config.input]
+    if config.batch < 1:
+        raise InputError(f"--batch must be at least 1, got {config.batch}")
+    try:
+        import torch
+    except ImportError:
+        raise BackendError("torch is not installed: pip install 'commsim[torch]'") from None
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise BackendError("--device cuda: torch finds no GPU")
+    from commsim.workload.backward_trace import write_backward_trace
+    from commsim.workload.profile_model import profile_model
+
+    torch.manual_seed(config.seed)
+    model = _make_model(config.model, torch).to(config.device)
+    inputs = [_input(torch, config.batch, shape, below).to(config.device) for shape, below in shapes]
+    trace = profile_model(model, inputs, iterations=config.iterations, warm_up=config.warm_up)
+    n_parameters = sum(p.requires_grad for p in model.parameters())
+    facts = {
+        "model": config.model,
+        "gradients": f"{len(trace.n_bytes)} tensors, {format_size(float(trace.n_bytes.sum()))}",
+        "largest": f"{trace.name(int(trace.n_bytes.argmax()))}, {format_size(float(trace.n_bytes.max()))}",
+        "forward": format_time(float(trace.forward.sum())),
+        "backward": format_time(trace.backward_time),
+    }
+    if n_parameters > len(trace.n_bytes):
+        facts["without"] = f"{n_parameters - len(trace.n_bytes)} parameters got no gradient and are not in the trace"
+    print_facts(facts)
+    if config.output:
+        write_backward_trace(config.output, trace)
+        print(f"{config.output}: written")
+    if config.json:
+        rows = [
+            {"tensor": trace.name(i), "size_B": float(trace.n_bytes[i]), "ready_s": float(trace.ready[i]),
+             "forward_s": float(trace.forward[i])} for i in range(len(trace.n_bytes))
+        ]  # fmt: skip
+        flags = config.flags("output")
+        write_results(config.json, flags, rows, forward_s=float(trace.forward.sum()), backward_s=trace.backward_time)
+    return 0
+
+
+def _shape(text: str) -> tuple[tuple[int, ...], int]:
+    """Read ``3x32x32`` or ``128:30522`` as a shape, and the bound of whole numbers or 0."""
+    match = _INPUT.fullmatch(text)
+    shape = tuple(map(int, match[1].split("x"))) if match is not None and match[1] else ()
+    if match is None or not text or not all(shape) or (match[2] is not None and int(match[2]) < 1):
+        raise InputError(f"--input must be a shape such as 3x32x32, or 128:30522 for whole numbers, got {text!r}")
+    return shape, int(match[2] or 0)
+
+
+def _input(torch: Any, batch: int, shape: tuple[int, ...], below: int) -> Any:
+    try:
+        return torch.randint(below, (batch, *shape)) if below else torch.randn(batch, *shape)
+    except RuntimeError as error:  # more than there is memory for
+        raise InputError(f"--input {'x'.join(map(str, shape))}: {str(error).splitlines()[0]}") from None
+
+
+def _make_model(text: str, torch: Any) -> Any:
+    """Import the module, from the working folder too, and call what it names."""
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise InputError(f"the model must be MODULE:CLASS, such as torchvision.models:resnet50, got {text!r}")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        made = getattr(importlib.import_module(module), name)()
+    except Exception as error:  # whatever the user's module may raise
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"{text}: cannot be made: {type(error).__name__}: {first}") from None
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if not isinstance(made, torch.nn.Module):
+        raise InputError(f"{text}: must make a torch.nn.Module, got {type(made).__name__}")
+    return made
+
+
+COMMANDS = {"calls": Verb(Config, run), "profile": Verb(ProfileConfig, profile)}

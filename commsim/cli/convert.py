@@ -2,85 +2,107 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TypeVar
+from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_cost, parse_nccl_size
+from commsim.report.table import print_remarks
 
-T = TypeVar("T")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    parser.add_argument("source", nargs="?", metavar="IN", help="a file, or name:key=value,... of ours")
-    parser.add_argument("target", nargs="?", metavar="OUT", help="a file; its suffix says the format")
-    parser.add_argument("--list", action="store_true", help="the formats, and what each can hold")
-    parser.add_argument("--ranks", type=int, metavar="N", help="ranks, for a collective that is named")
-    add_format_arguments(parser)
+from .flags import Flags, Verb, flag, switched
 
 
-def add_format_arguments(parser: argparse.ArgumentParser, source: bool = True, target: bool = True) -> None:
-    """Add the flags that name formats, and say what they need."""
-    if source:
-        parser.add_argument("--from", dest="from_", metavar="FORMAT", help="of IN (found out by looking into it)")
-        parser.add_argument("--helpers", type=int, default=0, metavar="N", help="the last N ranks of GOAL and Chakra")
-    if target:
-        parser.add_argument("--to", metavar="FORMAT", help="of OUT (by its suffix); `commsim convert --list` has all")
-        parser.add_argument("--size", metavar="SIZE", help="of the operation, for formats whose messages have sizes")
-        parser.add_argument("--gamma", default="0ns/B", metavar="COST", help="of reducing, for GOAL and Chakra (0ns/B)")
-        parser.add_argument("--min-bytes", metavar="SIZE", help="MSCCL takes it from this size on (0)")
-        parser.add_argument("--max-bytes", metavar="SIZE", help="and below this one (1T)")
-        parser.add_argument("--gpu-type", default="H100", metavar="NAME", help="for SimAI (H100)")
-    parser.add_argument("--network", metavar="NAME|FILE", help="for ASTRA-sim's system layer, and htsim's flows")
-    parser.add_argument("--operation", default="all_reduce", help="of ASTRA-sim's system layer (all_reduce)")
+@dataclass(frozen=True, kw_only=True)
+class Conversion(Flags):
+    """What a conversion in either direction may need."""
+
+    network: str | None = flag(metavar="NAME|FILE", help="network, for ASTRA-sim's system layer and htsim's flows")
+    operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer (default: %(default)s)")
 
 
-def main(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Reading(Conversion):
+    """What reading a file of another tool needs."""
+
+    from_: str | None = flag("--from", metavar="FORMAT", help="format of the input (default: detected)")
+    helpers: int = flag(default=0, metavar="N", help="the last N ranks of GOAL and Chakra are helpers (default: 0)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing(Conversion):
+    """What writing a file of another tool needs."""
+
+    to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); see --list of convert")
+    size: str | None = flag(metavar="SIZE", help="size of the operation, for formats whose messages have sizes")
+    gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra (default: 0ns/B)")
+    min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses it (default: 0)")
+    max_bytes: str | None = flag(metavar="SIZE", help="size from which MSCCL no longer uses it (default: 1T)")
+    gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI (default: %(default)s)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Reading, Writing):
+    """All flags of ``commsim convert``."""
+
+    source: str | None = flag("source", nargs="?", metavar="IN", help="a file, or name:key=value,... of ours")
+    target: str | None = flag("target", nargs="?", metavar="OUT", help="a file, whose suffix names the format")
+    list: bool = switched(help="print the formats, and what each can hold")
+    ranks: int | None = flag(metavar="N", help="number of ranks, for a collective named by IN")
+
+
+def run(config: Config) -> int:
     """List the formats, or convert."""
-    if args.list:
-        return _list()
-    if args.source is None or args.target is None:
+    if config.list:
+        _list()
+        return 0
+    if config.source is None or config.target is None:
         raise InputError("give a file to read and a file to write, or --list")
-    return run(args, args.source, args.target)
+    return convert_file(config, config.source, config.target, config.ranks)
 
 
-def run(args: argparse.Namespace, source: str, target: str) -> int:
-    """Convert, and say what was lost."""
+def convert_file(config: Conversion, source: str, target: str, n_ranks: int | None = None) -> int:
+    """Convert, and say what was lost.
+
+    Parameters
+    ----------
+    config : Conversion
+        Flags of reading, of writing, or of both.
+    source, target : str
+        Files, or names of ours.
+    n_ranks : int, optional
+        Of a collective that is named.
+    """
     from commsim.formats.convert import FORMATS, Given, convert
 
-    from_, to = getattr(args, "from_", None), getattr(args, "to", None)
-    for name, way in ((from_, "reads"), (to, "writes")):
+    reading = config if isinstance(config, Reading) else Reading()
+    writing = config if isinstance(config, Writing) else Writing()
+    for name, way in ((reading.from_, "reads"), (writing.to, "writes")):
         known = [one for one in FORMATS if getattr(FORMATS[one], way)]
         if name is not None and name not in known:
             raise InputError(f"unknown format {name!r}; commsim {way} {', '.join(known)}")
     given = Given(
-        n_ranks=getattr(args, "ranks", None),
-        size=_size(args, "size", None),
-        gamma=parse_cost(getattr(args, "gamma", "0ns/B"), "--gamma"),
-        network=args.network,
-        operation=args.operation,
-        min_bytes=_size(args, "min_bytes", 0),
-        max_bytes=_size(args, "max_bytes", 2**40),
-        gpu_type=getattr(args, "gpu_type", "H100"),
-        n_helpers=getattr(args, "helpers", 0),
+        n_ranks=n_ranks,
+        size=None if writing.size is None else parse_nccl_size(writing.size, "--size"),
+        gamma=parse_cost(writing.gamma, "--gamma"),
+        network=config.network,
+        operation=config.operation,
+        min_bytes=0 if writing.min_bytes is None else parse_nccl_size(writing.min_bytes, "--min-bytes"),
+        max_bytes=2**40 if writing.max_bytes is None else parse_nccl_size(writing.max_bytes, "--max-bytes"),
+        gpu_type=writing.gpu_type,
+        n_helpers=reading.helpers,
     )
-    for note in convert(source, target, given, from_, to):
-        print(f"# {note}")
+    print_remarks(convert(source, target, given, reading.from_, writing.to))
     print(f"{target}: written")
     return 0
 
 
-def _size(args: argparse.Namespace, name: str, default: T) -> int | T:
-    text = getattr(args, name, None)
-    return default if text is None else parse_nccl_size(text, f"--{name.replace('_', '-')}")
-
-
-def _list() -> int:
+def _list() -> None:
+    """Print the formats, and what each can hold."""
     from commsim.formats.convert import FORMATS
 
     for name, one in FORMATS.items():
         print(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")
         ways = (("read as a", one.reads), ("written from a", one.writes))
         print(" " * 15 + "; ".join(f"{way} {' or '.join(kinds)}" for way, kinds in ways if kinds))
-    return 0
+
+
+COMMANDS = {"convert": Verb(Config, run)}

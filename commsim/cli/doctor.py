@@ -1,8 +1,7 @@
-"""``commsim doctor``: say what this machine can do, and what is missing for what."""
+"""``commsim doctor``: print what this machine supports, and what each missing package would add."""
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import importlib.util
 import os
@@ -14,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from commsim.report.table import print_table, write_results
+
+from .flags import Verb, WithJson
 
 PACKAGES = {
     "numpy": "everything",
@@ -28,17 +29,12 @@ PACKAGES = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
-
-
-def main(args: argparse.Namespace) -> int:
+def run(config: WithJson) -> int:
     """Look and print; never fails because something is missing."""
     rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items()), _mpi(), *_kernel()]
     print_table(["what", "found", "for"], [list(row) for row in rows])
-    if args.json:
-        write_results(args.json, {}, [{"what": a, "found": b, "for": c} for a, b, c in rows])
+    if config.json:
+        write_results(config.json, {}, [{"what": a, "found": b, "for": c} for a, b, c in rows])
     return 0
 
 
@@ -132,3 +128,6 @@ def _programmable() -> list[tuple[str, str, str]]:
 
 def _said(lacking: str) -> str:
     return f"no: {lacking}" if lacking else "yes"
+
+
+COMMANDS = {"doctor": Verb(WithJson, run)}

@@ -1,12 +1,9 @@
-"""``commsim fit MEASURED``: start-up time, bandwidth and efficiency out of measurements, and how sure they are.
-
-What a fit says of the network, as flags of ``commsim run`` that predict the measurements again.
-"""
+"""``commsim fit MEASURED``: start-up time, bandwidth and efficiency of measurements, with confidence intervals."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -14,6 +11,7 @@ from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, write_time
 from commsim.report.table import print_remarks, print_table, write_results
 
+from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
@@ -63,7 +61,7 @@ def print_loggp(rows: Sequence[Measured], seed: int) -> dict[str, Any]:
         print(f"commsim run --topology 'star:n_hosts=2,bandwidth={1 / found.per_byte.value:.6g}B/s,"
               f"latency={_short(latency)}'{flags}")  # fmt: skip
         if overhead:
-            print("# the whole gap is taken to be o: commsim has no g of its own")
+            print("# the whole gap is assigned to o: commsim has no separate g")
     return {
         "L_plus_o": as_json(found.latency_and_overhead),
         "max_g_o": as_json(found.gap_or_overhead),
@@ -86,54 +84,60 @@ COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "
            "half at", "residual"]  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("file", metavar="MEASURED", help="table of nccl-tests, OSU, commsim, the NCCL inspector, or a profile")
-    add("--operation", choices=OPERATIONS, metavar="NAME", help="of a file that does not say it; else only its rows")
-    add("--ranks", type=int, metavar="N", help="of a file that does not say it")
-    add("--in-place", action="store_true", help="fit times in place (out of place)")
-    add("--collective", metavar="NAME", help="the algorithm that ran: by its closed form, what the network must have")
-    add("--line-rate", metavar="RATE", help="of a rank's link, for the efficiency")
-    add("--seed", type=int, default=0, metavar="N", help="of the draws for the intervals (0)")
-    add("--json", metavar="FILE", help="also write the results as JSON")
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson):
+    """All flags of ``commsim fit``."""
+
+    file: str = flag(
+        "file", metavar="MEASURED", help="table of nccl-tests, OSU, commsim, the NCCL inspector, or a profile"
+    )
+    operation: str | None = flag(
+        choices=OPERATIONS, metavar="NAME", help="operation of a file that does not name it; otherwise only its rows"
+    )
+    ranks: int | None = flag(metavar="N", help="number of ranks of a file that does not say it")
+    in_place: bool = switched(help="fit the in-place times (default: out of place)")
+    collective: str | None = flag(
+        metavar="NAME", help="algorithm that ran: from its closed form, also fit the costs of the network"
+    )
+    line_rate: str | None = flag(metavar="RATE", help="rate of a rank's link, for the efficiency")
+    seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals (default: %(default)s)")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Fit and print."""
     from commsim.comparison.hockney import fit_table
     from commsim.formats.measured import read_measured
 
-    check_written([args.json], [args.file])
-    line = parse_bandwidth(args.line_rate, "--line-rate") if args.line_rate else None
+    check_written([config.json], [config.file])
+    line = parse_bandwidth(config.line_rate, "--line-rate") if config.line_rate else None
     notes: list[str] = []
-    rows = read_measured(args.file, operation=args.operation or "", n_ranks=args.ranks, notes=notes)
+    rows = read_measured(config.file, operation=config.operation or "", n_ranks=config.ranks, notes=notes)
     print_remarks(notes)
-    kinds = _kinds(rows, args.in_place)
-    fits = [fit_table(kind, args.seed) for kind in kinds if len({row.size for row in kind}) > 1]
+    kinds = _kinds(rows, config.in_place)
+    fits = [fit_table(kind, config.seed) for kind in kinds if len({row.size for row in kind}) > 1]
     single = [
         f"{kind[0].operation} {kind[0].algorithm}".strip() for kind in kinds if len({row.size for row in kind}) < 2
     ]
-    print_remarks(f"left out: {name}: one size says nothing about a slope" for name in single)
+    print_remarks(f"left out: {name}: a slope needs more than one size" for name in single)
     if not fits:
-        raise InputError(f"{args.file}: a fit needs at least 2 sizes of one operation")
-    print_table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {args.file}")
+        raise InputError(f"{config.file}: a fit needs at least 2 sizes of one operation")
+    print_table(COLUMNS, [_cells(fit) for fit in fits], f"t = a + S b, fitted to {config.file}")
     for fit in fits:
         _say(fit, line)
     result = [_row(fit, line) for fit in fits]
     more: dict[str, Any] = {}
-    if args.collective is not None:
-        more["network"] = print_network(args.collective, fits)
+    if config.collective is not None:
+        more["network"] = print_network(config.collective, fits)
     if any(row.operation == "send_recv" for row in rows):
-        more["loggp"] = print_loggp(rows, args.seed)
-    if args.json:
-        config = {k: v for k, v in vars(args).items() if k != "json"}
-        write_results(args.json, config, result, **more)
+        more["loggp"] = print_loggp(rows, config.seed)
+    if config.json:
+        flags = config.flags()
+        write_results(config.json, flags, result, **more)
     return 0
 
 
 def _kinds(rows: Sequence[Measured], in_place: bool) -> list[list[Measured]]:
-    """Group rows that one line can go through."""
+    """Group rows to which one line is fitted."""
     wanted = in_place or all(row.in_place for row in rows)
     groups: dict[tuple[str, str, str, int], list[Measured]] = {}
     for row in rows:
@@ -164,9 +168,9 @@ def _say(fit: Fit, line: float | None) -> None:
     print_remarks(f"{name}: not known: {text}" for text in fit.hidden)
     if line is not None and fit.busbw is not None:
         share = fit.busbw.value / line
-        print_remarks([f"{name}: endless messages reach {share:.1%} of the line rate, {format_bandwidth(line)}"])
+        print_remarks([f"{name}: asymptotic bus bandwidth: {share:.1%} of the line rate, {format_bandwidth(line)}"])
         if share > 1.005:
-            print("#   that is above it: `commsim compare --line-rate ...` says what can be the reason")
+            print("#   above the line rate: `commsim compare --line-rate ...` lists possible reasons")
 
 
 def _row(fit: Fit, line: float | None) -> dict[str, Any]:
@@ -176,3 +180,6 @@ def _row(fit: Fit, line: float | None) -> dict[str, Any]:
         "half_size_B": fit.half_size, "residuals": list(fit.residuals), "not_known": list(fit.hidden),
         "efficiency": fit.busbw.value / line if line is not None and fit.busbw is not None else None,
     }  # fmt: skip
+
+
+COMMANDS = {"fit": Verb(Config, run)}

@@ -1,43 +1,43 @@
-"""``commsim presets``: machines and networks that exist, with the rates that they are sold and taken to have."""
+"""``commsim presets``: commercial machines and networks, with specified and effective rates."""
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.report.table import print_facts, print_table, write_results
+
+from .flags import Verb, WithJson, flag
 
 if TYPE_CHECKING:
     from topologies.presets import Preset
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show")
-    listing = verbs.add_parser("list", help="the presets; each may be used wherever a topology or a machine is named")
-    show = verbs.add_parser("show", help="counts, rates and sources of one preset")
-    show.add_argument("preset", metavar="NAME")
-    for one in (listing, show):
-        one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
+@dataclass(frozen=True, kw_only=True)
+class ShowConfig(WithJson):
+    """All flags of ``commsim presets show``."""
+
+    preset: str = flag("preset", metavar="NAME")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what was asked for."""
+def list_presets(config: WithJson) -> int:
+    """Print all presets."""
     from topologies.presets import PRESETS
 
-    if args.what == "show":
-        return _show(PRESETS[args.preset], args.json)
     rows = [_row(PRESETS[name]) for name in PRESETS]
     for row in rows:
         print(f"{row['preset']} ({row['kind']})\n    {row['summary']}")
-    if args.json:
-        write_results(args.json, {"what": "presets"}, rows)
+    if config.json:
+        write_results(config.json, {"what": "presets"}, rows)
     return 0
 
 
-def _show(preset: Preset, json: str | None) -> int:
+def show_preset(config: ShowConfig) -> int:
+    """Print counts, rates and sources of one preset."""
     from topologies.hosts.load import build_preset
+    from topologies.presets import PRESETS
 
+    preset = PRESETS[config.preset]
     network = build_preset(preset.name)
     print_facts({
         "name": preset.name,
@@ -45,19 +45,21 @@ def _show(preset: Preset, json: str | None) -> int:
         "kind": _row(preset)["kind"],
         "size": f"{len(network.endpoints)} places for ranks, {network.n_nodes} nodes, {network.n_links} directed links",
         "effective": preset.text(),
-        "as sold": preset.text("spec"),
+        "specified": preset.text("spec"),
     })  # fmt: skip
     rows = [
         [rate.parameter, rate.spec or "unknown", rate.effective or "unknown", rate.used(), rate.source]
         for rate in preset.rates
     ]
     print_table(
-        ["rate", "as sold", "effective", "used", "source"], rows, "per direction; rates=spec asks for those as sold"
+        ["rate", "specified", "effective", "used", "source"],
+        rows,
+        "per direction; rates=spec: as specified",
     )
     for source in preset.sources:
         print(f"# {source}")
-    if json:
-        write_results(json, {"preset": preset.name}, [_row(preset)])
+    if config.json:
+        write_results(config.json, {"preset": preset.name}, [_row(preset)])
     return 0
 
 
@@ -75,3 +77,11 @@ def _row(preset: Preset) -> dict[str, Any]:
         ],
         "sources": list(preset.sources),
     }
+
+
+COMMANDS = {
+    "presets list": Verb(
+        WithJson, list_presets, "print the presets; each may be used wherever a topology or a machine is named"
+    ),
+    "presets show": Verb(ShowConfig, show_preset, "print counts, rates and sources of one preset"),
+}

@@ -1,30 +1,66 @@
-"""``commsim report``: one offline page with the figures of a result or a sweep."""
+"""``commsim report`` and ``commsim plot``: a page, or one figure, of a result or a sweep and of measurements."""
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS
 from commsim.report.table import print_remarks
 
-from .report_data import add_data_arguments, read_data, with_runs
+from .flags import Flags, Verb, flag, repeated, switched
+
+if TYPE_CHECKING:
+    from commsim.report.columns import Table
+    from commsim.report.figure import Figure
+    from commsim.report.simulated_run import SimulatedRun
+    from commsim.report.study import Study
+
+    from .run.config import Config as RunConfig
+
+KINDS = (
+    "busbw", "time", "speedup", "choice", "accuracy", "cdf", "strong", "weak",
+    "network", "links", "timeline", "link-timeline", "messages",
+)  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add_data_arguments(parser)
-    what = "show the rows only, without playing the runs of a result again"
-    parser.add_argument("--no-detail", action="store_true", help=what)
-    parser.add_argument("-o", "--output", default="report.html", metavar="FILE.html", help="where to (report.html)")
+@dataclass(frozen=True, kw_only=True)
+class Data(Flags):
+    """What ``commsim report`` and ``commsim plot`` read."""
+
+    input: str = flag(
+        "input", metavar="RESULT|SWEEP", help="JSON that `commsim run --json` wrote, or the folder of a sweep"
+    )
+    measured: tuple[str, ...] = repeated(metavar="FILE", help="measurements of nccl-tests, OSU, ...; repeatable")
+    operation: str | None = flag(
+        choices=OPERATIONS, metavar="NAME", help="operation of measurements that do not name it; otherwise only these"
+    )
+    ranks: int | None = flag(metavar="N", help="number of ranks of measurements that do not say it, such as OSU's")
+    baseline: str = flag(
+        default="", metavar="NAME", help="algorithm to compare with (default: those whose name begins with ring)"
+    )
+    by: str = flag(default="", metavar="COLUMN", help="column whose values get a colour each (default: collective)")
 
 
-def main(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Config(Data):
+    """All flags of ``commsim report``."""
+
+    no_detail: bool = switched(help="show the rows only, without simulating the runs of a result again")
+    output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write (default: %(default)s)")
+
+
+def run(config: Config) -> int:
     """Read, and write the page."""
-    check_page(args.output)
-    study = read_data(args, detail=not args.no_detail)
-    _write(study, args.output)
+    check_page(config.output)
+    study = read_data(config, detail=not config.no_detail)
+    _write(study, config.output)
     return 0
 
 
@@ -44,17 +80,17 @@ def check_page(path: str) -> None:
         raise InputError(f"{path}: cannot write: Is a directory")
 
 
-def report_run(args: argparse.Namespace, results: list[Any], path: str) -> None:
+def report_run(config: RunConfig, results: list[Any], path: str) -> None:
     """Write the page of what ``commsim run`` has just predicted."""
     from commsim import __version__
     from commsim.report.study import study_of_rows
 
-    from .run.replay import play_again
+    from .run.replay import replay
 
     rows = [result.row() for result in results]
-    flags = {k: v for k, v in vars(args).items() if k not in ("json", "report", "draw")}
+    flags = {k: v for k, v in vars(config).items() if k not in ("json", "report", "draw")}
     study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags})
-    _write(with_runs(study, *play_again(args, rows, trusted=True)), path)
+    _write(with_runs(study, *replay(config, rows, trusted=True)), path)
 
 
 def _write(study: Any, path: str) -> None:
@@ -63,3 +99,151 @@ def _write(study: Any, path: str) -> None:
     left_out = write_page(study, path)
     print_remarks(f"left out: {name}: {why}" for name, why in left_out.items())
     print_remarks([f"{path}: written"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Flags):
+    """The figure to draw."""
+
+    kind: str = flag("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotConfig(Data, Kind):
+    """All flags of ``commsim plot``."""
+
+    output: str = flag("-o", required=True, metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it")
+    width: str = flag(
+        default="column", metavar="WIDTH", help="column (3.33 in), page (7 in) or inches (default: %(default)s)"
+    )
+    run: str | None = flag(metavar="NAME", help="which of several runs of a result to draw (default: the first)")
+
+
+def plot(config: PlotConfig) -> int:
+    """Read, draw, write."""
+    from commsim.report.plot import check_plot, write_plot
+    from commsim.report.plot_axes import read_width
+
+    check_plot(config.output)
+    width = read_width(config.width)
+    from commsim.report.all_figures import OF_ROWS, OF_RUNS
+    from commsim.report.figure import NothingToDraw
+
+    study = read_data(config, detail=config.kind in OF_RUNS or config.kind == "busbw")
+    try:
+        of_rows = OF_ROWS.get(config.kind)
+        figure = of_rows(study) if of_rows is not None else OF_RUNS[config.kind](_chosen(study, config.run))
+    except NothingToDraw as why:
+        raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
+    csv = write_plot(figure, config.output, width, {**study.provenance, "figure": config.kind})
+    print(f"# {config.output}: drawn; the numbers: {csv}")
+    if of_rows is not None and (mixed := _mixed(study, figure)):
+        print_remarks([f"each point sums up all values of {', '.join(mixed)}"])
+    return 0
+
+
+def _mixed(study: Study, figure: Figure) -> list[str]:
+    """Parameters that vary among the rows that one point of a figure is made of."""
+    if figure.kind == "scatter":
+        return []
+    shown = set(figure.roles.values())
+    how = "collective" in shown
+    return [name for name in study.parameters if name not in shown and not (how and name.startswith("collective."))]
+
+
+def _chosen(study: Study, name: str | None) -> SimulatedRun:
+    if not study.runs:
+        why = "; ".join(f"{run}: {reason}" for run, reason in study.left_out.items())
+        raise InputError(f"there is no run in detail: {why or 'a sweep holds only numbers'}")
+    known = {run.name: run for run in study.runs}
+    if name is not None and name not in known:
+        raise InputError(f"--run must be one of {', '.join(known)}, got {name!r}")
+    return known[name] if name is not None else study.runs[0]
+
+
+def read_data(config: Data, *, detail: bool) -> Study:
+    """Read the input and the measurements; with detail, simulate the runs of a result again.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read.
+    """
+    from commsim.report.study import read_study
+
+    from .run.config import config_of
+    from .run.replay import replay
+
+    study, run_flags = read_study(config.input, baseline=config.baseline, by=config.by)
+    if detail and run_flags:
+        rows = _rows(study.rows)
+        runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
+        study = with_runs(study, runs, left_out)
+    return _with_measured(study, config)
+
+
+def with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
+    """Add runs in detail, and the line rate of their network."""
+    from commsim.report.study import with_line_rate
+
+    from .run.replay import line_rate
+
+    if runs:
+        study = with_line_rate(study, line_rate(runs[0].prepared))
+    return dataclasses.replace(study, runs=tuple(runs), left_out=dict(left_out))
+
+
+def _with_measured(study: Study, config: Data) -> Study:
+    """Add measurements, and say what of them was left out."""
+    if not config.measured:
+        for name in config.given("operation", "ranks"):
+            raise InputError(f"{name} is about measurements; it goes with --measured")
+        return study
+    from commsim.formats.measured import read_measured
+
+    notes: list[str] = []
+    rows = [
+        row
+        for path in config.measured
+        for row in read_measured(path, operation=config.operation or "", n_ranks=config.ranks, notes=notes)
+    ]
+    print_remarks(notes)
+    return dataclasses.replace(study, measured=_measured_table(rows, study))
+
+
+def _measured_table(rows: Sequence[Any], study: Study) -> Table:
+    from commsim.core.operations import operation
+    from commsim.report.columns import Table, distinct, number_column, word_column
+
+    usual = distinct(study.rows["n_ranks"]).tolist() if "n_ranks" in study.rows else []
+    ranks = [row.n_ranks or (int(usual[0]) if len(usual) == 1 else None) for row in rows]
+    factor = [
+        np.nan if n is None else operation(row.operation).busbw_factor(n) for row, n in zip(rows, ranks, strict=True)
+    ]
+    size, time, low, high = (
+        np.array([np.nan if (v := getattr(row, name)) is None else v for row in rows], np.float64)
+        for name in ("size", "time", "low", "high")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        busbw = [np.where(t > 0, size / t * np.array(factor), np.nan) for t in (time, high, low)]
+    return Table.of((
+        word_column("operation", [row.operation for row in rows]),
+        word_column("collective", [row.algorithm or None for row in rows]),
+        word_column("source", [row.source for row in rows]),
+        number_column("n_ranks", [np.nan if n is None else n for n in ranks]),
+        number_column("size_B", size),
+        number_column("time_s", time),
+        number_column("p5_s", low),
+        number_column("p95_s", high),
+        *(number_column(f"busbw{name}_Bps", v) for name, v in zip(("", "_low", "_high"), busbw, strict=True)),
+    ))  # fmt: skip
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    """Return the columns that tell one run from the others."""
+    names = [name for name in ("collective", "size_B", "time_s") if name in table]
+    columns = [table[n].text() if table[n].labels is not None else table[n].values.tolist() for n in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+COMMANDS = {"report": Verb(Config, run), "plot": Verb(PlotConfig, plot)}

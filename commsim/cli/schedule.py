@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,45 +10,59 @@ import numpy as np
 from commsim.core.units import format_size, parse_nccl_size
 from commsim.report.table import print_facts, print_table, write_results
 
-from .convert import add_format_arguments, run
+from .convert import Reading, Writing, convert_file
+from .flags import Flags, Verb, WithJson, flag
 from .flags.outputs import check_drawable, draw_transfers
 
 MAX_ROWS = 16
 SUFFIX = ".npz"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save|import|export")
-    listing = verbs.add_parser("list", help="the collectives, with their operations and parameters")
-    show = verbs.add_parser("show", help="hops, messages, bytes, and volume per rank")
-    check = verbs.add_parser("check", help="prove that it does what its operation promises")
-    save = verbs.add_parser("save", help="write the schedule to an .npz file")
-    taking = verbs.add_parser("import", help="read MSCCL, GOAL or Chakra, check it, and write an .npz file")
-    giving = verbs.add_parser("export", help="write MSCCL, GOAL, Chakra or htsim's flows")
-    taking.add_argument("source", metavar="FILE")
-    for one, source in ((taking, True), (giving, False)):
-        add_format_arguments(one, source=source, target=not source)
-    for one in (show, check, save, giving):
-        one.add_argument("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]")
-        one.add_argument("--ranks", type=int, metavar="N", help="ranks, for a collective that is named")
-    show.add_argument("--draw", metavar="FILE", help="draw it, if it is small: .svg or .png")
-    show.add_argument("--size", default="1M", metavar="SIZE", help="size of the operation (1M)")
-    for one in (listing, show, check):
-        one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
-    for one in (save, taking):
-        one.add_argument("-o", "--output", required=True, metavar="FILE", help=".npz")
-    giving.add_argument("-o", "--output", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
+@dataclass(frozen=True, kw_only=True)
+class OneConfig(Flags):
+    """The schedule that a verb is about."""
+
+    collective: str = flag("collective", metavar="NAME[:key=value,...]|FILE.npz|FILE.py[:NAME]", help="schedule")
+    ranks: int | None = flag(metavar="N", help="number of ranks, for a collective that is named")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what was asked for."""
-    if args.what in ("import", "export"):
-        return run(args, args.source if args.what == "import" else args.collective, args.output)
-    return {"list": _list, "show": _show, "check": _check, "save": _save}[args.what](args)
+@dataclass(frozen=True, kw_only=True)
+class CheckConfig(WithJson, OneConfig):
+    """All flags of ``commsim schedule check``."""
 
 
-def _list(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ShowConfig(WithJson, OneConfig):
+    """All flags of ``commsim schedule show``."""
+
+    draw: str | None = flag(metavar="FILE", help="draw it, if it is small: .svg or .png")
+    size: str = flag(default="1M", metavar="SIZE", help="size of the operation (default: %(default)s)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaveConfig(OneConfig):
+    """All flags of ``commsim schedule save``."""
+
+    output: str = flag("-o", required=True, metavar="FILE", help=".npz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportConfig(Reading):
+    """All flags of ``commsim schedule import``."""
+
+    source: str = flag("source", metavar="FILE", help="file of MSCCL, GOAL or Chakra")
+    output: str = flag("-o", required=True, metavar="FILE", help=".npz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(Writing, OneConfig):
+    """All flags of ``commsim schedule export``."""
+
+    output: str = flag("-o", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
+
+
+def list_collectives(config: WithJson) -> int:
+    """Print the collectives, their operations and parameters."""
     from collectives import COLLECTIVES
 
     rows = []
@@ -60,27 +74,28 @@ def _list(args: argparse.Namespace) -> int:
     for row in rows:
         given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
         print(f"{row['collective']}{given}  [{row['operation']}]\n    {row['summary']}")
-    if args.json:
-        write_results(args.json, {"what": "collectives"}, rows)
+    if config.json:
+        write_results(config.json, {"what": "collectives"}, rows)
     return 0
 
 
-def _load(args: argparse.Namespace) -> Any:
+def _load(config: OneConfig) -> Any:
     from commsim.core.errors import InputError
     from commsim.run.inputs import load_schedule
 
-    schedule = load_schedule(args.collective, args.ranks)
-    if args.ranks is not None and schedule.n_ranks != args.ranks:
-        raise InputError(f"{args.collective} has {schedule.n_ranks} ranks, got --ranks {args.ranks}")
+    schedule = load_schedule(config.collective, config.ranks)
+    if config.ranks is not None and schedule.n_ranks != config.ranks:
+        raise InputError(f"{config.collective} has {schedule.n_ranks} ranks, got --ranks {config.ranks}")
     return schedule
 
 
-def _show(args: argparse.Namespace) -> int:
-    if args.draw:
-        check_drawable(args.draw)
-    schedule, size = _load(args), parse_nccl_size(args.size, "--size")
-    if args.draw:
-        draw_transfers(schedule, args.draw)
+def show(config: ShowConfig) -> int:
+    """Print hops, messages, bytes, and the volume per rank."""
+    if config.draw:
+        check_drawable(config.draw)
+    schedule, size = _load(config), parse_nccl_size(config.size, "--size")
+    if config.draw:
+        draw_transfers(schedule, config.draw)
     sent, received, messages = _volumes(schedule)
     chunk = size / schedule.n_chunks
     print_facts(
@@ -107,8 +122,8 @@ def _show(args: argparse.Namespace) -> int:
           f"{r['sent_B'] / size:.4f}"] for r in shown],
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
-    if args.json:
-        write_results(args.json, {"collective": args.collective, "n_hops": schedule.n_hops, "size_B": size}, rows)
+    if config.json:
+        write_results(config.json, {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size}, rows)
     return 0
 
 
@@ -124,20 +139,22 @@ def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
     return sent, received, messages
 
 
-def _check(args: argparse.Namespace) -> int:
+def check_schedule(config: CheckConfig) -> int:
+    """Prove that the schedule does what its operation requires."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
     from commsim.run.inputs import read_collective
 
     report: Any
-    if args.collective.endswith(SUFFIX):
-        schedule = _load(args)
+    if config.collective.endswith(SUFFIX):
+        schedule = _load(config)
         name, n_ranks, report = schedule.name, schedule.n_ranks, check(schedule)
     else:
-        build, parameters = read_collective(args.collective, args.ranks)
-        name, n_ranks, report = build.__name__, args.ranks, check_builder(build, args.ranks, **parameters)
+        build, parameters = read_collective(config.collective, config.ranks)
+        name, n_ranks = build.__name__, config.ranks or 0
+        report = check_builder(build, n_ranks, **parameters)
     print(f"{name} on {n_ranks} ranks: {report}")
-    if args.json:
+    if config.json:
         method = {CheckReport: "", SampleReport: "sample", CompactReport: "compact"}[type(report)]
         row = {
             "collective": name,
@@ -146,14 +163,33 @@ def _check(args: argparse.Namespace) -> int:
             "method": method or report.method,
             "failure_probability": getattr(report, "failure_probability", None),
         }
-        write_results(args.json, {"collective": args.collective}, [row])
+        write_results(config.json, {"collective": config.collective}, [row])
     return 0
 
 
-def _save(args: argparse.Namespace) -> int:
+def save_schedule(config: SaveConfig) -> int:
+    """Write the schedule to a file."""
     from commsim.files.store import save
 
-    schedule = _load(args)
-    save(schedule, args.output)
-    print(f"{args.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks")
+    schedule = _load(config)
+    save(schedule, config.output)
+    print(f"{config.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks")
     return 0
+
+
+COMMANDS = {
+    "schedule list": Verb(WithJson, list_collectives, "print the collectives, with their operations and parameters"),
+    "schedule show": Verb(ShowConfig, show, "print hops, messages, bytes, and the volume per rank"),
+    "schedule check": Verb(CheckConfig, check_schedule, "prove that a schedule does what its operation requires"),
+    "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
+    "schedule import": Verb(
+        ImportConfig,
+        lambda config: convert_file(config, config.source, config.output),
+        "read a file of MSCCL, GOAL or Chakra, check it, and write an .npz file",
+    ),
+    "schedule export": Verb(
+        ExportConfig,
+        lambda config: convert_file(config, config.collective, config.output, config.ranks),
+        "write a file of MSCCL, GOAL, Chakra or htsim's flows",
+    ),
+}

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
+import importlib.util
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_remarks, print_table, write_results
 
-from .convert import add_format_arguments, run
-from .flags.faults import add_damage_arguments, damaged
-from .flags.outputs import check_draw_arguments, draw_loads
+from .convert import Reading, Writing, convert_file
+from .flags import Flags, Verb, WithJson, flag
+from .flags.costs import TOPOLOGY
+from .flags.faults import Faults, with_faults
+from .flags.outputs import check_drawable, draw_loads
 
 if TYPE_CHECKING:
-    from commsim.core.network import Network
+    pass
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs of this verb."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="list|show|check|save|import|export")
-    listing = verbs.add_parser("list", help="the topologies, with their parameters")
-    show = verbs.add_parser("show", help="counts, link rates, bisection bandwidth, diameter, oversubscription")
-    save = verbs.add_parser("save", help="write a network to a file that can be edited")
-    check = verbs.add_parser("check", help="errors with their line, bisection bandwidth, bounds on collectives")
-    taking = verbs.add_parser("import", help="read ASTRA-sim, GraphML, ns-3, SimAI or NCCL, and write a file of ours")
-    giving = verbs.add_parser("export", help="write ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim")
-    taking.add_argument("source", metavar="FILE")
-    for one, source in ((taking, True), (giving, False)):
-        add_format_arguments(one, source=source, target=not source)
-        one.add_argument("-o", "--output", required=True, metavar="FILE", help="its suffix says the format")
-    for one in (show, check, save, giving):
-        one.add_argument("topology", metavar="NAME:key=value,...|FILE")
-    show.add_argument("--draw", metavar="FILE", help="draw the network: .svg or .png")
-    show.add_argument("--load", metavar="FILE", help="result whose loads colour the links: .json or .npz (with --draw)")
-    collapsing = argparse.BooleanOptionalAction
-    show.add_argument("--collapse", action=collapsing, help="draw hosts with the same switches as one box (if many)")
-    for one in (listing, show, check):
-        one.add_argument("--json", metavar="FILE", help="also write the results as JSON")
-    for one in (show, save):
-        add_damage_arguments(one)
-        one.add_argument("--seed", type=int, help="of what fails at random (0)")
-    save.add_argument("-o", "--output", required=True, metavar="FILE", help=".toml, .json or .npz")
+@dataclass(frozen=True, kw_only=True)
+class OneConfig(Flags):
+    """The network that a verb is about."""
+
+    topology: str = flag("topology", metavar=TOPOLOGY, help="network")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what was asked for."""
-    from .topo_check import check
-
-    if args.what in ("import", "export"):
-        return run(args, args.source if args.what == "import" else args.topology, args.output)
-    return {"list": _list, "show": _show, "check": check, "save": _save}[args.what](args)
+@dataclass(frozen=True, kw_only=True)
+class CheckConfig(WithJson, OneConfig):
+    """All flags of ``commsim topo check``."""
 
 
-def _list(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ShowConfig(Faults, WithJson, OneConfig):
+    """All flags of ``commsim topo show``."""
+
+    draw: str | None = flag(metavar="FILE", help="draw the network: .svg or .png")
+    load: str | None = flag(metavar="FILE", help="with --draw: result whose loads colour the links, as .json or .npz")
+    collapse: bool | None = flag(help="with --draw: one box for all hosts with the same switches (default: if many)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaveConfig(Faults, OneConfig):
+    """All flags of ``commsim topo save``."""
+
+    output: str = flag("-o", required=True, metavar="FILE", help=".toml, .json or .npz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportConfig(Reading):
+    """All flags of ``commsim topo import``."""
+
+    source: str = flag("source", metavar="FILE", help="file of another tool")
+    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(Writing, OneConfig):
+    """All flags of ``commsim topo export``."""
+
+    output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
+
+
+def list_topologies(config: WithJson) -> int:
+    """Print the topologies and their parameters."""
     from topologies import TOPOLOGIES
 
     rows = []
@@ -61,29 +73,26 @@ def _list(args: argparse.Namespace) -> int:
         rows.append({"topology": name, "parameters": ",".join(entry.parameters), "summary": entry.summary})
     for row in rows:
         print(f"{row['topology']}:{row['parameters']}\n    {row['summary']}")
-    if args.json:
-        write_results(args.json, {"what": "topologies"}, rows)
+    if config.json:
+        write_results(config.json, {"what": "topologies"}, rows)
     return 0
 
 
-def _draw(args: argparse.Namespace, network: Network) -> None:
-    from commsim.files.store import read_result
-
-    result = None if args.load is None else read_result(args.load)
-    draw_loads(network, result, args.draw, args.collapse)
-
-
-def _show(args: argparse.Namespace) -> int:
-    check_draw_arguments(args)
+def show(config: ShowConfig) -> int:
+    """Print counts, rates and metrics of a network."""
+    if config.draw:
+        check_drawable(config.draw)
+    elif given := config.given("load", "collapse"):
+        raise InputError(f"{given[0]} changes nothing without --draw FILE")
     from commsim.core.network_queries import locality_levels
+    from commsim.files.store import read_result
     from commsim.routing.network_metrics import HALVES, bisection_bandwidth, measure
     from commsim.run.inputs import load_network
 
-    network, notes = damaged(load_network(args.topology), args)
-    for note in notes:
-        print(f"# {note}")
-    if args.draw:
-        _draw(args, network)
+    network, notes = with_faults(load_network(config.topology), config)
+    print_remarks(notes)
+    if config.draw:
+        draw_loads(network, None if config.load is None else read_result(config.load), config.draw, config.collapse)
     metrics = measure(network)
     bisection = bisection_bandwidth(network)
     facts = {
@@ -109,7 +118,7 @@ def _show(args: argparse.Namespace) -> int:
         [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
         f"link rates; latency {span} a link",
     )
-    if args.json:
+    if config.json:
         row = {
             "topology": network.name,
             "n_links": network.n_links,
@@ -124,19 +133,19 @@ def _show(args: argparse.Namespace) -> int:
             "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
             "no_path": metrics.no_path,
         }
-        write_results(args.json, {"topology": args.topology}, [row])
+        write_results(config.json, {"topology": config.topology}, [row])
     return 0
 
 
-def _save(args: argparse.Namespace) -> int:
+def save_network(config: SaveConfig) -> int:
+    """Write the network to a file."""
     from commsim.files.store import save
     from commsim.run.inputs import load_network
 
-    network, notes = damaged(load_network(args.topology), args)
-    for note in notes:
-        print(f"# {note}")
-    save(network, args.output)
-    print(f"{args.output}: {network.n_nodes} nodes, {network.n_links} links")
+    network, notes = with_faults(load_network(config.topology), config)
+    print_remarks(notes)
+    save(network, config.output)
+    print(f"{config.output}: {network.n_nodes} nodes, {network.n_links} links")
     return 0
 
 
@@ -144,3 +153,82 @@ def _kind_of(n: int, kind: str) -> str:
     from commsim.core.network import KINDS, PLURALS
 
     return kind if n == 1 else PLURALS[KINDS.index(kind)]
+
+
+LARGE = 2.0**60
+"""Bytes at which no latency matters."""
+
+
+def check(config: CheckConfig) -> int:
+    """Read the network, refuse it if endpoints are cut off, and print its bounds."""
+    from commsim.core.network import PLURALS
+    from commsim.routing.network_metrics import bisection_bandwidth, measure
+    from commsim.run.inputs import load_network
+    from commsim.synthesis import lower_bound
+    from commsim.synthesis.optimal import all_to_all_rate, tree_all_reduce_rate
+
+    network = load_network(config.topology)
+    metrics = measure(network)
+    if metrics.no_path is not None:
+        raise InputError(f"{config.topology}: no path from {metrics.no_path[0]} to {metrics.no_path[1]}")
+    found = lower_bound("all_reduce", network)
+    rates = {
+        "bisection": (bisection_bandwidth(network), "max-flow between halves"),
+        "all_reduce, any schedule": (found.rate, found.why(LARGE)),
+        "all_reduce, trees": (tree_all_reduce_rate(network), "linear program, reducing and broadcasting along trees"),
+        "all_to_all": (all_to_all_rate(network), "linear program, maximum concurrent flow"),
+    }
+    print_facts({
+        "name": network.name,
+        "ranks": f"{len(network.endpoints)} {PLURALS[network.seat_kind]}",
+        "connected": "yes" if metrics.is_exact else "as far as checked",
+        **_warnings(network),
+    })  # fmt: skip
+    missing = "not computed: the linear program is for small networks"
+    if importlib.util.find_spec("scipy") is None:
+        missing = "unknown (pip install 'commsim[opt]')"
+    print_table(
+        ["bound", "at most", "why"],
+        [[name, missing if rate is None else format_bandwidth(rate), why] for name, (rate, why) in rates.items()],
+        "upper bounds on the algorithm bandwidth, for any routing, without reduction in switches",
+    )
+    if config.json:
+        row = {name: None if rate is None or rate == float("inf") else rate for name, (rate, _) in rates.items()}
+        write_results(config.json, {"topology": config.topology}, [{"topology": network.name, "bounds_Bps": row}])
+    return 0
+
+
+def _warnings(network: Any) -> dict[str, str]:
+    """Things that are legal and rarely meant."""
+    import numpy as np
+
+    pairs = {(int(a), int(b)) for a, b in zip(network.src, network.dst, strict=True)}
+    one_way = [(a, b) for a, b in sorted(pairs) if (b, a) not in pairs]
+    linked = np.isin(np.arange(network.n_nodes), np.concatenate((network.src, network.dst)))
+    warnings = {}
+    if one_way:
+        a, b = one_way[0]
+        warnings["one way"] = f"{len(one_way)} links, such as {network.nodes[a]}->{network.nodes[b]}, have no way back"
+    if not linked.all() and network.n_nodes > 1:
+        warnings["unused"] = (
+            f"{int((~linked).sum())} nodes without links, such as {network.nodes[int((~linked).argmax())]}"
+        )
+    return warnings
+
+
+COMMANDS = {
+    "topo list": Verb(WithJson, list_topologies, "print the topologies, with their parameters"),
+    "topo show": Verb(ShowConfig, show, "print counts, link rates, bisection bandwidth, diameter, oversubscription"),
+    "topo check": Verb(CheckConfig, check, "check a network: errors with their line, bounds on collectives"),
+    "topo save": Verb(SaveConfig, save_network, "write a network to a file that can be edited"),
+    "topo import": Verb(
+        ImportConfig,
+        lambda config: convert_file(config, config.source, config.output),
+        "read a file of ASTRA-sim, GraphML, ns-3, SimAI or NCCL, and write a file of ours",
+    ),
+    "topo export": Verb(
+        ExportConfig,
+        lambda config: convert_file(config, config.topology, config.output),
+        "write a file of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
+    ),
+}

@@ -2,97 +2,100 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
 
-from . import run
-from .flags.costs import read_sizes
-from .run.auto import AUTO
+from .flags import Verb, flag
+from .run.config import AUTO, PlayConfig
 from .run.replay import prepare_one
 
 if TYPE_CHECKING:
     from commsim.report.timeline import Timeline
 
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
-REFUSED = ("operation", "algorithm", "group", "compressor", "bound", "draw", "json", "report")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``commsim run``, and those of this verb."""
-    run.add_arguments(parser)
-    add = parser.add_argument
-    add("-o", "--output", required=True, metavar="FILE", help=".json or .json.gz; .pftrace for Perfetto's own format")
-    add("--from", dest="begin", metavar="TIME", help="leave out what is complete before, such as 10us (0s)")
-    add("--to", dest="until", metavar="TIME", help="leave out what starts after (the end)")
-    add("--limit", type=int, metavar="N", help="messages at most: the critical path first, then evenly drawn others")
-    add("--tracks", choices=("ranks", "links", "both"), default="both", help="what has lanes (both)")
-    add("--arrows", choices=("all", "critical", "none"), default="all", help="messages with an arrow (all)")
+@dataclass(frozen=True, kw_only=True)
+class Config(PlayConfig):
+    """All flags of ``commsim trace``: those of a simulation, and what the timeline holds."""
+
+    output: str = flag(
+        "-o", required=True, metavar="FILE", help=".json or .json.gz; .pftrace for Perfetto's own format"
+    )
+    begin: str | None = flag("--from", metavar="TIME", help="omit messages that end before, such as 10us (default: 0s)")
+    until: str | None = flag("--to", metavar="TIME", help="omit messages that start after (default: the end)")
+    limit: int | None = flag(
+        metavar="N", help="largest number of messages: the critical path first, then others at even distances"
+    )
+    tracks: str = flag(
+        default="both", choices=("ranks", "links", "both"), help="what tracks stand for (default: %(default)s)"
+    )
+    arrows: str = flag(
+        default="all", choices=("all", "critical", "none"), help="messages with an arrow (default: %(default)s)"
+    )
 
 
-def main(args: argparse.Namespace) -> int:
-    """Play the largest size once, and write its timeline."""
-    native = _is_native(args.output)
-    for name in REFUSED:
-        if getattr(args, name, None):
-            raise InputError(f"--{name} has no timeline; commsim trace plays one collective once")
-    if args.engine == AUTO:
-        raise InputError("--engine auto chooses by errors in total time, of which a timeline has more; name an engine")
-    specs = args.collective or ["ring_all_reduce"]
+def run(config: Config) -> int:
+    """Simulate the largest size once, and write its timeline."""
+    native = _is_native(config.output)
+    if config.engine == AUTO:
+        raise InputError("--engine auto chooses by errors in total time, not by timelines; name an engine")
+    specs = config.collectives
     if len(specs) > 1:
         raise InputError(f"a timeline is of one collective, got {len(specs)}")
     if native:
         from commsim.report.timeline_files import require_perfetto
 
         require_perfetto()
-    size = read_sizes(args)[-1]
-    timeline = _timeline(args, specs[0], float(size))
+    size = config.sizes()[-1]
+    timeline = _timeline(config, specs[0], float(size))
     if native:
         from commsim.report.timeline_files import write_perfetto
 
-        n = write_perfetto(timeline, args.output)
+        n = write_perfetto(timeline, config.output)
     else:
         from commsim.report.timeline_files import write_chrome
 
-        n = write_chrome(timeline, args.output)
+        n = write_chrome(timeline, config.output)
     shown, n_all = len(timeline.transfers), len(timeline.run.n_bytes)
     result = timeline.run.result
     print(f"# {specs[0]} of {size} bytes on {result.n_ranks} ranks, engine {result.engine}: {result.time * 1e6:.6g} us")
-    print(f"# {args.output}: {shown} of {n_all} messages, {n} events")
+    print(f"# {config.output}: {shown} of {n_all} messages, {n} events")
     return 0
 
 
-def _timeline(args: argparse.Namespace, spec: str, size: float) -> Timeline:
+def _timeline(config: Config, spec: str, size: float) -> Timeline:
     from commsim import __version__
     from commsim.core.operations import OPERATIONS
     from commsim.report.simulated_run import simulate_run
     from commsim.report.timeline import TRACKS, make_timeline
 
-    window = _window(args)
-    prepared, options = prepare_one(args, spec)
-    promise = OPERATIONS.get(prepared.schedule.operation)
-    played = simulate_run(spec, prepared, 0.0 if promise is not None and promise.signals else size, options)
-    end = float(played.trace.done.max(initial=0.0))
+    window = _window(config)
+    prepared, options = prepare_one(config, spec)
+    operation = OPERATIONS.get(prepared.schedule.operation)
+    simulated = simulate_run(spec, prepared, 0.0 if operation is not None and operation.signals else size, options)
+    end = float(simulated.trace.done.max(initial=0.0))
     if window is not None and window[1] is None and window[0] >= end:
-        raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {args.begin}")
+        raise InputError(f"--from must be before the end of the run, {format_time(end)}, got {config.begin}")
     return make_timeline(
-        played,
+        simulated,
         window=None if window is None else (window[0], end if window[1] is None else window[1]),
-        limit=args.limit,
-        show=TRACKS if args.tracks == "both" else (args.tracks,),
-        arrows=args.arrows,
-        provenance={"commsim": __version__, "collective": spec, "topology": args.topology, "size_B": f"{size:.0f}"},
+        limit=config.limit,
+        show=TRACKS if config.tracks == "both" else (config.tracks,),
+        arrows=config.arrows,
+        provenance={"commsim": __version__, "collective": spec, "topology": config.topology, "size_B": f"{size:.0f}"},
     )
 
 
-def _window(args: argparse.Namespace) -> tuple[float, float | None] | None:
-    if args.begin is None and args.until is None:
+def _window(config: Config) -> tuple[float, float | None] | None:
+    if config.begin is None and config.until is None:
         return None
-    begin = 0.0 if args.begin is None else parse_time(args.begin, "--from")
-    return begin, None if args.until is None else parse_time(args.until, "--to")
+    begin = 0.0 if config.begin is None else parse_time(config.begin, "--from")
+    return begin, None if config.until is None else parse_time(config.until, "--to")
 
 
 def _is_native(path: str) -> bool:
@@ -104,3 +107,6 @@ def _is_native(path: str) -> bool:
     if Path(path).is_dir():
         raise InputError(f"{path}: cannot write: Is a directory")
     return name.endswith(NATIVE_SUFFIXES)
+
+
+COMMANDS = {"trace": Verb(Config, run)}

@@ -40,18 +40,11 @@ def write(docs: Path) -> None:
 
 def verbs() -> str:
     """Return what every verb's ``--help`` prints."""
-    from commsim.cli import VERBS, Parser
+    from commsim.cli import VERBS, parser_of
 
     parts = ["# Commands\n\nWhat `commsim VERB --help` prints, for all verbs.\n"]
-    for verb, what in VERBS.items():
-        try:
-            module = importlib.import_module(f"commsim.cli.{verb}")
-        except ModuleNotFoundError as error:
-            if error.name != f"commsim.cli.{verb}":
-                raise
-            continue
-        parser = Parser(prog=f"commsim {verb}", description=f"{what.capitalize()}.")
-        module.add_arguments(parser)
+    for verb in VERBS:
+        parser, _ = parser_of(verb)
         parts.append(f"## commsim {verb}\n")
         parts += [f"{heading}```text\n{one.format_help()}```\n" for heading, one in _parsers(parser, "")]
     return "\n".join(parts)

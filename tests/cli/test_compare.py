@@ -44,7 +44,7 @@ def test_errors_by_size_and_in_all(commsim, predicted, tmp_path):
     assert [row["error"] for row in tree["results"]] == pytest.approx([-0.5] * 3, abs=1e-4)
     assert [row["line"] for row in tree["results"]] == [7, 8, 9]
     assert "error: median 50.0%, 90th percentile 50.0%, worst 50.0%" in commsim.out
-    assert "predictions are 50.0% too short in the middle" in commsim.out
+    assert "median signed error -50.0%" in commsim.out
     assert "# without a prediction: all_reduce 1073741824 B" in commsim.out
 
 
@@ -82,7 +82,7 @@ def test_a_busbw_above_the_line_is_explained(commsim, tmp_path):
     ("arguments", "message"),
     [
         (["{m}"], "the prediction is a file, or --topology and --collective: give one of the two"),
-        (["{m}", "{m}", "{m}"], "one file that was measured, and at most one that was predicted, got 3"),
+        (["{m}", "{m}", "{m}"], "one file of measurements and at most one of predictions, got 3"),
         (["{m}", "{m}", "--topology", STAR], "give one of the two"),
         (["{m}", "--topology", STAR], "--topology needs --collective"),
         (

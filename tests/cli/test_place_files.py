@@ -45,7 +45,7 @@ def test_what_is_exported_is_imported_again(commsim, tmp_path, cluster, kind, pl
 
 def test_slurms_file_goes_to_standard_output_with_what_stands_for_what(commsim, cluster):
     assert commsim("place", "export", cluster, "--to", "slurm-conf").code == 0
-    assert "# spine0 stands for 2 switches that do the same: spine0, spine1\n" in commsim.out
+    assert "# spine0 stands for 2 switches that are interchangeable: spine0, spine1\n" in commsim.out
     assert len(read_slurm_conf(commsim.out).switches) == 4
 
 
@@ -93,7 +93,7 @@ def test_machines_are_imported_as_networks(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "--tier-bandwidth is needed: slurm-conf files say who is cabled to whom, not how fast"),
+        ((), "--tier-bandwidth is needed: slurm-conf files say what is connected, not at which rate"),
         (("--tier-bandwidth", "1=100Gbps"), "does not say how fast tier 2 is (switch s0 to top)"),
         (("--tier-bandwidth", "1=1Gbps,2=1Gbps,3=1Gbps"), "has a tier 3, but there are 1..2"),
         ((*RATES, "--topology", "x"), "--topology has no effect on slurm-conf"),

@@ -50,7 +50,7 @@ def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
     spec = f"agsparse:gradients={tmp_path / 'g.npy'}"
     assert main(["run", "--collective", spec, "--topology", STAR, "--ranks", "4"]) == 0
     out = capsys.readouterr().out
-    assert "no effect, the gradients have the size that they have" in out
+    assert "no effect, the size is that of the gradients" in out
     assert "400 B: density 0.01, of the union 0.04, densification 4" in out
 
 

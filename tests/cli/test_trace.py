@@ -35,7 +35,7 @@ def test_perfettos_own_format_is_written_by_its_ending(commsim, tmp_path):
     [
         (("-o", "t.txt"), "ends with .json, .json.gz, .pftrace"),
         (("-o", "not/t.json"), "no such folder"),
-        (("-o", "t.json", "--operation", "all_reduce"), "--operation has no timeline"),
+        (("-o", "t.json", "--operation", "all_reduce"), "unrecognized arguments: --operation"),
         (
             ("-o", "t.json", "--collective", "ring_all_reduce", "--collective", "ring_all_gather"),
             "of one collective, got 2",

@@ -1,1 +1,149 @@
-"""Groups of flags that several verbs share."""
+"""Flags as frozen dataclasses: one field per flag, read once from the command line, and passed on as a value.
+
+A verb declares a subclass of :class:`Flags`; groups of flags that several verbs share are such classes too, from
+which the class of a verb inherits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from commsim.core.errors import InputError
+
+NUMBERS = {"int": int, "float": float}
+
+
+def flag(*names: str, default: Any = None, **options: Any) -> Any:
+    """Declare a flag, as a field of a class of flags.
+
+    Parameters
+    ----------
+    *names : str
+        As argparse has them. Default: the field's name after two dashes; one without dashes is a positional argument.
+    default : object
+        Value without the flag; ``%(default)s`` stands for it in the help.
+    **options
+        What ``add_argument`` takes. Type and action follow from the annotation of the field.
+    """
+    return dataclasses.field(default=default, metadata={"names": names, **options})
+
+
+def switched(*names: str, **options: Any) -> Any:
+    """Declare a flag that is on or off."""
+    return flag(*names, default=False, **options)
+
+
+def repeated(*names: str, **options: Any) -> Any:
+    """Declare a flag that may be given several times."""
+    return flag(*names, default=(), **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """Base of all classes of flags."""
+
+    TITLE: ClassVar[str] = ""
+    """Heading in the help above the fields that a class adds; the usual one if empty."""
+    DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+    """Defaults that differ from those of the classes from which a class inherits."""
+
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
+        """Add all flags to a parser."""
+        titles = {name: one.__dict__.get("TITLE", "") for one in cls.__mro__[::-1] for name in _own_fields(one)}
+        groups: dict[str, Any] = {"": parser}
+        for field in dataclasses.fields(cls):
+            title = titles[field.name]
+            if title not in groups:
+                groups[title] = parser.add_argument_group(title)
+            names, options = _declaration(field)
+            groups[title].add_argument(*names, **options)
+        parser.set_defaults(**cls.DEFAULTS)
+
+    @classmethod
+    def from_args(cls, args: argparse.Namespace) -> Any:
+        """Return the flags that were parsed."""
+        values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None})
+
+    def flags(self, *without: str) -> dict[str, Any]:
+        """Return the flags and their values as the JSON of results has them, without ``--json`` and those named."""
+        names = [field.name for field in dataclasses.fields(self) if field.name not in ("json", *without)]
+        return {name: getattr(self, name) for name in names}
+
+    def given(self, *names: str) -> list[str]:
+        """Return those of the named flags that have a value, as they are written on the command line."""
+        values = {name: getattr(self, name) for name in names}
+        return [f"--{k.replace('_', '-')}" for k, v in values.items() if v is not None and v is not False and v != ()]
+
+
+class Verb(NamedTuple):
+    """One command.
+
+    Parameters
+    ----------
+    config : type of Flags
+        Its flags.
+    run : callable
+        From the flags to the exit code.
+    summary : str
+        What it does; for a verb of a verb.
+    is_usual : bool
+        Whether it is meant where no verb of the verb is named.
+    """
+
+    config: type[Flags]
+    run: Callable[[Any], int]
+    summary: str = ""
+    is_usual: bool = False
+
+
+def require_seed(seed: int) -> int:
+    """Refuse a negative seed.
+
+    Raises
+    ------
+    InputError
+        If it is negative.
+    """
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {seed}")
+    return seed
+
+
+def _own_fields(one: type) -> list[str]:
+    return list(inspect.get_annotations(one))
+
+
+def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Names and options of ``add_argument``."""
+    options = dict(field.metadata)
+    names: tuple[str, ...] = options.pop("names")
+    kind = str(field.type).partition(" ")[0].partition(",")[0].removeprefix("tuple[")
+    if kind in NUMBERS:
+        options.setdefault("type", NUMBERS[kind])
+    if str(field.type) == "bool":
+        options["action"] = "store_true"
+    elif kind == "bool":
+        options["action"] = argparse.BooleanOptionalAction
+    elif str(field.type).startswith("tuple") and "nargs" not in options:
+        options["action"] = "append"
+    else:
+        options["default"] = field.default
+    if names and not names[0].startswith("-"):
+        return (field.name,), options
+    if not any(name.startswith("--") for name in names):
+        names += (f"--{field.name.replace('_', '-')}",)
+    return names, {**options, "dest": field.name}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithJson(Flags):
+    """``--json``, of nearly all verbs."""
+
+    json: str | None = flag(metavar="FILE", help="also write the results as JSON")

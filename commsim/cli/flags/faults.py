@@ -1,26 +1,37 @@
-"""The flags for networks that are not as built: ``--fail`` and ``--scale``."""
+"""Flags for faults of a network: ``--fail`` and ``--scale``."""
 
 from __future__ import annotations
 
-import argparse
 import re
+from dataclasses import dataclass
+from typing import ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+
+from . import Flags, flag, repeated, require_seed
 
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MOST_NAMES = 8
 
 
-def add_damage_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--fail`` and ``--scale``, which take effect in this order."""
-    what = "link:A->B, switch:NAME, or drawn by --seed: links:5%%, links:3, switches:1; repeat for several"
-    parser.add_argument("--fail", action="append", default=[], metavar="WHAT", help=what)
-    what = "link:PATTERN=0.5 or links:10%%=0.5: multiply the rate of some cables; repeat for several"
-    parser.add_argument("--scale", action="append", default=[], metavar="WHAT=FACTOR", help=what)
+@dataclass(frozen=True, kw_only=True)
+class Faults(Flags):
+    """Failures and slower links, which take effect in this order."""
+
+    TITLE: ClassVar[str] = "faults"
+    fail: tuple[str, ...] = repeated(
+        metavar="WHAT",
+        help="link:A->B or switch:NAME; links:5%%, links:3 or switches:1 are drawn by --seed; repeatable",
+    )
+    scale: tuple[str, ...] = repeated(
+        metavar="WHAT=FACTOR",
+        help="multiply the rate of cables: link:PATTERN=0.5 or links:10%%=0.5; repeatable",
+    )
+    seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
 
 
-def damaged(network: Network, args: argparse.Namespace) -> tuple[Network, list[str]]:
+def with_faults(network: Network, config: Faults) -> tuple[Network, list[str]]:
     """Apply the flags.
 
     Returns
@@ -33,19 +44,18 @@ def damaged(network: Network, args: argparse.Namespace) -> tuple[Network, list[s
     InputError
         If a flag says nothing that can be understood, or names what is not there, or the seed is negative.
     """
-    if args.seed is not None and args.seed < 0:
-        raise InputError(f"--seed must be 0 or more, got {args.seed}")
+    seed = require_seed(config.seed or 0)
     notes: list[str] = []
-    for text in args.fail:
-        network = _fail(network, text, args.seed or 0, notes)
-    for text in args.scale:
-        network = _scale(network, text, args.seed or 0)
+    for text in config.fail:
+        network = _fail(network, text, seed, notes)
+    for text in config.scale:
+        network = _scale(network, text, seed)
     return network, notes
 
 
-def draws_damage(args: argparse.Namespace) -> bool:
+def draws_faults(config: Faults) -> bool:
     """Whether a flag draws at random, so that the seed matters."""
-    return any(text.partition(":")[0] in ("links", "switches") for text in (*args.fail, *args.scale))
+    return any(text.partition(":")[0] in ("links", "switches") for text in (*config.fail, *config.scale))
 
 
 def _fail(network: Network, text: str, seed: int, notes: list[str]) -> Network:

@@ -1,11 +1,7 @@
-"""What ``--draw FILE`` does.
-
-What a command is asked to write must not be what it reads: measurements are not made again so easily.
-"""
+"""Files that commands write: pictures of ``--draw``, and the check that no input is overwritten."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +21,6 @@ def check_drawable(path: str) -> None:
     paint.check_drawable(path)
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: cannot write: no such folder")
-
-
-def check_draw_arguments(args: argparse.Namespace) -> None:
-    """Refuse --load and --collapse without --draw, and a file that no picture can be written to."""
-    if args.draw:
-        check_drawable(args.draw)
-        return
-    for flag, given in (("--load", args.load), ("--collapse", args.collapse)):
-        if given is not None:
-            raise InputError(f"{flag} changes nothing without --draw FILE")
 
 
 def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> None:

@@ -1,39 +1,62 @@
-"""The flags of ``commsim run --engine packet``: the transport, and what its packets meet."""
+"""Flags of an engine, of packet headers, and of the packet engine's transport and switches."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_size, share
 
+from . import Flags, flag
+
 if TYPE_CHECKING:
     from commsim.core.network import Network
 
-FLAGS = (
+PACKET_FLAGS = (
     "transport", "window", "ack_every", "buffer", "shared_buffer", "buffer_alpha", "ecn", "pause", "loss", "loss_burst",
 )  # fmt: skip
 
 
-def add_packet_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add them."""
-    group = parser.add_argument_group("with --engine packet")
-    add = group.add_argument
-    add("--transport", choices=("window", "dctcp", "dcqcn"), help="ideal window, DCTCP or RoCE with DCQCN (window)")
-    add("--window", metavar="SIZE", help="payload outstanding per flow (window: 2 bandwidth-delay products)")
-    add("--ack-every", type=int, metavar="N", help="packets per acknowledgement (1)")
-    add("--buffer", metavar="SIZE", help="queue of each port of a switch (the network's)")
-    add("--shared-buffer", metavar="SIZE", help="of each switch, for all its queues together (infinite)")
-    add("--buffer-alpha", type=float, metavar="A", help="part of the free shared buffer that a queue may take (1)")
-    add("--ecn", metavar="MIN[:MAX[:P]]", help="mark from MIN bytes queued with up to P, from MAX all; 0B: never")
-    add("--pause", metavar="AT[:RESUME]", help="PFC: pause a link when AT bytes of it wait in a switch; 0B: never")
-    add("--loss", type=share, metavar="P", help="chance that a packet is lost on any link, such as 1%% (the network's)")
-    add("--loss-burst", type=float, metavar="N", help="packets that a burst of losses lasts (1)")
+@dataclass(frozen=True, kw_only=True)
+class Packets(Flags):
+    """Engine, packet headers, and the transport and switches of the packet engine."""
+
+    TITLE: ClassVar[str] = "packets"
+    engine: str = flag(
+        default="flow", metavar="NAME", help="flow, packet, alpha-beta, closed-form or auto (default: %(default)s)"
+    )
+    payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
+    header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload")
+    transport: str | None = flag(
+        choices=("window", "dctcp", "dcqcn"), help="ideal window, DCTCP, or RoCE with DCQCN (default: window)"
+    )
+    window: str | None = flag(
+        metavar="SIZE", help="payload outstanding per flow (default of window: 2 bandwidth-delay products)"
+    )
+    ack_every: int | None = flag(metavar="N", help="packets per acknowledgement (default: 1)")
+    buffer: str | None = flag(metavar="SIZE", help="queue of each switch port (default: the network's)")
+    shared_buffer: str | None = flag(
+        metavar="SIZE", help="buffer that all queues of a switch share (default: infinite)"
+    )
+    buffer_alpha: float | None = flag(
+        metavar="A", help="part of the free shared buffer that one queue may take (default: 1)"
+    )
+    ecn: str | None = flag(
+        metavar="MIN[:MAX[:P]]",
+        help="marking: from MIN queued bytes with a probability up to P, from MAX always; 0B: never",
+    )
+    pause: str | None = flag(
+        metavar="AT[:RESUME]", help="PFC: pause a link when AT bytes from it wait in a switch; 0B: never"
+    )
+    loss: float | None = flag(
+        type=share, metavar="P", help="probability that a link loses a packet, such as 1%% (default: the network's)"
+    )
+    loss_burst: float | None = flag(metavar="N", help="mean length of a burst of losses, in packets (default: 1)")
 
 
-def packet_options(args: argparse.Namespace, network: Network) -> dict[str, Any]:
+def packet_options(config: Packets, network: Network) -> dict[str, Any]:
     """Return what ``Prepared.predict`` takes for a simulation on `network`.
 
     Raises
@@ -41,64 +64,62 @@ def packet_options(args: argparse.Namespace, network: Network) -> dict[str, Any]
     InputError
         If a flag is wrong, or belongs to another engine or transport.
     """
-    given = [name for name in FLAGS if getattr(args, name) is not None]
-    if args.engine == "auto":  # which transport it is compared with is all that it can choose by
-        given = [name for name in given if name != "transport"]
-    if args.engine != "packet":
+    if config.engine != "packet":  # auto is compared with one transport
+        given = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
         if given:
-            raise InputError(f"--{given[0].replace('_', '-')} needs --engine packet, got --engine {args.engine}")
+            raise InputError(f"{given[0]} needs --engine packet, got --engine {config.engine}")
         return {}
-    transport = _transport(args)
+    transport = _transport(config)
     fastest = float(network.bandwidth.max(initial=1.0))
-    return {"transport": transport, "fabric": dataclasses.replace(transport.fabric(fastest), **_changes(args))}
+    return {"transport": transport, "fabric": dataclasses.replace(transport.fabric(fastest), **_changes(config))}
 
 
-def packet_notes(args: argparse.Namespace) -> list[str]:
+def packet_notes(config: Packets) -> list[str]:
     """Say what was assumed, and which flags change nothing."""
-    if args.engine != "packet":
+    if config.engine != "packet":
         return []
     lines = []
-    if args.header is None:
+    if config.header is None:
         lines.append("packets: 4096 bytes of payload and 82 of RoCE and Ethernet; --payload and --header change that")
-    if args.ecn is not None and args.transport in (None, "window"):
-        lines.append("--ecn: no effect, the transport `window` does not heed marks")
-    if args.buffer_alpha is not None and args.shared_buffer is None:
+    if config.ecn is not None and config.transport in (None, "window"):
+        lines.append("--ecn: no effect, the transport `window` ignores marks")
+    if config.buffer_alpha is not None and config.shared_buffer is None:
         lines.append("--buffer-alpha: no effect without --shared-buffer")
-    if args.loss_burst is not None and not args.loss:
+    if config.loss_burst is not None and not config.loss:
         lines.append("--loss-burst: no effect without --loss, unless the network loses packets")
     return lines
 
 
-def _transport(args: argparse.Namespace) -> Any:
+def _transport(config: Packets) -> Any:
     from commsim.engine.packet.transport import TRANSPORTS
 
-    build = TRANSPORTS[args.transport or "window"]
+    build = TRANSPORTS[config.transport or "window"]
     options: dict[str, Any] = {}
-    if args.window is not None:
-        options["window"] = parse_size(args.window, "--window")
-    if args.ack_every is not None:
+    if config.window is not None:
+        options["window"] = parse_size(config.window, "--window")
+    if config.ack_every is not None:
         if "ack_every" not in {field.name for field in dataclasses.fields(build)}:
-            raise InputError(f"--ack-every: {args.transport} acknowledges every packet")
-        options["ack_every"] = args.ack_every
+            raise InputError(f"--ack-every: {config.transport} acknowledges every packet")
+        options["ack_every"] = config.ack_every
     return build(**options)
 
 
-def _changes(args: argparse.Namespace) -> dict[str, Any]:
+def _changes(config: Packets) -> dict[str, Any]:
     """Return what differs from the transport's own assumptions of switches."""
     changes: dict[str, Any] = {}
-    for flag in ("buffer", "shared_buffer"):
-        if getattr(args, flag) is not None:
-            changes[flag] = parse_size(getattr(args, flag), f"--{flag.replace('_', '-')}")
-    if args.buffer_alpha is not None:
-        changes["alpha"] = args.buffer_alpha
-    if args.ecn is not None:
-        changes |= _ecn(args.ecn)
-    if args.pause is not None:
-        sizes = _sizes(args.pause, "--pause", 2)
+    for name in ("buffer", "shared_buffer"):
+        if getattr(config, name) is not None:
+            changes[name] = parse_size(getattr(config, name), f"--{name.replace('_', '-')}")
+    if config.buffer_alpha is not None:
+        changes["alpha"] = config.buffer_alpha
+    if config.ecn is not None:
+        changes |= _ecn(config.ecn)
+    if config.pause is not None:
+        sizes = _sizes(config.pause, "--pause", 2)
         changes |= {"pause_at": sizes[0], "resume_at": sizes[1] if len(sizes) == 2 else 0.8 * sizes[0]}
-    for flag in ("loss", "loss_burst"):
-        if getattr(args, flag) is not None:
-            changes[flag] = getattr(args, flag)
+    for name in ("loss", "loss_burst"):
+        if getattr(config, name) is not None:
+            changes[name] = getattr(config, name)
     return changes
 
 

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import keyword
+from ..flags import Verb
+from . import candidates, export, import_, serve
 
-VERBS = {
-    "score": "how well jobs fit on one link, and when each should start",
-    "serve": "answer schedulers over HTTP",
-    "import": "a network, or a cluster, from files of schedulers and machines",
-    "export": "what schedulers should know of a cluster's network, in the files that they read",
+COMMANDS = {
+    "place rank": Verb(
+        candidates.Config,
+        candidates.run,
+        "rank placements of jobs on a cluster by the contention of links (`commsim place CLUSTER JOBS` is the same)",
+        is_usual=True,
+    ),
+    "place score": Verb(
+        candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and when each should start"
+    ),
+    "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP"),
+    "place import": Verb(import_.Config, import_.run, "make a network or a cluster of other tools' files"),
+    "place export": Verb(export.Config, export.run, "write a cluster's network in files that schedulers read"),
 }
-_USUAL = "candidates"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take all words as they are: what the first one is decides what the others mean."""
-    parser.prefix_chars = "\0"  # so that flags are words too, --help among them
-    parser.add_argument("words", nargs=argparse.REMAINDER)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Do what the first word says; without one of the verbs, rank candidates."""
-    from .. import Parser
-
-    words: list[str] = args.words
-    verb = words[0] if words and words[0] in VERBS else ""
-    name = verb or _USUAL
-    module = importlib.import_module(f"commsim.cli.place.{name}{'_' if keyword.iskeyword(name) else ''}")
-    if verb:
-        parser = Parser(prog=f"commsim place {verb}", description=VERBS[verb][0].upper() + VERBS[verb][1:] + ".")
-    else:
-        listing = "\n".join(f"  {name:<8} {what}" for name, what in VERBS.items())
-        parser = Parser(
-            prog="commsim place",
-            description="Rank ways to place jobs on a cluster by what the network thinks of them.",
-            epilog=f"other verbs:\n{listing}\n\n`commsim place VERB --help` says more.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-    module.add_arguments(parser)
-    return int(module.main(parser.parse_args(words[1:] if verb else words)))

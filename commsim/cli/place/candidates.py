@@ -1,20 +1,18 @@
-"""``commsim place CLUSTER JOBS``: candidate placements, best first.
-
-The flags that say how the scores of ``commsim place`` are found, and where they go.
-"""
+"""``commsim place CLUSTER JOBS``: candidate placements, best first; ``place score``: jobs on one link."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from commsim.core.errors import InputError
-from commsim.core.units import parse_time
+from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
 from commsim.report.table import print_table
+
+from ..flags import Flags, flag, require_seed, switched
 
 if TYPE_CHECKING:
     from commsim.placement.candidate import Candidate
@@ -24,66 +22,85 @@ if TYPE_CHECKING:
     from commsim.workload.sharing.periodic import PeriodicJob
 
 
-def add_score_arguments(parser: argparse.ArgumentParser, longest: str) -> None:
-    """Add the flags."""
-    add = parser.add_argument
-    add("--angles", type=int, default=72, metavar="N", help="into how many a circle is cut at least (72: 5 degrees)")
-    add("--step", metavar="TIME", help="time of one angle instead, such as 1ms")
-    add("--quantum", default="1ms", metavar="TIME", help="iteration times are rounded to multiples of this (1ms)")
-    add("--longest", default=longest, metavar="TIME", help=f"perimeter at most; longer ones are cut off ({longest})")
-    add("--check", action="store_true", help="simulate the same jobs, and say where that disagrees with the scores")
-    what = "write JSON to FILE, or to standard output instead of the table without a name"
-    add("--json", nargs="?", const="-", metavar="FILE", help=what)
-
-
-def settings_of(args: argparse.Namespace) -> Settings:
+def settings_of(config: Scoring, seed: int = 0) -> Settings:
     """Read the flags."""
     from commsim.placement.link_use import Settings
 
-    seed = getattr(args, "seed", 0)
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, got {seed}")
-    step = None if args.step is None else parse_time(args.step, "--step")
-    quantum, longest = parse_time(args.quantum, "--quantum"), parse_time(args.longest, "--longest")
-    return Settings(args.angles, step, quantum, longest, seed)
+    require_seed(seed)
+    step = None if config.step is None else parse_time(config.step, "--step")
+    quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
+    return Settings(config.angles, step, quantum, longest, seed)
 
 
-def write(args: argparse.Namespace, tree: Mapping[str, Any]) -> None:
+def _write(config: Scoring, tree: Mapping[str, Any]) -> None:
     """Write the answer where ``--json`` says, under the schema and the configuration."""
     from commsim import __version__
 
-    config = {"version": __version__, **{k: v for k, v in vars(args).items() if k != "json"}}
-    tree = {"schema": 1, "config": config, **tree}
-    if args.json == "-":
+    tree = {"schema": 1, "config": {"version": __version__, **config.flags()}, **tree}
+    if config.json == "-":
         print(json.dumps(tree, indent=1, allow_nan=False))
-    elif args.json:
-        write_json(args.json, tree)
+    elif config.json:
+        write_json(config.json, tree)
 
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
 _MOST_NAMES = 6
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    from commsim.core.placement import STRATEGIES
+@dataclass(frozen=True, kw_only=True)
+class Scoring(Flags):
+    """How the scores of links are computed, and where they go."""
 
-    add = parser.add_argument
-    add("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
-    add("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
-    add("--candidates", type=int, default=10, metavar="N", help="how many to look at, at most (10)")
-    what = f"where they come from, in turn: {', '.join(STRATEGIES)}, or FILE.py (packed,spread,random)"
-    add("--generator", default="packed,spread,random", metavar="NAME[,NAME...]", help=what)
-    what = "merged: links that are alike count once; literal: each counts, and candidates with loops are discarded"
-    add("--loops", default="merged", choices=("merged", "literal"), help=what)
-    add("--rank-by", default="mean", choices=("mean", "min", "weighted"), help="which score of the links (mean)")
-    what = "also say which paths, priorities and how many levels of them Crux would give each candidate's jobs"
-    add("--crux", type=int, metavar="LEVELS", help=what)
-    add("--seed", type=int, default=0, metavar="N", help="of random candidates, and of the hashes in routing (0)")
-    add_score_arguments(parser, longest="2.4s")
+    angles: int = flag(default=72, metavar="N", help="least number of angles of a circle (default: 72, 5 degrees each)")
+    step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
+    quantum: str = flag(
+        default="1ms", metavar="TIME", help="iteration times are rounded to multiples of it (default: %(default)s)"
+    )
+    longest: str = flag(
+        default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated (default: %(default)s)"
+    )
+    check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
+    json: str | None = flag(
+        nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
+    )
 
 
-def main(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Config(Scoring):
+    """All flags of ``commsim place rank``."""
+
+    cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
+    jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
+    candidates: int = flag(default=10, metavar="N", help="largest number of candidates (default: %(default)s)")
+    generator: str = flag(
+        default="packed,spread,random", metavar="NAME[,NAME...]",
+        help="sources of candidates, in turn: names of placement strategies, or FILE.py (default: %(default)s)",
+    )  # fmt: skip
+    loops: str = flag(
+        default="merged", choices=("merged", "literal"),
+        help="merged: equal links count once; literal: each counts, and candidates with loops are discarded",
+    )  # fmt: skip
+    rank_by: str = flag(
+        default="mean", choices=("mean", "min", "weighted"), help="score of all links (default: %(default)s)"
+    )
+    crux: int | None = flag(
+        metavar="LEVELS", help="also print the paths, and priorities of so many levels, that Crux gives the jobs"
+    )
+    seed: int = flag(
+        default=0, metavar="N", help="seed of random candidates and of hashes in routing (default: %(default)s)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreConfig(Scoring):
+    """All flags of ``commsim place score``."""
+
+    DEFAULTS: ClassVar[dict[str, str]] = {"longest": "10s"}
+    jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; all send over the link")
+    capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
+
+
+def run(config: Config) -> int:
     """Make candidates, score and rank them."""
     from commsim.core.placement import STRATEGIES
     from commsim.core.registry import resolve
@@ -91,20 +108,20 @@ def main(args: argparse.Namespace) -> int:
     from commsim.placement.place import place_jobs
     from commsim.workload.sharing.periodic import read_jobs
 
-    settings = settings_of(args)
-    cluster, jobs = read_cluster(args.cluster), read_jobs(args.jobs)
+    settings = settings_of(config, config.seed)
+    cluster, jobs = read_cluster(config.cluster), read_jobs(config.jobs)
     ranking = place_jobs(
         cluster,
         jobs,
-        n=args.candidates,
-        generators=[resolve(STRATEGIES, text.strip())[0].name for text in args.generator.split(",")],
-        loops=args.loops,
-        rank_by=args.rank_by,
-        check=args.check,
+        n=config.candidates,
+        generators=[resolve(STRATEGIES, text.strip())[0].name for text in config.generator.split(",")],
+        loops=config.loops,
+        rank_by=config.rank_by,
+        check=config.check,
         settings=settings,
     )
-    crux = [_crux(args, cluster, jobs, candidate) for candidate in ranking.candidates]
-    if args.json != "-":
+    crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
+    if config.json != "-":
         _print(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
         if crux and crux[0]:
             _print_crux(crux[0]["crux"])
@@ -113,19 +130,17 @@ def main(args: argparse.Namespace) -> int:
         "discarded": [candidate.row() for candidate in ranking.discarded],
         "notes": list(ranking.notes),
     }
-    write(args, rows)
+    _write(config, rows)
     return 0
 
 
-def _crux(
-    args: argparse.Namespace, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate
-) -> dict[str, Any]:
-    if args.crux is None:
+def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
+    if config.crux is None:
         return {}
     from commsim.placement.crux_plan import plan_crux
 
     placed = [dataclasses.replace(job, placement=candidate.placement[job.name]) for job in jobs]
-    return {"crux": plan_crux(cluster, placed, n_levels=args.crux, seed=args.seed).rows(placed)}
+    return {"crux": plan_crux(cluster, placed, n_levels=config.crux, seed=config.seed).rows(placed)}
 
 
 def _print_crux(rows: dict[str, dict[str, Any]]) -> None:
@@ -134,7 +149,7 @@ def _print_crux(rows: dict[str, dict[str, Any]]) -> None:
         [name, f"{row['intensity']:.4g}", f"{row['priority']:.4g}", f"{row['level']}", " ".join(map(str, row["ports"]))]
         for name, row in rows.items()
     ]
-    print_table(columns, shown, "Crux, for the best: level 0 goes first, ports choose the paths of a ring's edges")
+    print_table(columns, shown, "Crux, for the best: level 0 is the highest, ports choose the paths of a ring's edges")
 
 
 def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
@@ -171,3 +186,40 @@ def _places(nodes: tuple[str, ...]) -> str:
     counts = {name: nodes.count(name) for name in dict.fromkeys(nodes)}
     shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:_MOST_NAMES]]
     return " ".join(shown) + (" ..." if len(counts) > _MOST_NAMES else "")
+
+
+def score(config: ScoreConfig) -> int:
+    """Score a link, and print when each job should start."""
+    from commsim.placement.candidate import simulated_times
+    from commsim.placement.score import score_link
+    from commsim.workload.sharing.periodic import read_jobs
+
+    capacity, s = parse_bandwidth(config.capacity, "--capacity"), settings_of(config)
+    jobs = read_jobs(config.jobs)
+    scored = score_link(jobs, capacity, angles=s.angles, step=s.step, quantum=s.quantum, longest=s.longest)
+    circle = scored.circle
+    shifts = {job.name: round(shift * 1e3, 9) for job, shift in zip(jobs, scored.shifts.tolist(), strict=True)}
+    tree = {
+        "score": round(scored.score, 9) + 0.0,
+        "shifts_ms": shifts,
+        "perimeter_ms": round(circle.perimeter * 1e3, 9),
+        "is_common_multiple": circle.is_common,
+        "angles": circle.n_angles,
+        "is_exhaustive": scored.is_exhaustive,
+        "period_rounding_ms": round(circle.rounding * 1e3, 9),
+    }
+    if config.check:
+        times = simulated_times(jobs, capacity, scored.shifts)
+        tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
+        tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
+    if config.json != "-":
+        for key, value in tree.items():
+            if not isinstance(value, dict):
+                print(f"# {key}: {value}")
+        columns = ["job", "start(ms)", "alone(ms)"] + (["iteration(ms)"] if config.check else [])
+        rows = [[job.name, f"{shifts[job.name]:.3f}", f"{job.period * 1e3:.3f}"] for job in jobs]
+        if config.check:
+            rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
+        print_table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
+    _write(config, tree)
+    return 0

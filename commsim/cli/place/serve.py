@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_size, parse_time
 
+from ..flags import Flags, flag, switched
 from ..switch.serve import port_number
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("--cluster", required=True, metavar="cluster.toml", help="the cluster")
-    add("--jobs", metavar="jobs.json", help="jobs that run already, with their placement (none)")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="to listen on (127.0.0.1); others need --token-file")
-    add("--port", type=int, default=0, metavar="N", help="0: any that is free (0)")
-    add("--token-file", metavar="FILE", help="what clients must send as Authorization: Bearer; over plain HTTP it can "
-        "be read on the way, so put TLS in front")  # fmt: skip
-    add("--max-body", default="8MiB", metavar="SIZE", help="of a request (8MiB)")
-    add("--head-timeout", default="5s", metavar="TIME", help="for the head of a request to arrive (5s)")
-    add("--timeout", default="10s", metavar="TIME", help="for a body to arrive, or an answer to be taken (10s)")
-    add("--gpu-resource", default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for (nvidia.com/gpu)")
-    add("--min-score", type=float, metavar="S", help="filter out nodes whose score is below this (none)")
-    add("--log", action="store_true", help="one line for each request, on standard error")
+@dataclass(frozen=True, kw_only=True)
+class Config(Flags):
+    """All flags of ``commsim place serve``."""
+
+    cluster: str = flag(required=True, metavar="CLUSTER.toml", help="the cluster")
+    jobs: str | None = flag(metavar="JOBS.json", help="jobs that run already, with their placement (default: none)")
+    host: str = flag(
+        default="127.0.0.1", metavar="ADDRESS", help="address to listen on; others than %(default)s need --token-file"
+    )
+    port: int = flag(default=0, metavar="N", help="port; 0: any free one (default: %(default)s)")
+    token_file: str | None = flag(
+        metavar="FILE",
+        help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, so put TLS in front",
+    )
+    max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request (default: %(default)s)")
+    head_timeout: str = flag(default="5s", metavar="TIME", help="for the head of a request to arrive (default: 5s)")
+    timeout: str = flag(default="10s", metavar="TIME", help="for a body to arrive, or an answer to be read (10s)")
+    gpu_resource: str = flag(
+        default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for (default: %(default)s)"
+    )
+    min_score: float | None = flag(metavar="S", help="filter out nodes whose score is below this (default: none)")
+    log: bool = switched(help="print one line per request on standard error")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Serve until told to stop by SIGINT or SIGTERM."""
     from commsim.placement.cluster import read_cluster
 
@@ -37,20 +45,20 @@ def main(args: argparse.Namespace) -> int:
     from commsim.placement.service.placement_service import Desk, Preferences
     from commsim.placement.service.server import Listening, read_token, serve
 
-    if args.min_score is not None and not args.min_score <= 1:
-        raise InputError(f"--min-score is a score, at most 1, got {args.min_score}")
-    token = read_token(args.token_file) if args.token_file else None
-    body_bytes = int(parse_size(args.max_body, "--max-body"))
+    if config.min_score is not None and not config.min_score <= 1:
+        raise InputError(f"--min-score is a score, at most 1, got {config.min_score}")
+    token = read_token(config.token_file) if config.token_file else None
+    body_bytes = int(parse_size(config.max_body, "--max-body"))
     if body_bytes < 1024:
-        raise InputError(f"--max-body is at least 1KiB, or no request has room for a job, got {args.max_body}")
-    seconds, head_time = _time(args.timeout, "--timeout"), _time(args.head_timeout, "--head-timeout")
-    host = "127.0.0.1" if args.host == "localhost" else args.host
+        raise InputError(f"--max-body is at least 1KiB, or no request has room for a job, got {config.max_body}")
+    seconds, head_time = _time(config.timeout, "--timeout"), _time(config.head_timeout, "--head-timeout")
+    host = "127.0.0.1" if config.host == "localhost" else config.host
     limits = Limits(token, body_bytes, seconds)
-    listening = Listening(host, port_number(args.port, 0), limits, head_time, args.log)
-    cluster = read_cluster(args.cluster)
-    desk = Desk(cluster, Preferences(args.gpu_resource, args.min_score))
-    if args.jobs:
-        desk.load(_rows(args.jobs), args.jobs)
+    listening = Listening(host, port_number(config.port, 0), limits, head_time, config.log)
+    cluster = read_cluster(config.cluster)
+    desk = Desk(cluster, Preferences(config.gpu_resource, config.min_score))
+    if config.jobs:
+        desk.load(_rows(config.jobs), config.jobs)
     desk.warm_up()
 
     def started(address: str, port: int) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_size
-from commsim.report.table import print_table
+from commsim.report.table import print_remarks, print_table
 
 from .predicted import predict_and_print
 
@@ -19,20 +17,26 @@ if TYPE_CHECKING:
     from commsim.run import Prepared
     from commsim.run.ranking import Crossover, Ranking
 
+    from .config import Config
+
 COLUMNS = ["size(B)", "rank", "algorithm", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "times_best"]
 
 
-def add_operation_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that name an operation instead of a collective."""
-    add = parser.add_argument
-    add("--operation", metavar="NAME", help=f"every algorithm of it: {', '.join(OPERATIONS)}")
-    add("--algorithm", metavar="NAME|best|all", help="of --operation: one; all, ranked; the tables of all (best)")
-
-
 def run_operation(
-    args: argparse.Namespace, network: Network, placing: Mapping[str, Any], sizes: list[int], options: dict[str, Any]
+    config: Config, network: Network, sizes: list[int], options: dict[str, Any]
 ) -> tuple[list[Result], dict[str, Any]]:
     """Predict what --operation and --algorithm ask for, and print it; --collective adds to what is compared.
+
+    Parameters
+    ----------
+    config : Config
+        All flags.
+    network : Network
+        Where.
+    sizes : list of int, bytes
+        At which the algorithms are compared.
+    options : dict
+        Of a prediction.
 
     Returns
     -------
@@ -44,33 +48,37 @@ def run_operation(
     InputError
         If the operation is unknown, an algorithm is one of another operation, or none can run.
     """
-    if args.operation is None:
+    if config.operation is None:
         raise InputError("--algorithm needs --operation, such as --operation all_reduce")
-    ready, left_out = _prepare(args, network, placing, lambda prepared: prepared.predict(sizes[0], **options))
+    operation = config.operation
+    ready, left_out = _prepare(config, operation, network, lambda prepared: prepared.predict(sizes[0], **options))
     more: dict[str, Any] = {"left_out": left_out}
-    if args.algorithm not in (None, "best"):
-        return [r for spec in ready for r in predict_and_print(spec, ready[spec], sizes, options)], more
-    results, ranking = rank(args.operation, ready, sizes, options)
+    if config.algorithm not in (None, "best"):
+        return [
+            r for spec in ready for r in predict_and_print(spec, ready[spec], sizes, options, verbose=config.verbose)
+        ], more
+    results, ranking = rank(operation, ready, sizes, options)
     return results, more | ranking
 
 
 def _prepare(
-    args: argparse.Namespace, network: Network, placing: Mapping[str, Any], probe: Callable[[Prepared], object]
+    config: Config, operation: str, network: Network, probe: Callable[[Prepared], object]
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
     from commsim.run.ranking import algorithms_for, prepare_all, require_operation
 
-    every = algorithms_for(args.operation)
-    given = [] if args.algorithm in (None, "best", "all") else [args.algorithm]
-    own = args.collective or []
+    every = algorithms_for(operation)
+    given = [] if config.algorithm in (None, "best", "all") else [config.algorithm]
+    own = config.collective
     for spec in (*given, *own):
-        require_operation(spec, args.operation)
+        require_operation(spec, operation)
     specs = list(dict.fromkeys((*(given or every), *own)))
-    ready, left_out = prepare_all(specs, network, n_ranks=args.ranks, probe=probe, named=(*given, *own), **placing)
+    ready, left_out = prepare_all(
+        specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), **config.placing
+    )
     for spec in (*given, *own):  # what was asked for by name must run
         if spec in left_out:
             raise InputError(left_out[spec])
-    for spec, reason in left_out.items():
-        print(f"# left out: {spec}: {reason}")
+    print_remarks(f"left out: {spec}: {reason}" for spec, reason in left_out.items())
     return ready, left_out
 
 
@@ -86,26 +94,23 @@ def rank(
     """
     from commsim.run.ranking import rank_algorithms
 
-    found = rank_algorithms(list(ready), sizes, lambda name, size: ready[name].predict(size, **options))
-    notes = dict.fromkeys(note for prepared in ready.values() for note in prepared.notes)
-    for note in notes:
-        print(f"# {note}")
+    ranking = rank_algorithms(list(ready), sizes, lambda name, size: ready[name].predict(size, **options))
+    print_remarks(dict.fromkeys(note for prepared in ready.values() for note in prepared.notes))
     first = next(iter(ready.values()))
     title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
-    print_table(COLUMNS, _rows(found), title)
-    for line in _sentences(found):
-        print(f"# {line}")
-    ranking = [
+    print_table(COLUMNS, _rows(ranking), title)
+    print_remarks(_sentences(ranking))
+    rows = [
         {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}
                                         for name, r in order]}
-        for size, order in found.by_size.items()
+        for size, order in ranking.by_size.items()
     ]  # fmt: skip
-    crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in found.crossovers]
-    results = [result for order in found.by_size.values() for _, result in order]
-    return results, {"ranking": ranking, "crossovers": crossovers}
+    crossovers = [{"low_B": c.low, "high_B": c.high, "before": c.before, "after": c.after} for c in ranking.crossovers]
+    results = [result for order in ranking.by_size.values() for _, result in order]
+    return results, {"ranking": rows, "crossovers": crossovers}
 
 
-def _rows(found: Ranking) -> list[list[str]]:
+def _rows(ranking: Ranking) -> list[list[str]]:
     return [
         [
             f"{size}",
@@ -116,19 +121,19 @@ def _rows(found: Ranking) -> list[list[str]]:
             f"{r.busbw / 1e9:.3f}",
             f"{_ratio(r, order[0][1]):.2f}x",
         ]
-        for size, order in found.by_size.items()
+        for size, order in ranking.by_size.items()
         for i, (name, r) in enumerate(order)
     ]
 
 
-def _sentences(found: Ranking) -> list[str]:
+def _sentences(ranking: Ranking) -> list[str]:
     """Say which algorithm is best from which size on."""
-    sizes = list(found.by_size)
-    if not found.crossovers:
-        best = found.by_size[sizes[0]][0][0]
+    sizes = list(ranking.by_size)
+    if not ranking.crossovers:
+        best = ranking.by_size[sizes[0]][0][0]
         return [f"best: {best}" + (" at every size" if len(sizes) > 1 else "")]
-    lines = [f"best: {found.crossovers[0].before} from {format_size(sizes[0])}"]
-    return lines + [_sentence(crossover) for crossover in found.crossovers]
+    lines = [f"best: {ranking.crossovers[0].before} from {format_size(sizes[0])}"]
+    return lines + [_sentence(crossover) for crossover in ranking.crossovers]
 
 
 def _sentence(crossover: Crossover) -> str:

@@ -1,13 +1,25 @@
-"""The table of predictions: nccl-tests' columns, and what the busiest link carried."""
+"""Tables of predictions in the columns of nccl-tests: of one collective, of groups at once, of engines by size."""
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.report.table import print_table, progress
+from commsim.report.table import print_remarks, print_table, progress
+
+from .config import AUTO
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.core.result import Result
+    from commsim.run import Prepared
+
+    from .config import Config
 
 COLUMNS = [
     "size(B)", "count", "type", "redop", "root", "time(us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",
@@ -21,30 +33,50 @@ METHODS = {
     "streamed": "event by event, with state for connections and not for messages",
     "events": "event by event",
 }
-"""What the flow engine's ways of computing are."""
+"""What ``-v`` says of the flow engine's ways to compute."""
 
 
-def predict_and_print(spec: str, ready: Any, sizes: list[int], options: dict[str, Any]) -> list[Any]:
-    """Predict all sizes of one prepared collective, print them as nccl-tests does, and return the results."""
-    promise = OPERATIONS.get(ready.schedule.operation)
-    if promise is not None and promise.signals:
+def predict_and_print(
+    spec: str, ready: Any, sizes: list[int], options: dict[str, Any], *, verbose: bool = False
+) -> list[Any]:
+    """Predict all sizes of one prepared collective, and print them as nccl-tests does.
+
+    Parameters
+    ----------
+    spec : str
+        The collective, as the user named it.
+    ready : Prepared
+        It, placed on the network.
+    sizes : list of int, bytes
+        In the order of the rows.
+    options : dict
+        What ``Prepared.predict`` takes.
+    verbose : bool
+        Whether to print how the flow engine computed.
+
+    Returns
+    -------
+    list of Result
+        One per size.
+    """
+    operation = OPERATIONS.get(ready.schedule.operation)
+    if operation is not None and operation.signals:
         print(f"# -b, -e, -f: no effect, a {ready.schedule.operation} carries no bytes")
         sizes = [0]
     if ready.data is not None and ready.data.size is not None and sizes != [ready.data.size]:
-        print("# -b, -e, -f: no effect, the gradients have the size that they have")
+        print("# -b, -e, -f: no effect, the size is that of the gradients")
         sizes = [ready.data.size]
-    found = [ready.predict(size, **options) for size in progress(sizes, spec)]
-    for note in ready.notes:
-        print(f"# {note}")
+    results = [ready.predict(size, **options) for size in progress(sizes, spec)]
+    print_remarks(ready.notes)
     title = f"{spec} on {ready.network.name}, {ready.schedule.n_ranks} ranks, engine {options['engine']}"
-    print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in found], title)
-    rates = [r.busbw for r in found if r.time > 0 and promise is not None]  # 'custom' has no factor
+    print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in results], title)
+    rates = [r.busbw for r in results if r.time > 0 and operation is not None]  # 'custom' has no factor
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
-    for method in sorted({r.method for r in found} & METHODS.keys()):
-        print(f"# flow engine: {method} ({METHODS[method]})")
-    for line in (*_remarks(found), *_sparse_remarks(found), *_in_network_remarks(ready, found, options["framing"])):
-        print(f"# {line}")
-    return found
+    for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
+        print(f"# flow engine: {METHODS[method]}")
+    remarks = *_remarks(results), *_sparse_remarks(results), *_in_network_remarks(ready, results, options["framing"])
+    print_remarks(remarks)
+    return results
 
 
 def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
@@ -112,7 +144,7 @@ def _above_line_rate(ready: Any, results: list[Any]) -> list[str]:
         if r.time > 0 and r.busbw > rate:
             return [
                 f"busbw is above the {rate / 1e9:.4g} GB/s of the busiest link: its factor is that of point-to-point "
-                "algorithms, and to a switch that adds each byte is sent only once"
+                "algorithms, and with aggregation in switches each byte is sent only once"
             ]
     return []
 
@@ -125,3 +157,111 @@ def _packets(spec: str) -> str:
     build = SYSTEMS[name].build
     framing = build(**read_arguments(build, raw)).framing
     return f"--payload {framing.payload:.0f}B --header {framing.header:.0f}B ({spec})"
+
+
+def read_tolerance(config: Config) -> float | None:
+    """Return the tolerance of --engine auto; None for other engines.
+
+    Raises
+    ------
+    InputError
+        If auto has no tolerance, another engine has one, or a flag is given for which no errors are known.
+    """
+    if config.engine != AUTO:
+        if config.tolerance is not None:
+            raise InputError(f"--tolerance goes with --engine auto, got --engine {config.engine}")
+        return None
+    if config.tolerance is None:
+        raise InputError("--engine auto needs --tolerance, such as --tolerance 10%")
+    flags = {
+        "--group": config.group, "--operation": config.operation, "--algorithm": config.algorithm,
+        "--compressor": config.compressor, "--start-jitter": config.start_jitter, "--header": config.header,
+    }  # fmt: skip
+    for flag, value in flags.items():
+        if value:
+            raise InputError(f"{flag}: no errors are known with it; choose an engine by hand, such as --engine flow")
+    return _part(config.tolerance)
+
+
+def predict_with_auto(
+    spec: str, ready: Prepared, sizes: list[int], options: dict[str, Any], config: Config
+) -> list[Any]:
+    """Choose an engine for every size, say which and why, predict and print; returns the results."""
+    from commsim.run.auto import choose
+
+    tolerance, transport = read_tolerance(config) or 0.0, config.transport or "window"
+    choices = [choose(ready, size, tolerance, transport) for size in sizes]
+    print_remarks(line for choice in choices for line in choice.lines)
+    results: list[Any] = []
+    for engine, some in itertools.groupby(choices, key=lambda choice: choice.engine):
+        of_engine = [int(choice.size) for choice in some]
+        chosen = options | {"engine": engine}
+        if engine == "packet":
+            from commsim.engine.packet.transport import TRANSPORTS
+
+            chosen["transport"] = TRANSPORTS[transport]()
+        results += predict_and_print(spec, ready, of_engine, chosen, verbose=config.verbose)
+    return results
+
+
+def _part(text: str) -> float:
+    number, percent = (text[:-1], 100.0) if text.endswith("%") else (text, 1.0)
+    try:
+        return float(number) / percent
+    except ValueError:
+        raise InputError(f"--tolerance must be a part such as 10% or 0.1, got {text!r}") from None
+
+
+def read_group(text: str) -> list[int]:
+    """Read ``0,2,4,6``.
+
+    Raises
+    ------
+    InputError
+        If it is no list of whole numbers.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
+        raise InputError(f"--group must be ranks such as 0,2,4,6, got {text!r}")
+    return [int(part) for part in parts]
+
+
+def run_groups(config: Config, network: Network, sizes: list[int], options: Mapping[str, Any]) -> list[Result]:
+    """Predict every size of every collective on all groups at once, and print a row per group.
+
+    Parameters
+    ----------
+    config : Config
+        Its ``--group`` and ``--collective``.
+    network : Network
+        Which all groups share.
+    sizes : list of int, bytes
+        Of each group's collective.
+    options : mapping
+        Of a prediction.
+
+    Raises
+    ------
+    InputError
+        If a flag is given that groups do not take.
+    """
+    from commsim.run.process_groups import prepare_groups
+
+    groups = [read_group(text) for text in config.group]
+    if config.operation is not None or config.algorithm is not None:
+        raise InputError("--group goes with --collective, not with --operation or --algorithm")
+    if config.start_jitter:
+        raise InputError("--start-jitter is not modelled for groups")
+    results: list[Result] = []
+    for spec in config.collectives:
+        ready = prepare_groups(spec, network, groups, n_ranks=config.ranks, **config.placing)
+        rows = []
+        for size in progress(sizes, spec):
+            of_groups = ready.predict(size, engine=config.engine, framing=options["framing"])
+            results += of_groups
+            for text, group, result in zip(config.group, ready.groups, of_groups, strict=True):
+                rows.append([text, *table_row(network, group.schedule, result)])
+        print_remarks(dict.fromkeys(note for group in ready.groups for note in group.notes))
+        title = f"{spec} on {network.name}, {len(groups)} groups at once, engine {config.engine}"
+        print_table(["group", *COLUMNS], rows, title)
+    return results

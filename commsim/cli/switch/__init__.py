@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
+import importlib
+from types import SimpleNamespace
+from typing import Any
 
-from .. import add_verbs, run_verb
+from ..flags import Verb
 
-VERBS = {
+SUMMARIES = {
     "simulate": "in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
     "budget": "whether a pool fits into a programmable switch, and what would fit",
     "serve": "be a switch that real workers talk to over UDP",
     "all-reduce": "be a worker of a switch that serves",
     "status": "jobs, slots and counters of a switch that serves",
-    "pcap": "what happened, from a capture",
+    "pcap": "reconstruct from a capture what happened",
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verbs of this verb."""
-    add_verbs(parser, "switch", VERBS)
+def _verb(name: str, summary: str) -> Verb:
+    module = importlib.import_module(f"commsim.cli.switch.{name.replace('-', '_')}")
+    flags: Any = SimpleNamespace(add_arguments=module.add_arguments, from_args=lambda args: args)
+    return Verb(flags, module.main, summary)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Do what was asked for."""
-    return run_verb("switch", args)
+COMMANDS = {f"switch {name}": _verb(name, summary) for name, summary in SUMMARIES.items()}

@@ -1,37 +1,47 @@
-"""What communication costs, for the verbs of ``commsim workload`` that play a graph: a bandwidth, or a network."""
+"""Flags of what communication costs, for the verbs of ``commsim workload``: a bandwidth, or a network."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_size, parse_time
+from commsim.core.units import parse_bandwidth, parse_time
+
+from ..flags import WithJson, flag
+from ..flags.costs import TOPOLOGY
 
 if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
 
 
-def add_costs(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say what communication costs, and where the results go."""
-    add = parser.add_argument
-    add("--bandwidth", metavar="RATE", help="of each worker, each way, such as 100Gbps")
-    add("--latency", metavar="TIME", help="of each step of a collective, and of a message (0 s)")
-    add("--network", metavar="NAME:key=value,...|FILE", help="instead of --bandwidth: simulate each exchange on it")
-    add("--placement", metavar="NAME|FILE", help="of the workers on the network (packed)")
-    add("--json", metavar="FILE", help="also write the results as JSON")
+@dataclass(frozen=True, kw_only=True)
+class Communication(WithJson):
+    """What communication costs."""
+
+    TITLE: ClassVar[str] = "cost of communication"
+    bandwidth: str | None = flag(metavar="RATE", help="rate of each worker in each direction, such as 100Gbps")
+    latency: str | None = flag(metavar="TIME", help="time of each step of a collective and of a message (default: 0s)")
+    network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
+    placement: str | None = flag(metavar="NAME|FILE", help="placement of the workers on the network (default: packed)")
 
 
-def costs(args: argparse.Namespace, n_ranks: int | None) -> Callable[[Task], float]:
+def costs(
+    config: Communication, n_ranks: int | None, algorithm: Sequence[str] = (), seed: int = 0
+) -> Callable[[Task], float]:
     """Return what a communication costs; without a bandwidth or a network, one that has to be paid is refused.
 
     Parameters
     ----------
-    args : argparse.Namespace
-        With the flags of :func:`add_costs`; of verbs that have them, also ``--algorithm`` and ``--seed``.
+    config : Communication
+        The flags.
     n_ranks : int, optional
-        To be placed; by default as many as the network has seats.
+        To be placed; by default as many as the network has hosts.
+    algorithm : sequence of str
+        ``OPERATION=NAME`` of collectives that are not the usual ones.
+    seed : int
+        Of random placement and ECMP.
 
     Raises
     ------
@@ -40,42 +50,22 @@ def costs(args: argparse.Namespace, n_ranks: int | None) -> Callable[[Task], flo
     """
     from commsim.workload.cost_of import closed_form_costs, network_costs
 
-    if args.bandwidth is not None and args.network is not None:
+    if config.bandwidth is not None and config.network is not None:
         raise InputError("--bandwidth and --network both say what communication costs: give one of them")
-    for name in ("placement", "algorithm"):
-        if getattr(args, name, None) is not None and args.network is None:
+    for name, value in (("placement", config.placement), ("algorithm", algorithm)):
+        if value and config.network is None:
             raise InputError(f"--{name} goes with --network")
-    if args.network is not None:
-        if args.latency is not None:
+    if config.network is not None:
+        if config.latency is not None:
             raise InputError("--latency goes with --bandwidth: the network has latencies of its own")
-        algorithms, seed = (getattr(args, name, None) for name in ("algorithm", "seed"))
-        return network_costs(args.network, args.placement or "packed", n_ranks=n_ranks, seed=seed or 0,
-                             algorithms=dict(map(_algorithm, algorithms or [])))  # fmt: skip
-    if args.bandwidth is None:
+        algorithms = dict(map(_algorithm, algorithm))
+        return network_costs(
+            config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms
+        )
+    if config.bandwidth is None:
         return _unknown
-    latency = 0.0 if args.latency is None else parse_time(args.latency, "--latency")
-    return closed_form_costs(latency, parse_bandwidth(args.bandwidth, "--bandwidth"))
-
-
-def seconds(args: argparse.Namespace, name: str) -> float:
-    """Time of a flag, 0 when it was not given."""
-    text = getattr(args, name)
-    return 0.0 if text is None else parse_time(text, _flag(name))
-
-
-def n_bytes(args: argparse.Namespace, name: str) -> float:
-    """Size of a flag, 0 when it was not given."""
-    text = getattr(args, name)
-    return 0.0 if text is None else parse_size(text, _flag(name))
-
-
-def config(args: argparse.Namespace) -> dict[str, object]:
-    """Return the flags that were given, for the JSON."""
-    return {k: v for k, v in vars(args).items() if k not in ("json", "what") and v is not None}
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    latency = 0.0 if config.latency is None else parse_time(config.latency, "--latency")
+    return closed_form_costs(latency, parse_bandwidth(config.bandwidth, "--bandwidth"))
 
 
 def _unknown(task: Task) -> float:

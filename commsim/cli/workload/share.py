@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
 from commsim.report.table import print_table, write_results
+
+from ..flags import WithJson, flag, require_seed
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
@@ -21,62 +23,68 @@ N_LINKS = 10
 """How many links are printed; the JSON has all that jobs share."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
-    add("jobs", metavar="JOBS.json", help="jobs with their phases and placements")
-    add("--sharing", default="fair", metavar="HOW", help="fair, weighted, priority or mltcp (fair)")
-    what = "when jobs start (0 s), or what `commsim place --json` wrote: shifts, and placements where jobs have none"
-    add("--shifts", metavar="JOB=TIME,...|FILE.json", help=what)
-    add("--weights", metavar="JOB=X,...", help="of weighted sharing (1)")
-    add("--priorities", metavar="JOB=N,...|crux", help="of priority sharing, 0 first (0); crux: its paths and 8 levels")
-    add("--mltcp", metavar="slope=X,intercept=Y", help="of mltcp sharing (slope=4,intercept=0.25)")
-    add("--iterations", type=int, default=100, metavar="N", help="of each job (100)")
-    add("--jitter", type=float, default=0.0, metavar="SIGMA", help="standard deviation of the log of compute times (0)")
-    add("--adjust", type=float, metavar="X", help="a job waits that is out of step by this part of its iteration")
-    add("--seed", type=int, metavar="N", help="of jitter, and of the hashes in routing (0)")
-    add("--json", metavar="FILE", help="also write the results as JSON")
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson):
+    """All flags of ``commsim workload share``."""
+
+    cluster: str = flag("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
+    jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases and placements")
+    sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp (default: %(default)s)")
+    shifts: str | None = flag(
+        metavar="JOB=TIME,...|FILE.json",
+        help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements where jobs have none",
+    )
+    weights: str | None = flag(metavar="JOB=X,...", help="weights, of weighted sharing (default: 1)")
+    priorities: str | None = flag(
+        metavar="JOB=N,...|crux",
+        help="priorities, of priority sharing, 0 the highest (default: 0); crux: its paths and 8 levels",
+    )
+    mltcp: str | None = flag(
+        metavar="slope=X,intercept=Y", help="parameters of mltcp sharing (default: slope=4,intercept=0.25)"
+    )
+    iterations: int = flag(default=100, metavar="N", help="iterations of each job (default: %(default)s)")
+    jitter: float = flag(
+        default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
+    )
+    adjust: float | None = flag(metavar="X", help="a job out of step by this part of its iteration waits")
+    seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> int:
     """Run the jobs together, and print what each lost, and where."""
-    seed = args.seed or 0
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, got {seed}")
+    seed = require_seed(config.seed or 0)
     from commsim.placement.link_use import link_uses
     from commsim.workload.sharing.periodic import read_jobs
     from commsim.workload.sharing.shared_links import simulate_jobs
 
-    cluster, jobs = _cluster(args.cluster), read_jobs(args.jobs)
-    jobs, shifts = _shifts(args.shifts, jobs)
-    _check_placed(args.jobs, cluster, jobs)
-    options: dict[str, Any] = {"mltcp": _mltcp(args.mltcp)}
-    if args.priorities == "crux":
+    cluster, jobs = _cluster(config.cluster), read_jobs(config.jobs)
+    jobs, shifts = _shifts(config.shifts, jobs)
+    _check_placed(config.jobs, cluster, jobs)
+    options: dict[str, Any] = {"mltcp": _mltcp(config.mltcp)}
+    if config.priorities == "crux":
         from commsim.placement.crux_plan import plan_crux
 
         plan = plan_crux(cluster, jobs, seed=seed)
         use, options["priorities"] = plan.use, plan.level
         levels = ", ".join(f"{job.name}={level}" for job, level in zip(jobs, plan.level, strict=True))
-        print(f"# priorities by Crux, on the paths that it chose: {levels}")
+        print(f"# priorities by Crux, on its paths: {levels}")
     else:
         use = link_uses(cluster, [job.placement or () for job in jobs], seed)
-        if args.priorities is not None:
-            options["priorities"] = _values("--priorities", args.priorities, jobs, 0.0, float)
-    if args.weights is not None:
-        options["weights"] = _values("--weights", args.weights, jobs, 1.0, float)
-    elif args.sharing == "weighted":
+        if config.priorities is not None:
+            options["priorities"] = _values("--priorities", config.priorities, jobs, 0.0, float)
+    if config.weights is not None:
+        options["weights"] = _values("--weights", config.weights, jobs, 1.0, float)
+    elif config.sharing == "weighted":
         raise InputError("weighted sharing needs --weights JOB=X,...")
-    if args.sharing == "priority" and args.priorities is None:
+    if config.sharing == "priority" and config.priorities is None:
         raise InputError("priority sharing needs --priorities JOB=N,... or --priorities crux")
-    run = simulate_jobs(
-        cluster.network, jobs, list(use), shifts=shifts, iterations=args.iterations, sharing=args.sharing,
-        jitter=args.jitter, adjust=args.adjust, seed=seed, **options,
+    outcome = simulate_jobs(
+        cluster.network, jobs, list(use), shifts=shifts, iterations=config.iterations, sharing=config.sharing,
+        jitter=config.jitter, adjust=config.adjust, seed=seed, **options,
     )  # fmt: skip
-    _print(run, args)
-    if args.json:
-        config = {k: v for k, v in vars(args).items() if k not in ("json", "what") and v is not None}
-        write_results(args.json, config, run.job_rows(), links=run.link_rows(), time_s=run.time)
+    _print(outcome, config)
+    if config.json:
+        write_results(config.json, config.flags(), outcome.job_rows(), links=outcome.link_rows(), time_s=outcome.time)
     return 0
 
 
@@ -165,8 +173,10 @@ def _mltcp(text: str | None) -> Mltcp | None:
     return Mltcp(**read_arguments(Mltcp, split_spec(f"mltcp:{text}")[1]))
 
 
-def _print(run: SharedRun, args: argparse.Namespace) -> None:
-    title = f"{len(run.jobs)} jobs on {run.network.name}, {args.sharing} sharing, {args.iterations} iterations"
+def _print(outcome: SharedRun, config: Config) -> None:
+    title = (
+        f"{len(outcome.jobs)} jobs on {outcome.network.name}, {config.sharing} sharing, {config.iterations} iterations"
+    )
     jobs = [
         [
             row["job"],
@@ -176,14 +186,14 @@ def _print(run: SharedRun, args: argparse.Namespace) -> None:
             format_time(row["iteration_p90_s"]),
             f"{row['slowdown']:.4f}x",
             format_time(row["communication_s"]),
-            f"{row['contended_s'] / run.time:.1%}",
+            f"{row['contended_s'] / outcome.time:.1%}",
             f"{row['adjustments']}",
         ]
-        for row in run.job_rows()
+        for row in outcome.job_rows()
     ]
     columns = ["job", "start", "alone", "iteration", "p90", "slowdown", "communication", "held back", "adjusted"]
     print_table(columns, jobs, title)
-    links = run.link_rows()
+    links = outcome.link_rows()
     if not links:
         print("# no two jobs share a link")
         return

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.report.table import print_facts, print_table, write_results
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="which one; without it all are listed")
-    add("parameters", nargs=argparse.REMAINDER, metavar="--key value", help="of the system; --help lists them")
-    add("--json", metavar="FILE", help="also write the results as JSON")
+from ..flags import WithJson, flag
 
 
-def main(args: argparse.Namespace) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson):
+    """All flags of ``commsim workload systems``."""
+
+    name: str | None = flag("name", nargs="?", metavar="NAME", help="system to run (default: list all of them)")
+    parameters: tuple[str, ...] = flag(
+        "parameters", default=(), nargs=argparse.REMAINDER, metavar="--key value",
+        help="parameters of the system; --help lists them",
+    )  # fmt: skip
+
+
+def run(config: Config) -> int:
     """List the systems, or run one."""
     from commsim.workload.systems import SYSTEMS, run_system
 
-    raw = _pairs(args.parameters)
-    path = raw.pop("json", args.json)
-    if args.name is None:
+    raw = _pairs(config.parameters)
+    path = raw.pop("json", config.json)
+    if config.name is None:
         rows: list[dict[str, Any]] = [
             {"system": name, "parameters": list(SYSTEMS[name].parameters), "summary": SYSTEMS[name].summary,
              "paper": SYSTEMS[name].facts["paper"]} for name in SYSTEMS
@@ -31,24 +37,24 @@ def main(args: argparse.Namespace) -> int:
         for row in rows:
             print(f"{row['system']}\n    {row['summary']}\n    {row['paper']}")
     elif "help" in raw:
-        entry = SYSTEMS[args.name]
+        entry = SYSTEMS[config.name]
         print(f"{entry.summary}\n{entry.facts['paper']}\n")
         print_facts({f"--{key.replace('_', '-')}": f"{p.annotation}, {_text(p.default)} by default"
                      for key, p in entry.parameters.items()})  # fmt: skip
         return 0
     else:
-        answer = run_system(args.name, raw)
-        rows = [{"system": args.name, **answer}]
+        answer = run_system(config.name, raw)
+        rows = [{"system": config.name, **answer}]
         print_facts({key: _text(value) for key, value in answer.items() if not _is_table(value)})
         for key, table in answer.items():
             if _is_table(table):
                 print_table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key)
     if path:
-        write_results(path, {"what": "systems", "system": args.name, **raw}, rows)
+        write_results(path, {"what": "systems", "system": config.name, **raw}, rows)
     return 0
 
 
-def _pairs(words: list[str]) -> dict[str, str]:
+def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     """Read ``--key value`` and ``--key=value``."""
     raw: dict[str, str] = {}
     rest = iter(words)

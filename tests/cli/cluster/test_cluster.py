@@ -102,7 +102,7 @@ def test_policies_and_models_are_listed(commsim, tmp_path):
     [
         (("--trace", TRACE), "needs --policy or --compare"),
         (("--trace", TRACE, "--policy", "fi"), "unknown policy 'fi'; did you mean fifo"),
-        (("--trace", TRACE, "--compare", "--cassini"), "--cassini says nothing beside it"),
+        (("--trace", TRACE, "--compare", "--cassini"), "--cassini has no effect beside it"),
         (("--trace", "none.csv", "--policy", "fifo"), "none.csv: No such file"),
         (("--trace", "philly:none", "--policy", "fifo"), "none: No such file"),
         (("--trace", TRACE, "--policy", "fifo", "--plot", "a.pdf"), "ends with .svg or .png"),
@@ -119,7 +119,8 @@ def test_what_is_wrong_is_said_on_one_line(commsim, cluster, argv, message):
 def test_a_trace_needs_gpus_or_a_kind_of_log(commsim, tmp_path):
     out = tmp_path / "t.csv"
     assert "--gpus" in commsim.refuses("cluster", "trace", TRACE, "-o", out)
-    assert "--gpus says nothing" in commsim.refuses("cluster", "trace", "x", "--from", "acme", "--gpus", "3", "-o", out)
+    log = ("cluster", "trace", "x", "--from", "acme")
+    assert "--gpus has no effect" in commsim.refuses(*log, "--gpus", "3", "-o", out)
     assert "unknown kind of log" in commsim.refuses("cluster", "trace", "x", "--from", "slurm", "-o", out)
     log = tmp_path / "log.csv"
     log.write_text("job_id\n")

@@ -69,7 +69,9 @@ def test_the_literal_rule_lists_what_it_discards(commsim):
 
 def test_help_names_the_other_verbs(commsim):
     assert commsim("place", "--help").code == 0
-    assert all(verb in commsim.out for verb in ("CLUSTER.toml", "--generator", "score", "serve"))
+    assert all(verb in commsim.out for verb in ("CLUSTER", "rank", "score", "serve"))
+    assert commsim("place", "rank", "--help").code == 0
+    assert all(word in commsim.out for word in ("CLUSTER.toml", "--generator"))
     assert commsim("place", "score", "--help").code == 0
     assert "--capacity" in commsim.out
 

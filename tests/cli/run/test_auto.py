@@ -23,7 +23,6 @@ def test_it_runs_the_engine_that_it_chose_and_says_why(commsim):
         (["--engine", "auto", "--tolerance", "0"], "a tolerance is a relative error above 0"),
         (["--engine", "auto", "--tolerance", "1", "--ecn", "0B"], "--ecn needs --engine packet, got --engine auto"),
         (["--engine", "auto", "--tolerance", "1", "--operation", "all_reduce"], "--operation: no errors are known"),
-        (["--engine", "auto", "--tolerance", "1", "--method", "events"], "--method: no errors are known with it"),
         (["--engine", "auto", "--tolerance", "1", "--start-jitter", "1ms"], "--start-jitter: no errors are known"),
         (["--engine", "auto", "--tolerance", "10%", "-b", "4T", "-e", "4T"], "4 TiB: compared were 64 KiB to"),
     ],

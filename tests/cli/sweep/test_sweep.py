@@ -70,7 +70,7 @@ def test_a_plan_says_points_time_and_memory(commsim, sweep):
     assert row["time_s"] == row["start_s"] + row["work_s"] / 2
     assert row["uncertain_s"] == row["work_uncertain_s"] / 2
     assert row["memory_B"] > 2**20
-    assert "with 2 workers, give or take" in commsim.out
+    assert "with 2 workers, +/-" in commsim.out
 
 
 def test_errors_of_points_are_in_the_status(commsim, sweep, tmp_path):
@@ -151,7 +151,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(commsim, sweep, tmp_path, mo
 
     monkeypatch.setattr("commsim.sweep.compute.Bench.row", interrupted)
     assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 130
-    assert commsim.err == f"commsim sweep: stopped; the same command goes on with {tmp_path / 'r'}\n"
+    assert commsim.err == f"commsim sweep: stopped; the same command continues {tmp_path / 'r'}\n"
     monkeypatch.undo()
     assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 0
 

@@ -84,7 +84,7 @@ def test_each_way_of_sharing_has_its_flags(jobs, tmp_path, capsys):
     capsys.readouterr()
     crux = slowdowns(tmp_path, NETWORK, jobs, "--sharing", "priority", "--priorities", "crux", *one)
     assert crux == [1.0, 1.5]
-    assert "priorities by Crux, on the paths that it chose: a=0, b=1" in capsys.readouterr().out
+    assert "priorities by Crux, on its paths: a=0, b=1" in capsys.readouterr().out
 
 
 def test_jobs_that_do_not_meet_are_said_to(tmp_path, capsys):

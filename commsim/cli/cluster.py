@@ -1,0 +1,218 @@
+"""``commsim cluster``: a cluster over weeks, under the policies of known schedulers, with and without CASSINI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_time
+from commsim.report.table import print_table, progress, write_results
+
+from .flags import Flags, Verb, WithJson, flag, require_seed, switched
+
+if TYPE_CHECKING:
+    from commsim.cluster.machines import Machines
+    from commsim.cluster.outcome import Outcome
+    from commsim.cluster.trace_file import TraceJob
+
+COLUMNS = [
+    "policy", "jct_mean(h)", "jct_p50(h)", "jct_p99(h)", "queued(h)", "makespan(h)", "gpus_used", "slowdown",
+    "link_excess", "starts", "deadlines",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(WithJson):
+    """All flags of ``commsim cluster run``."""
+
+    cluster: str = flag("cluster", metavar="CLUSTER.toml", help="topology, and hosts with GPUs")
+    trace: str = flag(required=True, metavar="FILE.csv|KIND:...", help="jobs, such as poisson:jobs=500,load=0.9,seed=1")
+    policy: str | None = flag(metavar="NAME[,NAME...]", help="such as fifo, or FILE.py; see commsim cluster policies")
+    cassini: bool = switched(help="rank placements and shift jobs by CASSINI")
+    compare: bool = switched(help="run all policies (or those named), each without and with CASSINI")
+    assume: str | None = flag(
+        metavar="FILE.toml", help="models, types of GPUs, CPUs, hosts that inference lends, restart time"
+    )
+    largest: int | None = flag(metavar="GPUS", help="omit larger jobs (default: a job that cannot fit is an error)")
+    seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs (default: 0)")
+    csv: str | None = flag(metavar="FILE", help="also write one line per job")
+    plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
+
+
+def run(config: RunConfig) -> int:
+    """Replay, print, write."""
+    from commsim.cluster.machines import machines_of
+    from commsim.cluster.models import Assumptions, read_assumptions
+    from commsim.cluster.simulate import simulate_cluster
+    from commsim.cluster.traces import load_trace
+    from commsim.placement.cluster import read_cluster
+
+    runs = _runs(config)
+    if config.plot:
+        from commsim.report.paint import check_drawable
+
+        check_drawable(config.plot)
+    require_seed(config.seed)
+    assumed = read_assumptions(config.assume) if config.assume else Assumptions()
+    machines = machines_of(read_cluster(config.cluster), assumed)
+    jobs = load_trace(config.trace, machines.n_gpus, assumed.models, config.seed)
+    small = _small_enough(jobs, config.largest)
+    _print_run(config, machines, jobs, small)
+    outcomes = [
+        simulate_cluster(machines, small, policy, cassini=cassini, assumed=assumed, seed=config.seed)
+        for policy, cassini in progress(runs, "policies")
+    ]
+    print_table(COLUMNS, [_row(one) for one in outcomes])
+    _write(config, outcomes)
+    return 0
+
+
+def _runs(config: RunConfig) -> list[tuple[str, bool]]:
+    from commsim.cluster.policy import POLICIES, load_policy
+
+    named = [load_policy(text).name for text in config.policy.split(",")] if config.policy else []
+    if config.compare:
+        if config.cassini:
+            raise InputError("--compare runs every policy without and with CASSINI; --cassini has no effect beside it")
+        return [(name, cassini) for name in named or POLICIES for cassini in (False, True)]
+    if not named:
+        raise InputError(f"run needs --policy or --compare; policies are {', '.join(POLICIES)}")
+    return [(name, config.cassini) for name in named]
+
+
+def _small_enough(jobs: tuple[TraceJob, ...], largest: int | None) -> tuple[TraceJob, ...]:
+    small = tuple(job for job in jobs if largest is None or job.gpus <= largest)
+    if not small:
+        raise InputError(f"--largest {largest} leaves no job of {len(jobs)}")
+    return small
+
+
+def _print_run(config: RunConfig, machines: Machines, jobs: tuple[TraceJob, ...], small: tuple[TraceJob, ...]) -> None:
+    name = machines.cluster.network.name
+    print(f"# {len(small)} jobs on {machines.n_gpus} GPUs of {len(machines.names)} hosts, {name}")
+    if len(small) < len(jobs):
+        print(f"# left out: {len(jobs) - len(small)} jobs of more than {config.largest} GPUs")
+    if machines.inference.any():
+        print(
+            f"# inference lends {int(machines.gpus[machines.inference].sum())} more GPUs, by the time of day (assumed)"
+        )
+    if any(job.model for job in small):
+        print("# iteration times and traffic of models are assumed: commsim cluster models; --assume sets them")
+
+
+def _row(outcome: Outcome) -> list[str]:
+    row = outcome.row()
+    hours = [
+        f"{row[key] / 3600:.3f}" for key in ("jct_mean_s", "jct_p50_s", "jct_p99_s", "queued_mean_s", "makespan_s")
+    ]
+    met = "-" if row["deadlines_met"] is None else f"{row['deadlines_met']:.1%}"
+    shares = [f"{row['utilisation']:.1%}", f"{row['slowdown_mean']:.3f}", f"{row['link_excess']:.2%}"]
+    return [outcome.label, *hours, *shares, f"{row['starts']}", met]
+
+
+def _write(config: RunConfig, outcomes: list[Outcome]) -> None:
+    if config.json:
+        write_results(config.json, config.flags("csv", "plot"), [one.row() for one in outcomes])
+    if config.csv:
+        from commsim.cluster.outcome import write_jobs
+
+        write_jobs(config.csv, outcomes)
+    if config.plot:
+        from commsim.report.chart import draw_outcomes
+        from commsim.report.paint import write_picture
+
+        write_picture(draw_outcomes(outcomes), config.plot)
+
+
+def list_policies(_: Flags) -> int:
+    """List the policies."""
+    from commsim.cluster.policy import POLICIES
+
+    for name in POLICIES:
+        facts = POLICIES[name].facts
+        lease = f"may stop jobs every {facts['interval']:g} s" if facts["interval"] else "stops nobody"
+        print(f"{name.ljust(9)} {POLICIES[name].summary}")
+        print(f"{'':9} {lease}{'; ' if facts['paper'] else ''}{facts['paper']}")
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsConfig(Flags):
+    """All flags of ``commsim cluster models``."""
+
+    assume: str | None = flag(metavar="FILE.toml", help="file with changes of the table")
+
+
+def list_models(config: ModelsConfig) -> int:
+    """List the table of models."""
+    from commsim.cluster.models import EFFICIENCY, MODELS, read_assumptions
+
+    models = read_assumptions(config.assume).models if config.assume else MODELS
+    print(
+        "# sizes: CASSINI, table 3, the smallest of a range; vgg16's computation: CASSINI, section 2; all else assumed"
+    )
+    print(
+        f"# traffic: ring all-reduce of the size in every iteration, at {EFFICIENCY:.0%} of the host's port (assumed)"
+    )
+    rows = [
+        [
+            model.name,
+            f"{model.size / 1e6:g}",
+            format_time(model.compute),
+            f"{model.busy:g}",
+            "yes" if model.skewed else "no",
+            f"{model.cpu:g}",
+            f"{model.noise:g}",
+            " ".join(f"{kind}={speed:g}" for kind, speed in model.speeds.items()) or "-",
+        ]
+        for model in models.values()
+    ]
+    columns = ["model", "size(MB)", "compute", "gpu_busy", "skewed", "cpus_per_gpu", "noise(gpus)", "speed_by_gpu"]
+    print_table(columns, rows)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceConfig(Flags):
+    """All flags of ``commsim cluster trace``."""
+
+    source: str = flag("source", metavar="FILE|KIND:...", help="a log, or such as poisson:jobs=500,load=0.9,seed=1")
+    kind: str | None = flag("--from", metavar="KIND", help="kind of log: philly, helios, pai2020, pai2023 or acme")
+    gpus: int | None = flag(metavar="N", help="GPUs of the cluster that a synthetic trace loads")
+    seed: int = flag(default=0, help="seed of the models drawn for a log's jobs (default: %(default)s)")
+    output: str = flag("-o", required=True, metavar="FILE.csv", help="file to write")
+
+
+def trace(config: TraceConfig) -> int:
+    """Read or make it, write it, and say what it holds."""
+    from commsim.cluster.logs import READERS, read_log
+    from commsim.cluster.models import MODELS
+    from commsim.cluster.trace_file import write_trace
+    from commsim.cluster.traces import load_trace
+
+    require_seed(config.seed)
+    if config.kind is not None:
+        if config.gpus is not None:
+            raise InputError("--gpus has no effect on a log: it goes with a synthetic trace")
+        jobs = read_log(config.kind, config.source, tuple(MODELS), config.seed)
+        print(f"# models are drawn at random from {', '.join(MODELS)}, seed {config.seed}: the log does not name them")
+    else:
+        if config.gpus is None or config.gpus < 1:
+            if Path(config.source).exists():
+                raise InputError(f"{config.source}: say what log it is, --from {'|'.join(READERS)}")
+            raise InputError(f"a synthetic trace needs --gpus N, of the cluster to load, got {config.gpus}")
+        jobs = load_trace(config.source, config.gpus, MODELS, config.seed)
+    write_trace(config.output, jobs)
+    mean = sum(job.gpus for job in jobs) / len(jobs)
+    print(f"# {len(jobs)} jobs in {jobs[-1].submit / 86400:.2f} days, {mean:.2f} GPUs on average: {config.output}")
+    return 0
+
+
+COMMANDS = {
+    "cluster run": Verb(RunConfig, run, "replay a trace of jobs under a policy"),
+    "cluster policies": Verb(Flags, list_policies, "print the policies"),
+    "cluster models": Verb(ModelsConfig, list_models, "print what is assumed of models"),
+    "cluster trace": Verb(TraceConfig, trace, "write a trace: from a public log, or a synthetic one"),
+}

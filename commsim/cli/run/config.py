@@ -1,0 +1,159 @@
+"""The flags of ``commsim run``, the options of a prediction that they stand for, and flags of other predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import ROUTINGS
+from commsim.core.operations import OPERATIONS
+from commsim.core.units import parse_size, parse_time
+from commsim.routing.routing import HASHED
+
+from ..flags import WithJson, flag, repeated, switched
+from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
+from ..flags.faults import Faults, draws_faults, with_faults
+from ..flags.packets import Packets, packet_notes, packet_options
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.run import Prepared
+
+AUTO = "auto"
+COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
+    """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
+
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    collective: tuple[str, ...] = repeated(metavar=f"{COLLECTIVE}|FILE.npz", help="algorithm; repeatable")
+    routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
+    start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
+
+    @property
+    def collectives(self) -> tuple[str, ...]:
+        """Algorithms that were asked for, or the usual one."""
+        return self.collective or ("ring_all_reduce",)
+
+    @property
+    def placing(self) -> dict[str, Any]:
+        """What places ranks and routes their messages, for :func:`commsim.run.prepare`."""
+        return {"placement": self.placement, "routing": self.routing, "seed": self.seed or 0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(WithJson, PlayConfig):
+    """All flags of ``commsim run``."""
+
+    compressor: str | None = flag(metavar="NAME[:key=value,...]", help="of gradients, such as top_k:density=0.01")
+    operation: str | None = flag(metavar="NAME", help=f"compare all algorithms of it: {', '.join(OPERATIONS)}")
+    algorithm: str | None = flag(
+        metavar="NAME|best|all", help="of --operation: one; best: a ranking; all: the table of each (default: best)"
+    )
+    group: tuple[str, ...] = repeated(
+        metavar="RANK,RANK,...", help="ranks that run the collective, at once with other groups; repeatable"
+    )
+    tolerance: str | None = flag(metavar="PART", help="largest known error with --engine auto, such as 10%% or 0.1")
+    bound: bool = switched(help="print the ratio of each time to the lower bound")
+    verbose: bool = switched("-v", help="print how the flow engine computed")
+    draw: str | None = flag(metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
+    report: str | None = flag(
+        metavar="FILE.html", help="also write a page with figures: loads, timelines, critical path"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction(Costs, Placing):
+    """Flags of verbs that set something beside one prediction."""
+
+    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; of a file with several, which")
+    routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
+    engine: str = flag(default="flow", help="flow, packet, alpha-beta or closed-form (default: %(default)s)")
+    seed: int = flag(default=0, help="seed of random placement and of hashes in routing (default: %(default)s)")
+
+    def prepared(self, n_ranks: int | None) -> Prepared:
+        """Place --collective on the network."""
+        from commsim.run import prepare, with_costs
+        from commsim.run.inputs import load_network
+
+        network = with_costs(load_network(self.topology or ""), **self.costs())
+        placing: dict[str, Any] = {"placement": self.placement, "routing": self.routing, "seed": self.seed}
+        return prepare(self.collective or "", network, n_ranks=n_ranks, **placing)
+
+
+def network_and_options(config: PlayConfig) -> tuple[Network, dict[str, Any], list[str]]:
+    """Build the network, and read the options of a prediction on it.
+
+    Returns
+    -------
+    Network, dict, list of str
+        With faults and costs; what ``Prepared.predict`` takes; what was drawn at random.
+
+    Raises
+    ------
+    InputError
+        If a flag is wrong, or changes nothing.
+    """
+    from commsim.core.cost import Framing
+    from commsim.run import with_costs
+    from commsim.run.inputs import load_network
+
+    framing = None
+    if config.header is not None:
+        payload = float("inf") if config.payload is None else parse_size(config.payload, "--payload")
+        framing = Framing(payload, parse_size(config.header, "--header"))
+    elif config.payload is not None:
+        raise InputError("--payload changes nothing without --header")
+    options: dict[str, Any] = {
+        "engine": config.engine,
+        "start_jitter": parse_time(config.start_jitter, "--start-jitter") if config.start_jitter else 0.0,
+        "iterations": config.iters or 1,
+        "seed": config.seed or 0,
+        "framing": framing,
+    }
+    network, notes = with_faults(load_network(config.topology), config)
+    network = with_costs(network, **config.costs())
+    return network, options | packet_options(config, network), notes
+
+
+def without_effect(config: PlayConfig, routing: str) -> list[str]:
+    """Say which of the given flags change nothing."""
+    lines = []
+    if config.warmup_iters is not None or (config.iters is not None and not config.start_jitter):
+        flags = " and ".join(f for f, v in (("-n", config.iters), ("-w", config.warmup_iters)) if v is not None)
+        lines.append(f"{flags}: no effect, a simulation without jitter gives the same time every time")
+        if config.start_jitter:
+            lines[-1] = "-w: no effect, a simulation needs no warm-up"
+    lines += packet_notes(config)
+    drawn = config.placement == "random" or routing in HASHED or config.start_jitter or config.engine == "packet"
+    drawn = drawn or draws_faults(config)
+    if config.seed is not None and not drawn:
+        lines.append("--seed: no effect, nothing here is drawn at random")
+    return lines
+
+
+def config_of(values: Mapping[str, Any], source: str) -> Config:
+    """Read flags of ``commsim run`` as a file of results has them; other keys are left out.
+
+    Raises
+    ------
+    InputError
+        If a flag has a value that the command line cannot give it.
+    """
+    known: dict[str, Any] = {"topology": ""}
+    for name, field in Config.__dataclass_fields__.items():
+        value = values.get(name)
+        if value is None:
+            continue
+        kind = str(field.type).partition(" ")[0]
+        wanted = {"int": int, "float": float, "bool": bool}.get(kind, str)
+        listed = kind.startswith("tuple")
+        if listed != isinstance(value, list) or not all(type(one) is wanted for one in (value if listed else [value])):
+            raise InputError(f"{source}: config.{name} is no value of commsim run's flag, got {value!r}")
+        known[name] = tuple(value) if listed else value
+    return Config(**known)

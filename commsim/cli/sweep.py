@@ -1,0 +1,262 @@
+"""``commsim sweep``: many points over any parameter, on all processors or a cluster, resumable."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_size, format_time
+from commsim.report.table import print_facts, print_table, write_results
+
+from .flags import Flags, Verb, WithJson, flag, switched
+
+if TYPE_CHECKING:
+    from commsim.sweep import Progress
+
+NAMES = "process, serial, loky, mpi, dask, dask://HOST:PORT"
+MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000000)"
+MAX_ERRORS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results(Flags):
+    """The results that a verb reads."""
+
+    directory: str = flag("directory", metavar="DIR", help="folder of the results")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Flags):
+    """All flags of ``commsim sweep run``."""
+
+    config: str = flag("config", metavar="SWEEP.toml", help="what to compute; docs/sweeps.md has every key")
+    output: str | None = flag(
+        "-o", metavar="DIR", help="folder of the results, or of earlier ones to continue (default: SWEEP)"
+    )
+    jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
+    executor: str | None = flag(
+        metavar="NAME", help=f"where to run: {NAMES} (default: mpi under mpi4py.futures, otherwise process)"
+    )
+    max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
+    with_host: bool = switched(help="write the name of this machine into the results")
+    limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
+    retry_failed: bool = switched(help="also compute the points again that failed before")
+
+
+def run(config: RunConfig) -> int:
+    """Run, and say where the results are."""
+    from commsim.sweep import run_sweep
+    from commsim.sweep.points import MAX_POINTS
+    from commsim.sweep.progress import shown
+
+    directory = config.output or default_directory(config.config)
+    options: dict[str, Any] = {
+        "jobs": config.jobs, "max_points": config.max_points or MAX_POINTS, "host": config.with_host,
+        "retry_failed": config.retry_failed,
+    }  # fmt: skip
+    try:
+        with _one_interruption(), shown() as say:
+            done = run_sweep(config.config, directory, config.executor, limit=config.limit, say=say, **options)
+    except KeyboardInterrupt:
+        print(f"commsim sweep: stopped; the same command continues {directory}", file=sys.stderr)
+        return 130
+    print(_summary(done, directory))
+    return 1 if done.n_failed == done.n_done else 0
+
+
+@contextlib.contextmanager
+def _one_interruption() -> Iterator[None]:
+    """Let the first Ctrl-C end what runs, and ignore further ones while rows are written and workers end."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # the parent process has chosen what an interruption does
+        yield
+        return
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupted:
+            signal.signal(signal.SIGINT, before)
+
+
+def default_directory(config: str) -> str:
+    """Name of the directory for the results of a file: the file's, without its suffix.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    from pathlib import Path
+
+    path = Path(config)
+    if not path.suffix:
+        raise InputError(f"{config}: a sweep is a .toml or .json file")
+    return path.stem
+
+
+def _summary(done: Progress, directory: str) -> str:
+    text = f"{directory}: {done.n_done} points"
+    if done.n_before:
+        text += f", {done.n_before} of them from before"
+    if done.n_failed:
+        failed = "all" if done.n_failed == done.n_done else done.n_failed
+        text += f", {failed} failed: `commsim sweep status {directory}` says why, --retry-failed computes them again"
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanConfig(WithJson):
+    """All flags of ``commsim sweep plan``."""
+
+    config: str = flag("config", metavar="SWEEP.toml", help="the sweep")
+    jobs: int | None = flag(metavar="N", help="number of worker processes (default: all processors)")
+    max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
+
+
+def plan(config: PlanConfig) -> int:
+    """Count, measure, and print."""
+    from commsim.sweep.config import read_config
+    from commsim.sweep.executors import processors
+    from commsim.sweep.plan import plan_sweep
+    from commsim.sweep.points import MAX_POINTS
+    from commsim.sweep.progress import duration
+
+    jobs = processors(config.jobs)
+    estimate = plan_sweep(read_config(config.config), config.max_points or MAX_POINTS)
+    is_filtered = estimate.n_points != estimate.n_candidates
+    time, uncertain = estimate.start + estimate.work / jobs, estimate.uncertain / jobs
+    print_facts({
+        "points": f"{estimate.n_points}" + (f" of {estimate.n_candidates} before filters" if is_filtered else ""),
+        "prepared": f"{estimate.n_groups} times; points that differ only in size and engine options share that",
+        "measured": f"{estimate.n_measured} points: {format_time(estimate.first)} with preparation, "
+                    f"{format_time(estimate.other)} without",
+        "work": f"{duration(estimate.work)} of processor time, +/- {duration(estimate.uncertain)}",
+        "time": f"{duration(time)} with {jobs} workers, +/- {duration(uncertain)}, of which "
+                f"{duration(estimate.start)} to start",
+        "memory": f"{format_size(jobs * estimate.memory)}: {format_size(estimate.memory)} for each worker",
+    })  # fmt: skip
+    print("# 95 % of such estimates are within these margins, on processors as idle as now")
+    if estimate.n_walked < estimate.n_points:
+        print(f"# only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
+    for why in estimate.failed:
+        print(f"# a measured point fails: {why}")
+    if config.json:
+        row = {
+            "n_candidates": estimate.n_candidates, "n_points": estimate.n_points, "n_prepared": estimate.n_groups,
+            "n_measured": estimate.n_measured, "first_s": estimate.first, "other_s": estimate.other,
+            "start_s": estimate.start, "work_s": estimate.work, "work_uncertain_s": estimate.uncertain,
+            "jobs": jobs, "time_s": time,
+            "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
+            "failed": list(estimate.failed),
+        }  # fmt: skip
+        write_results(config.json, {"config": os.fspath(config.config)}, [row])
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusConfig(WithJson, Results):
+    """All flags of ``commsim sweep status``."""
+
+
+def status(config: StatusConfig) -> int:
+    """Count, and print."""
+    from collections import Counter
+
+    from commsim.files.sweep_store import read_description
+    from commsim.sweep.table import read_table
+    from commsim.sweep.worker import MAX_MESSAGE
+
+    about = read_description(config.directory)
+    errors = Counter(e for e in read_table(config.directory, ["error"]).column("error").to_pylist())
+    n_done, n_points = sum(errors.values()), about.get("n_points")
+    errors.pop(None, None)
+    where = about["provenance"]
+    print_facts({
+        "points": f"{n_done} of {n_points} done",
+        "failed": f"{sum(errors.values())}",
+        "begun by": f"commsim {where.get('commsim')}, commit {where.get('commit')}",
+        "sweep": f"{about['config_hash']}, seed {where.get('seed')}",
+    })  # fmt: skip
+    if errors:
+        rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MAX_ERRORS)]
+        print_table(["points", "error"], rows)
+        print("# `commsim sweep run FILE --retry-failed` computes them again")
+    if config.json:
+        failed = [{"error": text, "n_points": n} for text, n in errors.most_common()]
+        row = {"n_points": n_points, "n_done": n_done, "n_failed": sum(errors.values()), "errors": failed}
+        write_results(config.json, {"directory": config.directory}, [row])
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlConfig(Results):
+    """All flags of ``commsim sweep sql``."""
+
+    query: str = flag(
+        "query", metavar="SQL", help='such as: select "collective.name", min(time_s) from sweep group by all'
+    )
+    output: str | None = flag("-o", metavar="FILE", help="write the answer as .csv, .json or .parquet instead")
+
+
+def sql(config: SqlConfig) -> int:
+    """Ask, and print."""
+    from commsim.sweep.table import query, require_suffix, write_table
+
+    if config.output:
+        require_suffix(config.output)
+    answer = query(config.directory, config.query)
+    if config.output:
+        write_table(answer, config.output)
+        print(f"{config.output}: {answer.num_rows} rows")
+        return 0
+    columns = answer.to_pydict()
+    rows = [list(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
+    print_table(list(columns), rows)
+    return 0
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig(Results):
+    """All flags of ``commsim sweep export``."""
+
+    output: str = flag("-o", required=True, metavar="FILE", help=".csv, .json or .parquet")
+
+
+def export(config: ExportConfig) -> int:
+    """Write, and say so."""
+    from commsim.sweep.table import read_table, require_suffix, write_table
+
+    require_suffix(config.output)
+    table = read_table(config.directory)
+    write_table(table, config.output)
+    print(f"{config.output}: {table.num_rows} rows of {table.num_columns} columns")
+    return 0
+
+
+COMMANDS = {
+    "sweep run": Verb(
+        RunConfig, run, "compute the points that have no result yet (`commsim sweep FILE` is the same)", is_usual=True
+    ),
+    "sweep plan": Verb(PlanConfig, plan, "estimate number of points, time and memory, from a few measured ones"),
+    "sweep status": Verb(StatusConfig, status, "print how many points are done, and which errors there were"),
+    "sweep sql": Verb(SqlConfig, sql, "answer a query in SQL over the table `sweep`"),
+    "sweep export": Verb(ExportConfig, export, "write the results as one .csv, .json or .parquet file"),
+}

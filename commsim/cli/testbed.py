@@ -1,0 +1,278 @@
+"""``commsim testbed``: a network of namespaces on this machine, and collectives run in it for real."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_bandwidth, parse_size, parse_time
+from commsim.report.table import print_table, write_results
+
+from .flags import Flags, Verb, WithJson, flag, repeated, switched
+from .flags.costs import Sizes
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.testbed.layout import Layout
+    from commsim.testbed.measure import Cell
+    from commsim.testbed.places import Place
+    from commsim.testbed.share import Shared
+
+COLUMNS = ["collective", "size(B)", "time(ms)", "p5(ms)", "p95(ms)", "predicted(ms)", "error", "bytes_error", "wrong",
+           "remark"]  # fmt: skip
+USUAL = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InTestbed(Flags):
+    """The testbed in which a verb runs jobs."""
+
+    name: str | None = flag(metavar="NAME", help="a testbed that is up (default: testbed)")
+    network: str | None = flag(metavar="NETWORK", help="build a testbed of this network for the run alone")
+    routing: str | None = flag(metavar="NAME", help="with --network: routing, in place of the network's own")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Sizes, WithJson, InTestbed):
+    """All flags of ``commsim testbed run``."""
+
+    DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "64K", "maxbytes": "4M"}
+    collective: tuple[str, ...] = repeated(
+        metavar="NAME:key=value,...", help=f"switchml runs on a live switch (default: {', '.join(USUAL)}); repeatable"
+    )
+    native: tuple[str, ...] = repeated(metavar="OPERATION", help="also run the library's own collective; repeatable")
+    ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
+    placement: str = flag(
+        default="packed", metavar="NAME|FILE", help="packed, spread, random, or a file (default: %(default)s)"
+    )
+    backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages (default: %(default)s)")
+    no_calibration: bool = switched(help="predict from the network's own numbers and headers alone")
+    seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP (default: %(default)s)")
+
+
+def run(config: RunConfig) -> int:
+    """Measure, print, and write; 1 if a result was wrong."""
+    sizes = config.sizes()
+    from commsim.testbed.runs import run_cells
+
+    with testbed_of(config) as (place, layout):
+        pairs, costs = run_cells(
+            place, layout, config.collective or USUAL, sizes, native=config.native, backend=config.backend,
+            n_ranks=config.ranks, placement=config.placement, seed=config.seed,
+            calibrated=not config.no_calibration, warmup=1 if config.warmup_iters is None else config.warmup_iters,
+            iterations=config.iters or 9, tell=_tell,
+        )  # fmt: skip
+        name, cells = layout.network.name, [cell for _, cell in pairs]
+    if costs is not None:
+        _tell(f"point to point: o {costs.o * 1e6:.1f} us, L {costs.L * 1e6:.1f} us, "
+              f"{costs.efficiency:.2%} of the links' rates")  # fmt: skip
+    print_table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
+    if config.json:
+        flags = config.flags()
+        write_results(config.json, flags, [cell_row(cell) for cell in cells])
+    return 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0
+
+
+@contextlib.contextmanager
+def testbed_of(config: InTestbed) -> Iterator[tuple[Place, Layout]]:
+    """Find the testbed that the flags name, or build one for the time of the run.
+
+    Raises
+    ------
+    InputError
+        If the flags name both, or neither and the usual one is not up.
+    """
+    from commsim.run.inputs import load_network
+    from commsim.testbed.runs import built, up
+
+    if config.name and config.network:
+        raise InputError("--name names a testbed that is up, --network builds one: give one of them")
+    if config.routing and not config.network:
+        raise InputError("--routing is decided when a testbed is built: give it with --network, or to testbed up")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was built for the run goes with it
+    if config.network:
+        with built(routed(load_network(config.network), config.routing), _tell) as found:
+            yield found
+    else:
+        yield up(config.name or "testbed")
+
+
+def cell_row(cell: Cell) -> dict[str, Any]:
+    """Return a cell as the JSON has it."""
+    low, high = cell.spread
+    return cell.result.row() | {
+        "predicted_s": cell.predicted.time,
+        "error": cell.error,
+        "p5_s": low,
+        "p95_s": high,
+        "bytes_error": cell.bytes_error,
+        "foreign_load": cell.load.foreign,
+        "invalid": cell.invalid or None,
+    }
+
+
+def _text(cell: Cell) -> list[str]:
+    result, (low, high) = cell.result, cell.spread
+    return [result.collective, f"{result.size:.0f}", f"{result.time * 1e3:.2f}", f"{low * 1e3:.2f}",
+            f"{high * 1e3:.2f}", f"{cell.predicted.time * 1e3:.2f}", f"{cell.error:+.1%}", f"{cell.bytes_error:.2%}",
+            f"{result.counters.get('wrong', 0):.0f}", cell.invalid]  # fmt: skip
+
+
+def _tell(what: str) -> None:
+    print(f"commsim testbed: {what}", file=sys.stderr)
+
+
+SHARED = ["shift(ms)", "job", "time(ms)", "spread(ms)", "alone(ms)", "predicted(ms)", "error", "slowdown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareConfig(WithJson, InTestbed):
+    """All flags of ``commsim testbed share``."""
+
+    jobs: str = flag(required=True, metavar="h0,h2;h1,h3", help="hosts of each job, in rank order")
+    collective: str = flag(
+        default="ring_all_reduce", metavar="NAME:key=value,...", help="collective of each job (default: %(default)s)"
+    )
+    size: str = flag(default="4MiB", metavar="SIZE", help="size of each all-reduce (default: %(default)s)")
+    compute: str = flag(
+        default="500ms", metavar="TIME", help="time between two all-reduces of a job (default: %(default)s)"
+    )
+    shifts: str = flag(
+        default="0ms,250ms", metavar="TIME,...", help="delays of the second job's start (default: %(default)s)"
+    )
+    iterations: int = flag(default=5, metavar="N", help="all-reduces of each job (default: %(default)s)")
+
+
+def run_shared(config: ShareConfig) -> int:
+    """Run, predict, and print."""
+    size, compute = int(parse_size(config.size, "--size")), parse_time(config.compute, "--compute")
+    shifts = [parse_time(text, "--shifts") for text in config.shifts.split(",")]
+    if config.iterations < 1:
+        raise InputError(f"--iterations must be at least 1, got {config.iterations}")
+    from commsim.run.inputs import load_schedule
+    from commsim.testbed.share import share
+
+    with testbed_of(config) as (place, layout):
+        hosts = _hosts_of(config.jobs, layout)
+        schedules = [load_schedule(config.collective, len(nodes)) for nodes in hosts]
+        runs = share(place, layout, schedules, hosts, size, shifts, compute=compute, iterations=config.iterations)
+    print_table(SHARED, [_shared_text(one, j) for one in runs for j in range(len(hosts))], layout.network.name)
+    if config.json:
+        flags = config.flags()
+        write_results(config.json, flags, [_shared_row(one, j) for one in runs for j in range(len(hosts))])
+    return 0
+
+
+def _hosts_of(text: str, layout: Layout) -> list[list[int]]:
+    names = {layout.network.nodes[seat]: seat for seat in layout.seats}
+    jobs = [[name.strip() for name in job.split(",")] for job in text.split(";")]
+    for name in (name for job in jobs for name in job if name not in names):
+        raise InputError(f"--jobs: {layout.network.name} has no host {name!r}; it has {', '.join(names)}")
+    if min(len(job) for job in jobs) < 2:
+        raise InputError(f"--jobs: a job has two hosts at least, got {text}")
+    return [[names[name] for name in job] for job in jobs]
+
+
+def _shared_row(one: Shared, j: int) -> dict[str, Any]:
+    return {"shift_s": one.shift, "job": j, "time_s": float(one.measured[j]), "alone_s": float(one.alone[j]),
+            "predicted_s": float(one.predicted[j]), "error": float(one.error[j]),
+            "samples_s": one.times[j].tolist(), "foreign_load": one.load.foreign}  # fmt: skip
+
+
+def _shared_text(one: Shared, j: int) -> list[str]:
+    numbers = (one.shift, one.measured[j], np.ptp(one.times[j]), one.alone[j], one.predicted[j])
+    ms = [f"{1e3 * x:.2f}" for x in numbers]
+    return [ms[0], str(j), *ms[1:], f"{one.error[j]:+.1%}", f"{one.measured[j] / one.alone[j]:.2f}"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpConfig(Flags):
+    """All flags of ``commsim testbed up``."""
+
+    network: str = flag("network", metavar="NETWORK", help="topology:key=value,..., preset, or network file")
+    routing: str | None = flag(metavar="NAME", help="routing, in place of the network's own")
+    name: str = flag(default="testbed", metavar="NAME", help="name, so that several can be up (default: %(default)s)")
+
+
+def routed(network: Network, routing: str | None) -> Network:
+    """Return the network with another routing, if one is given."""
+    return network if routing is None else dataclasses.replace(network, routing=routing)
+
+
+def up(config: UpConfig) -> int:
+    """Build, and say what is where."""
+    from commsim.run.inputs import load_network
+    from commsim.testbed.build import build
+    from commsim.testbed.layout import lay_out
+    from commsim.testbed.places import Place
+
+    place, layout = Place(config.name), lay_out(routed(load_network(config.network), config.routing))
+    for warning in build(place, layout):
+        print(f"commsim testbed: {warning}", file=sys.stderr)
+    network = layout.network
+    kind = "bridges" if layout.bridged else "routers"
+    print(f"{place.name}: {network.name}, {len(layout.seats)} seats, {len(layout.cables)} cables, switches are {kind}")
+    for seat in layout.seats:
+        rates = " ".join(format_bandwidth(float(network.bandwidth[port.link])) for port in layout.ports_of(seat))
+        print(f"  {network.nodes[seat]:<12} {layout.address(seat)!s:<14} {place.namespace(seat)}  {rates}")
+    return 0
+
+
+def status(config: WithJson) -> int:
+    """List them."""
+    from commsim.testbed.places import testbeds
+
+    rows = []
+    for place in testbeds():
+        network = place.network().name if place.ready else "not complete: `commsim testbed down` takes it away"
+        rows.append({"name": place.name, "complete": place.ready, "namespaces": len(place.namespaces()),
+                     "processes": len(place.processes()), "network": network})  # fmt: skip
+    columns = ["name", "complete", "namespaces", "processes", "network"]
+    shown = [["yes" if row[c] is True else "no" if row[c] is False else str(row[c]) for c in columns] for row in rows]
+    print_table(columns, shown)
+    if config.json:
+        write_results(config.json, {}, rows)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownConfig(Flags):
+    """All flags of ``commsim testbed down``."""
+
+    name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="which (default: %(default)s)")
+    all: bool = switched(help="all of them, and what crashed ones have left")
+
+
+def down(config: DownConfig) -> int:
+    """End what runs in it, and remove it."""
+    from commsim.testbed.places import Place, require_root, testbeds
+
+    require_root()
+    there = testbeds()
+    which = there if config.all else [Place(config.name)]
+    for place in which:
+        if not config.all and place not in there:
+            known = ", ".join(one.name for one in there) or "none is up"
+            raise InputError(f"there is no testbed {place.name}; there are: {known}")
+        place.remove()
+        print(f"{place.name}: gone")
+    return 0
+
+
+COMMANDS = {
+    "testbed up": Verb(UpConfig, up, "build a network of namespaces, with its rates"),
+    "testbed run": Verb(RunConfig, run, "run collectives in it for real, beside the prediction"),
+    "testbed share": Verb(
+        ShareConfig, run_shared, "run jobs on its links at once, with and without a shift of their starts"
+    ),
+    "testbed status": Verb(WithJson, status, "print the testbeds that are up, and what crashed ones have left"),
+    "testbed down": Verb(DownConfig, down, "remove a testbed, whatever its state"),
+}

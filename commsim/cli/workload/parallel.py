@@ -1,0 +1,255 @@
+"""``commsim workload pipeline``, ``moe`` and ``reshard``: model-parallel iterations, simulated as graphs of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
+from commsim.report.table import print_table, write_results
+
+from ..flags import WithJson, flag, repeated
+from ..flags.costs import TOPOLOGY
+from .costs import Communication, costs
+
+if TYPE_CHECKING:
+    from commsim.workload.parallel.layer_parallel import SendingPolicy
+    from commsim.workload.parallel.pipeline_orders import PipelineOrder
+    from commsim.workload.timeline import Timeline
+
+HOLDS = {
+    "eager_1f1b": "when a backward pass takes no less than a forward one, and messages no time",
+    "gems": "in the limit of many micro-batches, when a backward pass takes twice as long as a forward one",
+    "chimera": "when both passes take the same time and the micro-batches are a multiple of the stages",
+}  # of the others whatever passes take; all of them without communication
+
+PIPELINE = ["schedule", "iteration", "bubble(%)", "formula(%)", "exposed", "messages", "copies", "activations held"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineConfig(Communication):
+    """All flags of ``commsim workload pipeline``."""
+
+    schedule: tuple[str, ...] = repeated(
+        metavar="NAME", help="gpipe, 1f1b, eager_1f1b, interleaved, gems, chimera (default: 1f1b); repeatable"
+    )
+    stages: int = flag(required=True, metavar="D", help="workers of a pipeline")
+    micro_batches: int = flag(required=True, metavar="N", help="micro-batches of an iteration")
+    chunks: int | None = flag(metavar="V", help="stages on each worker, of the interleaved schedule (default: 2)")
+    forward: str = flag(required=True, metavar="TIME", help="forward time of a micro-batch in all stages of a worker")
+    backward: str = flag(required=True, metavar="TIME", help="backward time of a micro-batch on one worker")
+    activation: str = flag(
+        default="0B", metavar="SIZE", help="data that a micro-batch sends from stage to stage, and back (default: 0B)"
+    )
+    weights: str = flag(default="0B", metavar="SIZE", help="gradients of a worker's part of the model (default: 0B)")
+    data_parallel: int = flag(default=1, metavar="N", help="pipelines that all-reduce the gradients (default: 1)")
+    timeline: str | None = flag(
+        metavar="FILE.json", help="write trace events of the first schedule, for chrome://tracing"
+    )
+
+
+def run_pipeline(config: PipelineConfig) -> int:
+    """Simulate the schedules, and print them."""
+    from commsim.workload.parallel.pipeline_orders import ORDERS
+
+    names = config.schedule or ("1f1b",)
+    unknown = [name for name in names if name not in ORDERS]
+    if unknown:
+        raise InputError(f"unknown --schedule {unknown[0]!r}; known: {', '.join(ORDERS)}")
+    if config.chunks is not None and "interleaved" not in names:
+        raise InputError("--chunks goes with --schedule interleaved")
+    runs = [_simulate(config, name) for name in names]
+    rows = [_pipeline_row(order, timeline) for order, timeline in runs]
+    title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
+    print_table(PIPELINE, [_text(row) for row in rows], title)
+    for row in rows:
+        if row["schedule"] in HOLDS and abs(row["bubble"] - row["bubble_formula"]) > 1e-4:
+            print(f"# the formula of {row['schedule']} holds {HOLDS[row['schedule']]}")
+    if config.timeline:
+        from commsim.files.whole_files import write_json
+        from commsim.workload.timeline import chrome_trace
+
+        write_json(config.timeline, chrome_trace(runs[0][1]))
+    if config.json:
+        write_results(config.json, config.flags(), rows)
+    return 0
+
+
+def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timeline]:
+    from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
+    from commsim.workload.parallel.pipeline_orders import ORDERS, interleaved
+    from commsim.workload.task_graph import play
+
+    if name == "interleaved":
+        order = interleaved(config.stages, config.micro_batches, 2 if config.chunks is None else config.chunks)
+    else:
+        order = ORDERS[name](config.stages, config.micro_batches)
+    parts = order.n_stages // order.n_workers
+    forward = parse_time(config.forward, "--forward") / parts
+    backward = parse_time(config.backward, "--backward") / parts
+    if not forward + backward:
+        raise InputError("--forward and --backward must not both be 0")
+    activation, weights = parse_size(config.activation, "--activation"), parse_size(config.weights, "--weights")
+    stage = StageCosts(forward, backward, activation, weights / parts, config.data_parallel)
+    return order, play(pipeline_graph(order, stage), costs(config, order.n_workers * config.data_parallel))
+
+
+def _pipeline_row(order: PipelineOrder, timeline: Timeline) -> dict[str, Any]:
+    from commsim.workload.parallel.pipeline import bubble
+    from commsim.workload.parallel.pipeline_orders import ideal_bubble
+
+    formula = ideal_bubble(order.name, order.n_workers, order.n_micro_batches, order.n_stages // order.n_workers)
+    return {
+        "schedule": order.name,
+        "stages": order.n_workers,
+        "micro_batches": order.n_micro_batches,
+        "iteration_s": timeline.iteration_time,
+        "bubble": bubble(timeline, order.n_workers),
+        "bubble_formula": float(formula),
+        "exposed_comm_s": timeline.exposed_communication,
+        "messages": sum(task.operation == "send" for task in timeline.graph.tasks),
+        "weight_copies": 2 if order.name in ("gems", "chimera") else 1,
+        "peak_activations": list(order.peak_activations),
+    }
+
+
+def _text(row: dict[str, Any]) -> list[str]:
+    held = [f"{peak:g}" for peak in (min(row["peak_activations"]), max(row["peak_activations"]))]
+    return [
+        row["schedule"],
+        format_time(row["iteration_s"]),
+        f"{100 * row['bubble']:.2f}",
+        f"{100 * row['bubble_formula']:.2f}",
+        format_time(row["exposed_comm_s"]),
+        str(row["messages"]),
+        str(row["weight_copies"]),
+        "-".join(dict.fromkeys(held)),
+    ]
+
+
+MOE = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoeConfig(Communication):
+    """All flags of ``commsim workload moe``."""
+
+    policy: tuple[str, ...] = repeated(metavar="NAME", help="fifo, priority, lina (default: all); repeatable")
+    layers: int = flag(required=True, metavar="N", help="layers of attention and experts")
+    ranks: int = flag(required=True, metavar="N", help="GPUs, among which the experts are divided")
+    attention: str = flag(required=True, metavar="TIME", help="forward time of one layer without its experts")
+    expert: str = flag(required=True, metavar="TIME", help="forward time of the experts of one GPU in one layer")
+    tokens: str = flag(required=True, metavar="SIZE", help="data of a GPU in one all-to-all, its own part included")
+    gradients: str = flag(required=True, metavar="SIZE", help="gradients of one layer's weights that all GPUs hold")
+    micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
+
+
+def run_moe(config: MoeConfig) -> int:
+    """Simulate the policies, and print them."""
+    from commsim.workload.parallel.layer_parallel import SENDING_POLICIES
+
+    names = config.policy or list(SENDING_POLICIES)
+    unknown = [name for name in names if name not in SENDING_POLICIES]
+    if unknown:
+        raise InputError(f"unknown --policy {unknown[0]!r}; known: {', '.join(SENDING_POLICIES)}")
+    if config.micro_op is not None and "lina" not in names:
+        raise InputError("--micro-op goes with --policy lina")
+    policies = [SENDING_POLICIES[name] for name in names]
+    if config.micro_op is not None:
+        micro_op = parse_size(config.micro_op, "--micro-op")
+        policies = [replace(p, micro_op=micro_op) if p.name == "lina" else p for p in policies]
+    rows = [_moe_row(config, policy) for policy in policies]
+    times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
+    title = f"{config.layers} layers on {config.ranks} GPUs"
+    print_table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
+    print(
+        f"# shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
+        "times as long as alone"
+    )
+    if config.json:
+        write_results(config.json, config.flags(), rows)
+    return 0
+
+
+def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
+    from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_graph, shared_slow_down
+    from commsim.workload.task_graph import Task, play
+
+    times = parse_time(config.attention, "--attention"), parse_time(config.expert, "--expert")
+    layer = ExpertLayer(*times, parse_size(config.tokens, "--tokens"), parse_size(config.gradients, "--gradients"))
+    time_of = costs(config, config.ranks)
+    timeline = play(expert_graph(layer, config.layers, config.ranks, policy), time_of)
+    spent = dict.fromkeys(("all_to_all", "all_reduce", ""), 0.0)
+    for task, start, end in zip(timeline.graph.tasks, timeline.start, timeline.end, strict=True):
+        spent[task.operation] += float(end - start)
+    group = tuple(range(config.ranks))
+    alone = [
+        time_of(Task(op, (), operation=op, group=group, size=size)) if size and config.ranks > 1 else 0.0
+        for op, size in (("all_to_all", layer.tokens), ("all_reduce", layer.gradients))
+    ]
+    return {
+        "policy": policy.name,
+        "iteration_s": timeline.iteration_time,
+        "exposed_comm_s": timeline.exposed_communication,
+        "all_to_all_s": spent["all_to_all"],
+        "all_reduce_s": spent["all_reduce"],
+        "compute_s": spent[""],
+        "shared_slow_down": shared_slow_down(*alone) if alone[0] else 1.0,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReshardConfig(WithJson):
+    """All flags of ``commsim workload reshard``."""
+
+    size: str = flag(required=True, metavar="SIZE", help="size of the piece")
+    receivers: int = flag(required=True, metavar="A", help="hosts that need it")
+    chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast (default: %(default)s)")
+    bandwidth: str | None = flag(metavar="RATE", help="rate of each host in each direction, for the closed forms")
+    local_bandwidth: str | None = flag(metavar="RATE", help="rate between the receivers, if they have another network")
+    network: str | None = flag(metavar=TOPOLOGY, help="simulate on it; the sender is the first of --placement")
+    placement: str = flag(
+        default="packed", metavar="NAME|FILE", help="placement of sender and receivers (default: %(default)s)"
+    )
+
+
+def run_reshard(config: ReshardConfig) -> int:
+    """Print what each strategy takes."""
+    from commsim.workload.parallel.resharding import STRATEGIES
+
+    if config.bandwidth is None and config.network is None:
+        raise InputError("give --bandwidth RATE for the closed forms, --network SPEC to simulate, or both")
+    if config.local_bandwidth is not None and config.bandwidth is None:
+        raise InputError("--local-bandwidth goes with --bandwidth")
+    if config.placement != "packed" and config.network is None:
+        raise InputError("--placement goes with --network")
+    rows = [_reshard_row(config, strategy) for strategy in STRATEGIES]
+    title = f"{config.size} from one host to {config.receivers}"
+    shown = [
+        [row["strategy"], *("-" if row[key] is None else format_time(row[key]) for key in ("closed_form_s", "flow_s"))]
+        for row in rows
+    ]
+    print_table(["strategy", "closed form", "simulated"], shown, title)
+    if config.json:
+        write_results(config.json, config.flags(), rows)
+    return 0
+
+
+def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:
+    from commsim.workload.parallel.resharding import resharding_schedule, resharding_time
+
+    size = parse_size(config.size, "--size")
+    closed = simulated = None
+    if config.bandwidth is not None:
+        local = None
+        if config.local_bandwidth is not None:
+            local = parse_bandwidth(config.local_bandwidth, "--local-bandwidth")
+        rate = parse_bandwidth(config.bandwidth, "--bandwidth")
+        closed = resharding_time(strategy, size, rate, config.receivers, n_chunks=config.chunks, local_bandwidth=local)
+    if config.network is not None:
+        from commsim.run import predict
+
+        schedule = resharding_schedule(strategy, config.receivers, config.chunks)
+        simulated = predict(schedule, config.network, size, placement=config.placement).time
+    return {"strategy": strategy, "size_B": size, "closed_form_s": closed, "flow_s": simulated}

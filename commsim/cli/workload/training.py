@@ -1,0 +1,285 @@
+"""``commsim workload run`` and ``policies``: how long a training iteration takes, and its demand on the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_size, format_time, parse_bandwidth, parse_time
+from commsim.files.whole_files import write_json
+from commsim.report.table import print_facts, print_table, write_results
+
+from ..flags import WithJson, flag, repeated
+from .costs import Communication, costs
+
+if TYPE_CHECKING:
+    from commsim.workload.data_parallel import Training
+    from commsim.workload.setting import Setting
+    from commsim.workload.task_graph import Task
+    from commsim.workload.timeline import Timeline
+
+ONLY_TRACE = ("workers", "batch_time", "compression", "vector_add", "add_rate", "straggler", "jitter", "iterations",
+              "policy", "value_bytes")  # fmt: skip
+
+CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Communication):
+    """All flags of ``commsim workload run``."""
+
+    trace: str | None = flag(metavar="FILE.csv", help="gradients: columns numel and gap_us, or nbytes and wait_us")
+    graph: str | None = flag(metavar="FILE.toml", help="an iteration as tasks, in place of a trace")
+    workers: int | None = flag(metavar="N", help="number of GPUs that train together, each with its own link")
+    policy: tuple[str, ...] = repeated(
+        metavar="NAME[:key=value,...]", help="see `workload policies` (default: ddp); repeatable"
+    )
+    algorithm: tuple[str, ...] = repeated(
+        metavar="OPERATION=NAME", help="collective to use on the network (default: rings); repeatable"
+    )
+    batch_time: str | None = flag(
+        metavar="TIME", help="computation of one batch (backward pass and the usual share of forward)"
+    )
+    compression: float | None = flag(metavar="X", help="factor by which gradients are compressed (default: 1)")
+    vector_add: str | None = flag(
+        metavar="FILE.csv", help="time of adding vectors: columns nbytes and seconds (default: none)"
+    )
+    add_rate: str | None = flag(metavar="RATE", help="in place of --vector-add: rate of adding, such as 500GB/s")
+    value_bytes: int | None = flag(metavar="N", help="bytes of an element, for the column numel (default: 4)")
+    straggler: tuple[float, ...] = repeated(metavar="X", help="one worker computes X times as long; repeatable")
+    jitter: float | None = flag(
+        metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
+    )
+    iterations: int | None = flag(metavar="N", help="with --jitter: number of iterations drawn (default: 100)")
+    seed: int | None = flag(metavar="N", help="seed of jitter, of random placement and of ECMP (default: 0)")
+    timeline: str | None = flag(
+        metavar="FILE.json", help="write trace events of the first iteration, for chrome://tracing"
+    )
+    phases: str | None = flag(metavar="FILE.json", help="write the link's demand over time as a jobs.json")
+    phase_gap: str | None = flag(metavar="TIME", help="phases at most this far apart are merged (default: 0 s)")
+    job: str | None = flag(metavar="NAME", help="name of the job in --phases (default: the file's)")
+
+
+def list_policies(config: WithJson) -> int:
+    """Print the policies, with their parameters."""
+    from commsim.workload.policies import TRAINING_POLICIES
+
+    rows = [{"policy": name, "parameters": [k for k in TRAINING_POLICIES[name].parameters if k != "setting"],
+             "summary": TRAINING_POLICIES[name].summary} for name in TRAINING_POLICIES]  # fmt: skip
+    for row in rows:
+        given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
+        print(f"{row['policy']}{given}\n    {row['summary']}")
+    if config.json:
+        write_results(config.json, {"what": "policies"}, rows)
+    return 0
+
+
+def run(config: Config) -> int:
+    """Predict iterations from a trace or a graph, and print them."""
+    if (config.trace is None) == (config.graph is None):
+        raise InputError(
+            "give a trace of gradients (--trace FILE.csv) or an iteration (--graph FILE.toml), one of them"
+        )
+    if config.graph is not None:
+        if given := config.given(*ONLY_TRACE):
+            raise InputError(f"{given[0]} goes with --trace, not with --graph")
+        from commsim.workload.task_graph import play, read_graph
+
+        timeline = play(read_graph(config.graph), costs(config, None, config.algorithm, config.seed or 0))
+        print_graph(timeline, config.graph)
+        _write_files(config, timeline, _ranks(timeline.graph.tasks))
+        results = [graph_row(timeline)]
+    else:
+        setting = _setting(config)
+        runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
+        if len(runs) == 1:
+            print_training(runs[0], setting)
+        else:
+            print_policies(runs, setting)
+        _write_files(config, runs[0].timeline, setting.n_workers)
+        results = [training_row(training, setting) for training in runs]
+    if config.json:
+        write_results(config.json, config.flags(), results, **{key: results[0][key] for key in CONTRACT})
+    return 0
+
+
+def _ranks(tasks: tuple[Task, ...]) -> int:
+    return max((max(task.group) for task in tasks if task.group), default=0) + 1
+
+
+def _train(config: Config, spec: str, setting: Setting) -> Training:
+    from commsim.workload.data_parallel import train
+
+    if config.iterations is not None and not config.jitter:
+        raise InputError("--iterations goes with --jitter: without it every iteration is the same")
+    drawn = 100 if config.iterations is None else config.iterations
+    return train(spec, setting, slowdowns=config.straggler, jitter=config.jitter or 0.0,
+                 iterations=drawn if config.jitter else 1, seed=config.seed or 0)  # fmt: skip
+
+
+def _setting(config: Config) -> Setting:
+    from commsim.workload.backward_trace import read_backward_trace
+    from commsim.workload.setting import Setting
+
+    if config.workers is None:
+        raise InputError("--trace needs a number of workers: --workers N")
+    value_bytes = 4 if config.value_bytes is None else config.value_bytes
+    if value_bytes < 1:
+        raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
+    trace = read_backward_trace(config.trace or "", value_bytes)
+    if config.batch_time is not None:
+        trace = trace.with_compute_time(parse_time(config.batch_time, "--batch-time"))
+    compression = 1.0 if config.compression is None else config.compression
+    time_of = costs(config, config.workers, config.algorithm, config.seed or 0)
+    setting = Setting(trace, config.workers, time_of, compression)
+    add_time = _add_time(config)
+    return setting if add_time is None else Setting(trace, config.workers, time_of, compression, add_time)
+
+
+def _add_time(config: Config) -> Callable[[float], float] | None:
+    if config.vector_add is not None and config.add_rate is not None:
+        raise InputError("--vector-add and --add-rate exclude each other")
+    if config.vector_add is not None:
+        from commsim.workload.backward_trace import read_vector_add
+
+        return read_vector_add(config.vector_add)
+    if config.add_rate is not None:
+        rate = parse_bandwidth(config.add_rate, "--add-rate")
+        return lambda n_bytes: n_bytes / rate
+    print("# adding gradients is assumed to take no time; --vector-add FILE or --add-rate RATE set it")
+    return None
+
+
+MAX_ROWS = 40
+
+
+def training_row(training: Training, setting: Setting) -> dict[str, Any]:
+    """One policy's result, for JSON."""
+    from commsim.workload.data_parallel import sent_bytes
+
+    timeline = training.timeline
+    exchanges = [
+        {key: row[key] for key in ("task", "operation", "size_B", "start_s", "end_s")}
+        for row in timeline.rows()
+        if "operation" in row
+    ]
+    return {
+        "policy": training.policy,
+        "workers": setting.n_workers,
+        "iteration_s": training.iteration_time,
+        "exposed_comm_s": training.exposed_communication,
+        "scaling": training.scaling,
+        "compute_s": training.alone,
+        "batches": round(training.alone / setting.trace.compute_time) if training.alone else 1,
+        "sent_per_worker_B": sent_bytes(timeline.graph),
+        "iteration_times_s": training.times.tolist(),
+        "exchanges": exchanges,
+    }
+
+
+def print_training(training: Training, setting: Setting) -> None:
+    """Print the exchanges of the first iteration, and the totals."""
+    row = training_row(training, setting)
+    title = f"{training.policy}, {setting.n_workers} workers: exchanges of the first iteration"
+    _print_exchanges(row["exchanges"], title)
+    facts = {
+        "iteration": format_time(row["iteration_s"]),
+        "computation": format_time(row["compute_s"]),
+        "exposed": format_time(row["exposed_comm_s"]),
+        "scaling": f"{100 * row['scaling']:.2f} %",
+        "sent": f"{format_size(row['sent_per_worker_B'])} by each worker",
+    }
+    if row["batches"] > 1:
+        facts["per batch"] = f"{format_time(row['iteration_s'] / row['batches'])}, {row['batches']} to an iteration"
+    if len(training.times) > 1:
+        fastest, slowest = (format_time(float(t)) for t in (training.times.min(), training.times.max()))
+        facts["iterations"] = f"{len(training.times)}, from {fastest} to {slowest}; above are their means"
+    print_facts(facts)
+
+
+def print_policies(trainings: Sequence[Training], setting: Setting) -> None:
+    """Print one line for each policy; its exchanges are in the JSON."""
+    rows = [training_row(training, setting) for training in trainings]
+    print_table(
+        ["policy", "iteration", "computation", "exposed", "scaling(%)", "exchanges", "sent"],
+        [
+            [
+                row["policy"],
+                *(format_time(row[key]) for key in ("iteration_s", "compute_s", "exposed_comm_s")),
+                f"{100 * row['scaling']:.2f}",
+                f"{len(row['exchanges'])}",
+                format_size(row["sent_per_worker_B"]),
+            ]
+            for row in rows
+        ],
+        f"{setting.n_workers} workers; the exchanges are in the JSON, or printed of one policy alone",
+    )
+
+
+def graph_row(timeline: Timeline) -> dict[str, Any]:
+    """Make a graph's result, for JSON; compared with an iteration whose communication is all hidden."""
+    time, exposed = timeline.iteration_time, timeline.exposed_communication
+    scaling = (time - exposed) / time if time else 1.0
+    return {"iteration_s": time, "exposed_comm_s": exposed, "scaling": scaling, "tasks": timeline.rows()}
+
+
+def print_graph(timeline: Timeline, name: str) -> None:
+    """Print all tasks of a graph, and the totals."""
+    rows = [
+        [r["task"], " ".join(r["resources"]) or "-", r.get("operation", "compute"), *_span(r)] for r in timeline.rows()
+    ]
+    rows, left_out = _shortened(rows)
+    print_table(["task", "resources", "what", "start(ms)", "end(ms)"], rows, f"{name}: tasks{left_out}")
+    resources = dict.fromkeys(r for task in timeline.graph.tasks for r in task.resources)
+    print_facts({
+        "iteration": format_time(timeline.iteration_time),
+        "exposed": f"{format_time(timeline.exposed_communication)} of the worker with the most",
+        **{resource: f"busy for {format_time(timeline.busy(resource))}" for resource in resources},
+    })  # fmt: skip
+
+
+def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> None:
+    """Write what --timeline and --phases ask for, of the first policy.
+
+    Raises
+    ------
+    InputError
+        If a flag changes nothing, or a file cannot be written.
+    """
+    if config.phases is None and (given := config.given("phase_gap", "job")):
+        raise InputError(f"{given[0]} changes nothing without --phases")
+    if config.phases:
+        from commsim.workload.timeline import job_row, link_phases
+
+        gap = 0.0 if config.phase_gap is None else parse_time(config.phase_gap, "--phase-gap")
+        name = config.job or Path(config.trace or config.graph or "").stem
+        row = job_row(name, n_gpus, timeline.iteration_time, link_phases(timeline, gap=gap))
+        write_json(config.phases, [row])
+        print(f"{config.phases}: {len(row['phases'])} phases of a link, period {format_time(timeline.iteration_time)}")
+    if config.timeline:
+        from commsim.workload.timeline import chrome_trace
+
+        write_json(config.timeline, chrome_trace(timeline))
+        print(f"{config.timeline}: {len(timeline.graph.tasks)} tasks")
+
+
+def _print_exchanges(exchanges: list[dict[str, Any]], title: str) -> None:
+    rows, left_out = _shortened([[r["task"], r["operation"], f"{r['size_B']:.0f}", *_span(r)] for r in exchanges])
+    if rows:
+        print_table(["exchange", "operation", "size(B)", "start(ms)", "end(ms)"], rows, title + left_out)
+    else:
+        print(f"# {title}: none")
+
+
+def _span(row: dict[str, Any]) -> list[str]:
+    return [f"{row[key] * 1e3:.3f}" for key in ("start_s", "end_s")]
+
+
+def _shortened(rows: list[list[str]]) -> tuple[list[list[str]], str]:
+    """Leave out the middle of a long table, and say so."""
+    if len(rows) <= MAX_ROWS:
+        return rows, ""
+    return rows[: MAX_ROWS // 2] + rows[-MAX_ROWS // 2 :], f" ({len(rows) - MAX_ROWS} in the middle left out)"
