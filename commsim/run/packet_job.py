@@ -9,8 +9,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
-from commsim.engine.packet.block_rounds import BlockRounds
-from commsim.engine.packet.packet_job import AggregationJob
+from commsim.engine.packet.packet_job import AggregationJob, BlockRounds
 from commsim.routing.aggregation_tree import AggregationTree, aggregation_tree, host_tree
 from commsim.sparse.occupancy import Occupancy
 from switch_model.system import COLOCATED, DEDICATED, System

@@ -17,9 +17,8 @@ from switch_model.system import System
 
 from . import packet_state as s
 from . import traffic_state as m
-from .block_rounds import BlockRounds
 from .fabric import ENDLESS, PS, Fabric, link_tables
-from .packet_job import AggregationJob
+from .packet_job import AggregationJob, BlockRounds
 from .packet_run import Tables, lay_out
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from commsim.core.jit import njit_norefcount
 
 from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
+from .flow_kernel import arm, go_on, on_ack, on_data, on_flow_timer, on_left
 from .link_kernel import arrive, leave, pause, queue_sent
 from .packet_state import (
     ACK,
@@ -22,8 +23,6 @@ from .packet_state import (
     TO_WORKER,
     Links,
 )
-from .receiver_kernel import on_data
-from .sender_kernel import arm, go_on, on_ack, on_flow_timer, on_left
 from .traffic_state import GO, Flows, Jobs
 from .wheel_kernel import next_event, schedule
 from .worker_kernel import on_worker_result, on_worker_timer
