@@ -60,12 +60,8 @@ def note(links: Links, jobs: Jobs, action: int, register: int, worker: int, chun
     """Write one operation on values to the log."""
     row = jobs.log[links.state["n_log"]]
     links.state["n_log"] += 1
-    row["action"] = action
-    row["register"] = register
-    row["worker"] = worker
-    row["chunk"] = chunk
-    row["in_message"] = into
-    row["out_message"] = out
+    row["action"], row["register"], row["worker"], row["chunk"] = action, register, worker, chunk
+    row["in_message"], row["out_message"] = into, out
 
 
 @njit_norefcount
@@ -80,17 +76,16 @@ def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
     """Handle a packet with values, from a worker or from a switch below."""
     packet = links.packet[p]
     stream = links.stream[packet["stream"]]
-    number = stream["owner"]
-    job = jobs.job[jobs.aggregator[number]["job"]]
+    row = jobs.aggregator[stream["owner"]]
+    job = jobs.job[row["job"]]
     if job["shared"]:
-        _on_claim(links, jobs, p, number)
+        _on_claim(links, jobs, p, row, job)
         return
     child = stream["child"]
-    if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(jobs, number, child, packet):
+    if job["packets"] > 1 and packet["worker"] >= 0 and not _in_order(jobs, row, job, child, packet):
         links.state["out_of_order"] += 1
         free_packet(links, p)
         return
-    row = jobs.aggregator[number]
     at = slot_row(row, job, packet["slot"])
     shadow = slot_row(row, job, packet["slot"] ^ VERSION)
     if job["forgets"]:
@@ -105,21 +100,20 @@ def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
         links.state["duplicates"] += 1
     if job["rounds"] >= 0:
         action = _without_empty(jobs, packet, job, at, action)
-    _carry_out(links, jobs, p, number, at, action)
+    _carry_out(links, jobs, p, row, job, at, action)
 
 
 @njit_norefcount
 def on_result(links: Links, jobs: Jobs, p: int) -> None:
-    """Handle a result on its transport down at a switch that has switches below, or that must free its slot."""
+    """Handle a result on its way down at a switch that has switches below, or that must free its slot."""
     packet = links.packet[p]
-    number = links.stream[packet["stream"]]["owner"]
-    row = jobs.aggregator[number]
+    row = jobs.aggregator[links.stream[packet["stream"]]["owner"]]
     job = jobs.job[row["job"]]
     if job["shared"]:
         at = row["slots"] + packet["slot"] % job["pool"]
         if release(jobs.slot, at, _key(row["job"], packet["number"])) & FREE:
             links.state["busy_slots"] -= 1
-        _to_children(links, jobs, p, number)
+        _to_children(links, p, row)
         return
     at = slot_row(row, job, packet["slot"])
     action = take_result(jobs.slot, at)
@@ -128,17 +122,13 @@ def on_result(links: Links, jobs: Jobs, p: int) -> None:
     if chunk >= 0:
         note(links, jobs, action & (OVERWRITE | READ), at, -1, chunk, packet["message"], out)
     packet["message"] = out
-    _to_children(links, jobs, p, number)
+    _to_children(links, p, row)
 
 
 @njit_norefcount
 def on_unit(links: Links, jobs: Jobs, p: int) -> None:
     """Send what the aggregation unit has finished to where it was going."""
-    number = links.stream[links.packet[p]["stream"]]["owner"]
-    if links.packet[p]["kind"] == RESULT:
-        _to_children(links, jobs, p, number)
-    else:
-        send(links, p, jobs.aggregator[number]["up"])
+    _leave_switch(links, p, jobs.aggregator[links.stream[links.packet[p]["stream"]]["owner"]])
 
 
 @njit_norefcount
@@ -168,20 +158,14 @@ def on_server(links: Links, jobs: Jobs, p: int) -> None:
     packet["message"], packet["worker"] = new_message(links), -1
     note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
     packet["kind"] = RESULT
-    packet["flags"] &= ~(RESENT | FIRST)
-    packet["flags"] &= ~COLLIDED
-    if fragment["slot"] >= 0:
-        packet["bits"] = np.uint64(fragment["slot"]) + np.uint64(1)
-    else:
-        packet["bits"] = np.uint64(0)
+    packet["flags"] &= ~(RESENT | FIRST | COLLIDED)
+    packet["bits"] = np.uint64(fragment["slot"] + 1)
     send(links, p, row["down"])
 
 
 @njit_norefcount
-def _on_claim(links: Links, jobs: Jobs, p: int, number: int) -> None:
+def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
     packet = links.packet[p]
-    row = jobs.aggregator[number]
-    job = jobs.job[row["job"]]
     at = row["slots"] + packet["slot"] % job["pool"]
     resent = packet["flags"] & RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
@@ -199,19 +183,15 @@ def _on_claim(links: Links, jobs: Jobs, p: int, number: int) -> None:
     else:
         jobs.slot[at]["ecn"] |= packet["flags"] & ECN_MARKED != 0
     packet["bits"] |= held
-    _carry_out(links, jobs, p, number, at, action)
+    _carry_out(links, jobs, p, row, job, at, action)
 
 
 @njit_norefcount
-def _carry_out(links: Links, jobs: Jobs, p: int, number: int, at: int, action: int) -> None:
+def _carry_out(links: Links, jobs: Jobs, p: int, row: Row, job: Row, at: int, action: int) -> None:
     """Write what happens to the registers to the log, and send what has to be sent."""
     packet = links.packet[p]
-    row = jobs.aggregator[number]
-    job = jobs.job[row["job"]]
     chunk = chunk_of(jobs, job, packet["number"], packet["position"])
-    out = -1
-    if action & READ:
-        out = new_message(links)
+    out = new_message(links) if action & READ else -1
     if chunk >= 0 and action & (OVERWRITE | ADD):
         note(links, jobs, action & (OVERWRITE | ADD | READ), at, packet["worker"], chunk, packet["message"], out)
     elif chunk >= 0 and action & READ:
@@ -222,12 +202,16 @@ def _carry_out(links: Links, jobs: Jobs, p: int, number: int, at: int, action: i
     packet["message"], packet["worker"] = out, -1
     packet["flags"] = (packet["flags"] & ~(FIRST | ECN_MARKED)) | (ECN_MARKED if jobs.slot[at]["ecn"] else 0)
     if action & SENDER:
-        _reply(links, jobs, p, number)
-    elif action & ALL:
         packet["kind"] = RESULT
-        _through_unit(links, jobs, p, number)
-    elif action & UP:
-        _through_unit(links, jobs, p, number)
+        packet["flags"] |= REPLY
+        send(links, p, row["down"] + links.stream[packet["stream"]]["child"])
+    elif action & (ALL | UP):
+        if action & ALL:
+            packet["kind"] = RESULT
+        if row["unit"] >= 0:
+            send(links, p, row["unit"])
+        else:
+            _leave_switch(links, p, row)
 
 
 @njit_norefcount
@@ -241,24 +225,21 @@ def _without_empty(jobs: Jobs, packet: Row, job: Row, at: int, action: int) -> i
             action |= ADD if jobs.filled[at] else OVERWRITE
             jobs.filled[at] = True
     packet["flags"] &= ~EMPTY
-    packet["size"] = job["bytes_only"]
+    packet["size"] = job["bytes_first"]
     return int(action)
 
 
 @njit_norefcount
-def _through_unit(links: Links, jobs: Jobs, p: int, number: int) -> None:
-    unit = jobs.aggregator[number]["unit"]
-    if unit >= 0:
-        send(links, p, unit)
-    elif links.packet[p]["kind"] == RESULT:
-        _to_children(links, jobs, p, number)
+def _leave_switch(links: Links, p: int, row: Row) -> None:
+    """Send a sum to the parent, or a result to every child."""
+    if links.packet[p]["kind"] == RESULT:
+        _to_children(links, p, row)
     else:
-        send(links, p, jobs.aggregator[number]["up"])
+        send(links, p, row["up"])
 
 
 @njit_norefcount
-def _to_children(links: Links, jobs: Jobs, p: int, number: int) -> None:
-    row = jobs.aggregator[number]
+def _to_children(links: Links, p: int, row: Row) -> None:
     for stream in range(row["down"], row["down_end"] - 1):
         copy = take_packet(links)
         links.packet[copy] = links.packet[p]
@@ -267,18 +248,8 @@ def _to_children(links: Links, jobs: Jobs, p: int, number: int) -> None:
 
 
 @njit_norefcount
-def _reply(links: Links, jobs: Jobs, p: int, number: int) -> None:
-    packet = links.packet[p]
-    packet["kind"] = RESULT
-    packet["flags"] |= REPLY
-    send(links, p, jobs.aggregator[number]["down"] + links.stream[packet["stream"]]["child"])
-
-
-@njit_norefcount
-def _in_order(jobs: Jobs, number: int, child: int, packet: Row) -> bool:
+def _in_order(jobs: Jobs, row: Row, job: Row, child: int, packet: Row) -> bool:
     """Take a message's packets in order only, as an unreliable connection does: after a gap wait for a first one."""
-    row = jobs.aggregator[number]
-    job = jobs.job[row["job"]]
     place = row["order"] + child * job["window"] + (packet["slot"] & ~VERSION) // job["packets"]
     position = packet["position"]
     if position == 0:

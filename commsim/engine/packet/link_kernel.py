@@ -249,15 +249,10 @@ def _is_lost(links: Links, link: Row, number: int) -> bool:
 
 @njit_norefcount
 def _record(links: Links, number: int, packet: Row) -> None:
-    """Write a packet that leaves a tapped link down."""
+    """Record a packet that leaves a tapped link."""
     row = links.tap[links.state["n_tapped"]]
     links.state["n_tapped"] += 1
-    row["time"] = links.state["now"]
-    row["number"] = packet["number"]
-    row["link"] = number
-    row["stream"] = packet["stream"]
-    row["slot"] = packet["slot"]
-    row["size"] = packet["size"]
-    row["position"] = packet["position"]
-    row["kind"] = packet["kind"]
-    row["flags"] = packet["flags"]
+    row["time"], row["link"] = links.state["now"], number
+    row["number"], row["stream"], row["slot"] = packet["number"], packet["stream"], packet["slot"]
+    row["size"], row["position"] = packet["size"], packet["position"]
+    row["kind"], row["flags"] = packet["kind"], packet["flags"]

@@ -102,7 +102,7 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
     row["tensor"], row["n_tensors"] = len(draft.tensor), len(job.n_elements)
     last = system.packets_per_message - 1
     row["bytes_first"], row["bytes_last"] = system.packet_bytes(0), system.packet_bytes(last)
-    row["bytes_middle"], row["bytes_only"] = system.payload + system.header, system.packet_bytes(0)
+    row["bytes_middle"], row["bytes_empty"] = system.payload + system.header, system.empty_bytes
     row["segment"] = system.window_growth / system.packet_bytes(0)
     row["max_window"], row["gain"] = min(system.window, system.max_window), system.gain
     row["rto"] = 0 if system.lossless else round(system.rto * PS)
@@ -110,14 +110,13 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
     row["ecn"] = system.ecn_window
     row["forgets"], row["restarts"] = "seen_check" in job.without, "continued_slots" in job.without
     row["unclaimed"] = 1
-    row["bytes_empty"] = system.empty_bytes
     _add_rounds(draft, row, job.rounds)
     draft.job.append(row)
     _add_tensors(draft, job)
     up = _add_trees(draft, number, job, reverse, n_links)
-    for i, node in enumerate(job.workers):
+    for i in range(n):
         worker = np.zeros((), m.WORKER_ROW)
-        worker["job"], worker["node"], worker["number"], worker["up"] = number, node, i, up[i]
+        worker["job"], worker["number"], worker["up"] = number, i, up[i]
         worker["entry"] = draft.n_entries + i * job.window
         worker["tensor"], worker["head"], worker["tail"] = row["tensor"], -1, -1
         worker["congestion_window"] = min(system.window, system.max_window)
@@ -189,7 +188,7 @@ def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> 
     first = len(draft.aggregator)
     for a, node in enumerate(tree.nodes):
         row = np.zeros((), m.AGGREGATOR_ROW)
-        row["job"], row["node"], row["up"], row["unit"] = number, node, -1, -1
+        row["job"], row["up"], row["unit"] = number, -1, -1
         everyone = 0
         for i, leaf in enumerate(tree.leaf):
             while leaf >= 0:

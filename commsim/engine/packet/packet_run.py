@@ -65,9 +65,9 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Table
     """
     n_links = len(tables["link"])
     wheel, state = np.zeros(1, s.WHEEL_ROW), np.zeros(1, s.STATE_ROW)
-    for field in ("open", "open_head", "scheduled_head"):
+    for field in ("open", "open_head", "scheduled_head", "far"):
         wheel[field] = -1
-    wheel["shift"] = bucket_shift(tables["link"])
+    wheel["far_half"], wheel["shift"] = s.NEVER, bucket_shift(tables["link"])
     state["sent_head"], state["next_sample"] = -1, s.NEVER
     state["n_links"], state["seed"], state["n_unfinished"] = n_links, seed % 2**63, n_unfinished
     state["first_flow_timer"] = 3 * n_links + len(tables.get("worker", ()))
@@ -78,7 +78,6 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Table
         np.full(s.N_BUCKETS, -1, np.int32),
         np.zeros(s.N_BUCKETS // 64, np.uint64),
         np.full(s.N_HALVES, -1, np.int32),
-        np.zeros(n_events, np.int32),
     )
 
     def chosen(rows: dict[str, Any]) -> dict[str, Any]:

@@ -46,8 +46,9 @@ WHEEL_ROW = np.dtype(
         ("open_tail", np.int64),
         ("half", np.int64),  # of the wheel's span that the open bucket is in
         ("n_near", np.int64),  # events in buckets,
-        ("n_middle", np.int64),  # in halves,
-        ("n_far", np.int64),  # and on the heap
+        ("n_middle", np.int64),  # and in halves
+        ("far", np.int64),  # the first one that is farther ahead, or -1,
+        ("far_half", np.int64),  # and the least half of those
         ("scheduled_head", np.int64),  # events that are not yet in any of them, or -1
         ("scheduled_tail", np.int64),
     ]
@@ -195,8 +196,6 @@ class EventQueue(NamedTuple):
         Which buckets hold events.
     middle : int32[N_HALVES]
         First event of each half of the span, or -1.
-    heap : int32[n_events]
-        Events farther ahead.
     """
 
     wheel: Row
@@ -204,7 +203,6 @@ class EventQueue(NamedTuple):
     bucket: NDArray[np.int32]
     bits: NDArray[np.uint64]
     middle: NDArray[np.int32]
-    heap: NDArray[np.int32]
 
 
 class Links(NamedTuple):

@@ -26,10 +26,9 @@ JOB_ROW = np.dtype(
         ("n_trees", np.int32),
         ("tensor", np.int32),  # the first, and
         ("n_tensors", np.int32),  # how many
-        ("bytes_first", np.int32),  # on the wire, of the first packet of a message,
+        ("bytes_first", np.int32),  # on the wire, of the first packet of a message (perhaps the only one),
         ("bytes_middle", np.int32),
-        ("bytes_last", np.int32),
-        ("bytes_only", np.int32),
+        ("bytes_last", np.int32),  # and of the last one
         ("bytes_empty", np.int32),  # of a packet without values
         ("segment", np.float64),  # packets that the congestion window grows by in a round
         ("max_window", np.int32),  # packets
@@ -57,7 +56,6 @@ TENSOR_ROW = np.dtype(
 WORKER_ROW = np.dtype(
     [
         ("job", np.int32),
-        ("node", np.int32),
         ("number", np.int32),  # in its job
         ("up", np.int32),  # streams to its aggregators, one per tree
         ("entry", np.int32),  # the first of its window
@@ -97,7 +95,6 @@ ENTRY_ROW = np.dtype(
 AGGREGATOR_ROW = np.dtype(
     [
         ("job", np.int32),
-        ("node", np.int32),
         ("fan_in", np.int32),
         ("up", np.int32),  # stream to the parent, or -1
         ("down", np.int32),  # streams to the children, from here

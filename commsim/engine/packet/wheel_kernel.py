@@ -1,8 +1,9 @@
-"""The queue of events: a timing wheel for what is near, a coarse one for what comes later, a binary heap for the rest.
+"""The queue of events: a timing wheel for what is near, a coarse one for what comes later, a list of the rest.
 
 Each event is pending at most once. A bucket of the fine wheel is sorted by (time, number) when it is opened, so the
 wheel is exact whatever the width of a bucket, and what enters a bucket before costs the same in any order. The coarse
 wheel's buckets are halves of the fine one's span: the fine wheel always holds all of the present half and of the next.
+The list is looked through when its first event comes within the coarse wheel's span, so at most once per span.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
-from .packet_state import N_BUCKETS, N_HALVES, EventQueue, Rows
+from .packet_state import N_BUCKETS, N_HALVES, NEVER, EventQueue, Rows
 
 LAST = N_BUCKETS - 1
 LAST_HALF = N_HALVES - 1
@@ -61,17 +62,11 @@ def next_event(queue: EventQueue) -> int:
 @njit_norefcount
 def _place(queue: EventQueue, number: int) -> None:
     """Put an event where its time says."""
-    wheel = queue.wheel
-    place = queue.event[number]["when"] >> wheel["shift"]
-    half = place >> HALF_BITS
-    if place == wheel["open"]:
+    place = queue.event[number]["when"] >> queue.wheel["shift"]
+    if place == queue.wheel["open"]:
         _insert(queue, number)
-    elif half - wheel["half"] < 2:
-        _put(queue, number, place & LAST)
-    elif half - wheel["half"] < N_HALVES:
-        _put_by(queue, number, half)
     else:
-        _push(queue, number)
+        _put(queue, number, place)
 
 
 @njit_norefcount
@@ -83,18 +78,18 @@ def _open_next(queue: EventQueue) -> bool:
         if wheel["n_middle"] > 0:
             while queue.middle[half & LAST_HALF] < 0:
                 half += 1
-        elif wheel["n_far"] > 0:
-            half = queue.event[queue.heap[0]]["when"] >> wheel["shift"] >> HALF_BITS
+        elif wheel["far"] >= 0:
+            half = wheel["far_half"]
         else:
             return False
         wheel["open"] = (half << HALF_BITS) - 1
         _enter(queue, half)
     start = (wheel["open"] + 1) & LAST
-    found = _first_bucket(queue.bits, start)
-    wheel["open"] += 1 + ((found - start) & LAST)
-    number = queue.bucket[found]
-    queue.bucket[found] = -1
-    queue.bits[found >> 6] ^= np.uint64(1) << np.uint64(found & 63)
+    place = _first_bucket(queue.bits, start)
+    wheel["open"] += 1 + ((place - start) & LAST)
+    number = queue.bucket[place]
+    queue.bucket[place] = -1
+    queue.bits[place >> 6] ^= np.uint64(1) << np.uint64(place & 63)
     wheel["n_near"] -= _sort(queue, number)
     if wheel["open"] >> HALF_BITS > wheel["half"]:
         _enter(queue, wheel["open"] >> HALF_BITS)
@@ -107,40 +102,46 @@ def _enter(queue: EventQueue, half: int) -> None:
     wheel = queue.wheel
     begin = max(wheel["half"] + 2, half)
     wheel["half"] = half
-    while wheel["n_far"] > 0:
-        place = queue.event[queue.heap[0]]["when"] >> wheel["shift"]
-        if (place >> HALF_BITS) - half >= N_HALVES:
-            break
-        number = _pop(queue)
-        if (place >> HALF_BITS) - half < 2:
-            _put(queue, number, place & LAST)
-        else:
-            _put_by(queue, number, place >> HALF_BITS)
+    if wheel["far_half"] - half < N_HALVES:
+        number = wheel["far"]
+        wheel["far"], wheel["far_half"] = -1, NEVER
+        _put_all(queue, number)
     for entered in range(begin, half + 2):
         number = queue.middle[entered & LAST_HALF]
         queue.middle[entered & LAST_HALF] = -1
-        while number >= 0:
-            after = queue.event[number]["after"]
-            wheel["n_middle"] -= 1
-            _put(queue, number, (queue.event[number]["when"] >> wheel["shift"]) & LAST)
-            number = after
+        wheel["n_middle"] -= _put_all(queue, number)
+
+
+@njit_norefcount
+def _put_all(queue: EventQueue, number: int) -> int:
+    """Put a list of events where they belong now; return how many they are."""
+    count = 0
+    while number >= 0:
+        after = queue.event[number]["after"]
+        _put(queue, number, queue.event[number]["when"] >> queue.wheel["shift"])
+        number = after
+        count += 1
+    return count
 
 
 @njit_norefcount
 def _put(queue: EventQueue, number: int, place: int) -> None:
-    """Put an event into a bucket, in no order."""
-    queue.event[number]["after"] = queue.bucket[place]
-    queue.bucket[place] = number
-    queue.bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
-    queue.wheel["n_near"] += 1
-
-
-@njit_norefcount
-def _put_by(queue: EventQueue, number: int, half: int) -> None:
-    """Keep an event, in no order, with those of its half of the wheel's span."""
-    queue.event[number]["after"] = queue.middle[half & LAST_HALF]
-    queue.middle[half & LAST_HALF] = number
-    queue.wheel["n_middle"] += 1
+    """Keep an event, in no order, with those of its bucket, of its half of the span, or with what is farther ahead."""
+    event, wheel = queue.event[number], queue.wheel
+    half = place >> HALF_BITS
+    if half - wheel["half"] < 2:
+        place &= LAST
+        event["after"] = queue.bucket[place]
+        queue.bucket[place] = number
+        queue.bits[place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+        wheel["n_near"] += 1
+    elif half - wheel["half"] < N_HALVES:
+        event["after"] = queue.middle[half & LAST_HALF]
+        queue.middle[half & LAST_HALF] = number
+        wheel["n_middle"] += 1
+    else:
+        event["after"] = wheel["far"]
+        wheel["far"], wheel["far_half"] = number, min(wheel["far_half"], half)
 
 
 @njit_norefcount
@@ -167,7 +168,7 @@ def _insert(queue: EventQueue, number: int) -> None:
 
 @njit_norefcount
 def _sort(queue: EventQueue, number: int) -> int:
-    """Open a bucket's list, which is the wrong transport round, as events came; return how many they are."""
+    """Open a bucket's list, which is in reverse order of their scheduling; return how many they are."""
     event = queue.event
     head, count, ascends = -1, 0, True
     while number >= 0:
@@ -221,11 +222,11 @@ def _merge_runs(event: Rows, head: int) -> int:
 def _first_bucket(bits: NDArray[np.uint64], start: int) -> int:
     """Return the first bucket, from `start` and around, that is not empty."""
     word = start >> 6
-    found = bits[word] >> np.uint64(start & 63) << np.uint64(start & 63)
-    while found == 0:
+    present = bits[word] >> np.uint64(start & 63) << np.uint64(start & 63)
+    while present == 0:
         word = (word + 1) & (N_WORDS - 1)
-        found = bits[word]
-    lowest = found & (~found + np.uint64(1))
+        present = bits[word]
+    lowest = present & (~present + np.uint64(1))
     place = word << 6
     for i in range(6):
         place += (lowest & WITH_BIT[i] != 0) << i
@@ -235,35 +236,3 @@ def _first_bucket(bits: NDArray[np.uint64], start: int) -> int:
 @njit_norefcount
 def _earlier(event: Rows, a: int, b: int) -> bool:
     return bool(event[a]["when"] < event[b]["when"] or (event[a]["when"] == event[b]["when"] and a < b))
-
-
-@njit_norefcount
-def _push(queue: EventQueue, number: int) -> None:
-    place = queue.wheel["n_far"]
-    queue.wheel["n_far"] += 1
-    while place > 0:
-        parent = (place - 1) >> 1
-        if not _earlier(queue.event, number, queue.heap[parent]):
-            break
-        queue.heap[place] = queue.heap[parent]
-        place = parent
-    queue.heap[place] = number
-
-
-@njit_norefcount
-def _pop(queue: EventQueue) -> int:
-    top = queue.heap[0]
-    queue.wheel["n_far"] -= 1
-    size = queue.wheel["n_far"]
-    number = queue.heap[size]
-    place = 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and _earlier(queue.event, queue.heap[child + 1], queue.heap[child]):
-            child += 1
-        if not _earlier(queue.event, queue.heap[child], number):
-            break
-        queue.heap[place] = queue.heap[child]
-        place = child
-    queue.heap[place] = number
-    return int(top)

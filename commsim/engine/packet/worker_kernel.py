@@ -20,23 +20,24 @@ from .wheel_kernel import schedule
 
 @njit_norefcount
 def on_worker_timer(links: Links, jobs: Jobs, number: int) -> None:
-    """Start a worker, or repeat the messages whose time is over."""
+    """Start a worker, or repeat the messages that have timed out."""
     worker = jobs.worker[number]
+    job = jobs.job[worker["job"]]
     worker["timer_pending"] = False
     if not worker["started"]:
         worker["started"] = True
         links.state["events"] += 1
-        _begin_tensor(links, jobs, number)
+        _begin_tensor(links, jobs, worker, job)
         return
     expired = 0
     while worker["head"] >= 0 and jobs.entry[worker["head"]]["deadline"] <= links.state["now"]:
         entry = worker["head"]
         _unlink(jobs, worker, entry)
-        _repeat(links, jobs, number, entry)
+        _repeat(links, jobs, worker, job, entry)
         expired = 1
     links.state["events"] += expired
     links.state["timeouts"] += expired
-    _set_timer(links, jobs, number)
+    _set_timer(links, jobs, worker, job)
 
 
 @njit_norefcount
@@ -47,7 +48,7 @@ def on_worker_result(links: Links, jobs: Jobs, p: int) -> None:
     worker = jobs.worker[number]
     job = jobs.job[worker["job"]]
     message, position, marked = packet["number"], packet["position"], packet["flags"] & ECN_MARKED != 0
-    place = worker["entry"] + _index(jobs, job, worker, message) % job["window"]
+    place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     if entry["message"] != message or entry["done"]:
         links.state["duplicates"] += 1
@@ -73,46 +74,42 @@ def on_worker_result(links: Links, jobs: Jobs, p: int) -> None:
         entry["done"] = True
         _unlink(jobs, worker, place)
         worker["left"] -= 1
-        _go_on(links, jobs, number, message)
+        _go_on(links, jobs, worker, job, message)
 
 
 @njit_norefcount
-def _go_on(links: Links, jobs: Jobs, number: int, message: int) -> None:
-    worker = jobs.worker[number]
-    job = jobs.job[worker["job"]]
+def _go_on(links: Links, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     if worker["left"] == 0:
         if worker["tensor"] + 1 < job["tensor"] + job["n_tensors"]:
             worker["tensor"] += 1
-            _begin_tensor(links, jobs, number)
+            _begin_tensor(links, jobs, worker, job)
         else:
             worker["finished"] = links.state["now"]
             links.state["n_unfinished"] -= 1
     elif job["sliding"]:
         if job["ecn"] and message >= worker["limit"]:
             _adjust_window(worker, job)
-        _slide(links, jobs, number)
-        first = worker["entry"] + _index(jobs, job, worker, worker["base"]) % job["window"]
+        _slide(links, jobs, worker, job)
+        first = _entry_of(jobs, worker, job, worker["base"])
         if message > worker["base"] and not jobs.entry[first]["resent"] and job["rto"] > 0:
             _unlink(jobs, worker, first)
-            _repeat(links, jobs, number, first)
+            _repeat(links, jobs, worker, job, first)
     elif _follows(jobs, job, message, end):
-        _send_message(links, jobs, number, message + job["window"])
+        _send_message(links, jobs, worker, job, message + job["window"])
 
 
 @njit_norefcount
-def _slide(links: Links, jobs: Jobs, number: int) -> None:
-    worker = jobs.worker[number]
-    job = jobs.job[worker["job"]]
+def _slide(links: Links, jobs: Jobs, worker: Row, job: Row) -> None:
     end = jobs.tensor[worker["tensor"]]["end"]
     while worker["base"] < worker["next"]:
-        entry = jobs.entry[worker["entry"] + _index(jobs, job, worker, worker["base"]) % job["window"]]
+        entry = jobs.entry[_entry_of(jobs, worker, job, worker["base"])]
         if not entry["done"]:
             break
         worker["base"] += 1
     window = min(job["window"], int(worker["congestion_window"]) // job["packets"]) if job["ecn"] else job["window"]
     while worker["next"] < end and worker["next"] - worker["base"] < max(1, window):
-        _send_message(links, jobs, number, worker["next"])
+        _send_message(links, jobs, worker, job, worker["next"])
         worker["next"] += 1
 
 
@@ -133,33 +130,25 @@ def _adjust_window(worker: Row, job: Row) -> None:
 
 
 @njit_norefcount
-def _begin_tensor(links: Links, jobs: Jobs, number: int) -> None:
-    worker = jobs.worker[number]
-    job = jobs.job[worker["job"]]
+def _begin_tensor(links: Links, jobs: Jobs, worker: Row, job: Row) -> None:
     tensor = jobs.tensor[worker["tensor"]]
     worker["left"] = tensor["end"] - tensor["first"]
     worker["base"] = worker["next"] = tensor["first"]
     if job["sliding"]:
         worker["limit"] = max(worker["limit"], tensor["first"])
-        _slide(links, jobs, number)
+        _slide(links, jobs, worker, job)
         return
     if job["rounds"] >= 0:
-        _begin_rounds(links, jobs, number)
+        first = jobs.round_first[job["rounds"]]
+        worker["left"] = jobs.round_first[job["rounds"] + job["window"]] - first
+        for slot in range(job["window"]):
+            end = jobs.round_first[job["rounds"] + slot + 1]
+            if first < end:
+                _send_message(links, jobs, worker, job, slot)
+            first = end
         return
     for message in range(tensor["first"], min(tensor["end"], tensor["first"] + job["window"])):
-        _send_message(links, jobs, number, message)
-
-
-@njit_norefcount
-def _begin_rounds(links: Links, jobs: Jobs, number: int) -> None:
-    """Send the first block of every slot."""
-    worker = jobs.worker[number]
-    job = jobs.job[worker["job"]]
-    first = jobs.round_first[job["rounds"] : job["rounds"] + job["window"] + 1]
-    worker["left"] = first[-1] - first[0]
-    for slot in range(job["window"]):
-        if first[slot] < first[slot + 1]:
-            _send_message(links, jobs, number, slot)
+        _send_message(links, jobs, worker, job, message)
 
 
 @njit_norefcount
@@ -173,7 +162,7 @@ def _follows(jobs: Jobs, job: Row, message: int, end: int) -> bool:
 
 @njit_norefcount
 def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
-    """Whether a worker has nothing to say in a round but that it takes part: not in the first one, and no values."""
+    """Whether a worker's packet in a round has no values; in the first round it always has some."""
     if job["rounds"] < 0 or message < job["window"]:
         return False
     block = chunk_of(jobs, job, message, 0)
@@ -182,37 +171,39 @@ def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
 
 
 @njit_norefcount
-def _index(jobs: Jobs, job: Row, worker: Row, message: int) -> int:
+def _index(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
     """Where the sequence of slots and versions stands: it goes on from tensor to tensor."""
     return int(message - jobs.tensor[worker["tensor"]]["first"]) if job["restarts"] else message
 
 
 @njit_norefcount
-def _send_message(links: Links, jobs: Jobs, number: int, message: int) -> None:
-    worker = jobs.worker[number]
-    job = jobs.job[worker["job"]]
-    place = worker["entry"] + _index(jobs, job, worker, message) % job["window"]
+def _entry_of(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
+    """Entry of the window that a message has."""
+    return int(worker["entry"] + _index(jobs, worker, job, message) % job["window"])
+
+
+@njit_norefcount
+def _send_message(links: Links, jobs: Jobs, worker: Row, job: Row, message: int) -> None:
+    place = _entry_of(jobs, worker, job, message)
     entry = jobs.entry[place]
     entry["message"], entry["expected"] = message, 0
     entry["resent"] = entry["done"] = False
-    _transmit(links, jobs, number, place, 0)
+    _transmit(links, jobs, worker, job, place, 0)
 
 
 @njit_norefcount
-def _repeat(links: Links, jobs: Jobs, number: int, place: int) -> None:
+def _repeat(links: Links, jobs: Jobs, worker: Row, job: Row, place: int) -> None:
     jobs.entry[place]["resent"] = True
-    jobs.worker[number]["n_resent"] += jobs.job[jobs.worker[number]["job"]]["packets"]
-    links.state["retransmissions"] += jobs.job[jobs.worker[number]["job"]]["packets"]
-    _transmit(links, jobs, number, place, RESENT)
+    worker["n_resent"] += job["packets"]
+    links.state["retransmissions"] += job["packets"]
+    _transmit(links, jobs, worker, job, place, RESENT)
 
 
 @njit_norefcount
-def _transmit(links: Links, jobs: Jobs, number: int, place: int, flags: int) -> None:
+def _transmit(links: Links, jobs: Jobs, worker: Row, job: Row, place: int, flags: int) -> None:
     """Send the packets of the message in a window's entry, and set its time."""
-    worker = jobs.worker[number]
-    job = jobs.job[worker["job"]]
     entry = jobs.entry[place]
-    index = _index(jobs, job, worker, entry["message"])
+    index = _index(jobs, worker, job, entry["message"])
     n_packets = job["packets"]
     slot = (index % job["window"]) * n_packets
     version = VERSION if (index // job["window"]) & 1 else 0
@@ -222,10 +213,14 @@ def _transmit(links: Links, jobs: Jobs, number: int, place: int, flags: int) -> 
         packet["kind"] = CONTRIBUTION
         packet["number"], packet["position"] = entry["message"], position
         packet["slot"] = entry["slot"] if job["shared"] else (slot + position) | version
-        packet["message"], packet["worker"] = -1, number
+        packet["message"], packet["worker"] = -1, job["worker"] + worker["number"]
         packet["bits"] = np.uint64(1) << np.uint64(worker["number"] & 63)
         packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
-        packet["size"] = _size(job, position)
+        packet["size"] = job["bytes_middle"]
+        if position == 0:
+            packet["size"] = job["bytes_first"]
+        elif position == n_packets - 1:
+            packet["size"] = job["bytes_last"]
         if _is_empty(jobs, worker, job, entry["message"]):
             packet["flags"] |= EMPTY
             packet["size"] = job["bytes_empty"]
@@ -238,16 +233,7 @@ def _transmit(links: Links, jobs: Jobs, number: int, place: int, flags: int) -> 
     else:
         jobs.entry[worker["tail"]]["after"] = place
     worker["tail"] = place
-    _set_timer(links, jobs, number)
-
-
-@njit_norefcount
-def _size(job: Row, position: int) -> int:
-    if job["packets"] == 1:
-        return int(job["bytes_only"])
-    if position == 0:
-        return int(job["bytes_first"])
-    return int(job["bytes_last"] if position == job["packets"] - 1 else job["bytes_middle"])
+    _set_timer(links, jobs, worker, job)
 
 
 @njit_norefcount
@@ -264,9 +250,9 @@ def _unlink(jobs: Jobs, worker: Row, place: int) -> None:
 
 
 @njit_norefcount
-def _set_timer(links: Links, jobs: Jobs, number: int) -> None:
-    worker = jobs.worker[number]
-    if worker["timer_pending"] or worker["head"] < 0 or jobs.job[worker["job"]]["rto"] == 0:
+def _set_timer(links: Links, jobs: Jobs, worker: Row, job: Row) -> None:
+    if worker["timer_pending"] or worker["head"] < 0 or job["rto"] == 0:
         return
     worker["timer_pending"] = True
+    number = job["worker"] + worker["number"]
     schedule(links.queue, 3 * links.state["n_links"] + number, jobs.entry[worker["head"]]["deadline"])

@@ -140,7 +140,7 @@ def test_atp_jobs_that_share_too_few_slots_fall_back_to_the_server_and_stay_exac
     assert alone.counters["collisions"] == 0
     assert tight.results[0].counters["collisions"] > 0
     # a fragment that is aggregated reaches the server once, not once for each of the three workers
-    per_fragment = tight.tables.jobs.job[0]["bytes_only"]
+    per_fragment = tight.tables.jobs.job[0]["bytes_first"]
     assert alone.link_bytes[server] == 2000 * per_fragment
     assert 2 * 2000 * per_fragment < tight.results[0].link_bytes[server] < 6 * 2000 * per_fragment
 
