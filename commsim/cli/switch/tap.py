@@ -12,8 +12,8 @@ from commsim.core.errors import InputError
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.engine.packet.aggregation import PacketRun
     from commsim.engine.packet.packet_job import AggregationJob
+    from commsim.engine.packet.packet_run import PacketRun
 
 
 def write_tapped(

@@ -2,13 +2,12 @@
 
 The timing pass moves packets that carry no values and writes what switches did to their registers to a log. The value
 pass replays that log on real tensors and compares what every worker received with the exact sum. So `exact` says that
-the rules, as they were played with these losses, sum every element exactly once.
+the rules, with the losses of this run, sum every element exactly once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,37 +22,12 @@ from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from .fabric import Fabric
 from .packet_job import AggregationJob
 from .packet_plan import packet_tables
-from .packet_run import COUNTERS, Tables, record, run_to_end
+from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
 from .run_kernel import start_workers
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
     from switch_model.replay import Replay
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PacketRun:
-    """What happened.
-
-    Parameters
-    ----------
-    results : tuple of Result
-        One per job; counters say what the packets met with.
-    series : SAMPLE_ROW[n]
-        Busy slots and bytes in queues over time, when asked for.
-    taps : TAP_ROW[n]
-        Packets that left the tapped links, when asked for.
-    tables : Tables
-        All state at the end; its `log` is what the value pass replays.
-    cpu : float, s
-        Of the timing pass.
-    """
-
-    results: tuple[Result, ...]
-    series: NDArray[np.void]
-    taps: NDArray[np.void]
-    tables: Tables
-    cpu: float
 
 
 def simulate_aggregation(
@@ -100,8 +74,7 @@ def simulate_aggregation(
     tables, cpu = _run(tables, jobs)
     sums = _sum(tables, jobs, payload, seed) if values else None
     results = tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
-    links, state = tables.links, tables.links.state
-    return PacketRun(results, links.sample[: state["n_samples"]], links.tap[: state["n_tapped"]], tables, cpu)
+    return PacketRun(results, tables, cpu)
 
 
 def _run(tables: Tables, jobs: Sequence[AggregationJob]) -> tuple[Tables, float]:
@@ -204,30 +177,15 @@ def _counted(sums: Replay | None, workers: slice) -> dict[str, float]:
 def _result(
     network: Network, tables: Tables, jobs: Sequence[AggregationJob], j: int, cpu: float, sums: Replay | None
 ) -> Result:
-    job, state, row = jobs[j], tables.links.state, tables.jobs.job[j]
+    state, row = tables.links.state, tables.jobs.job[j]
     numbers = slice(row["worker"], row["worker"] + row["n_workers"])
-    workers = tables.jobs.worker[numbers]
-    time_s, from_last = job.elapsed(workers["finished"])
-    n_elements = sum(job.n_elements)
-    link = tables.links.link[: network.n_links]
+    workers, link = tables.jobs.worker[numbers], tables.links.link[: network.n_links]
     counters = {
-        "elements": n_elements,
-        "elements_per_s": n_elements / time_s,
         "retransmissions": workers["n_resent"].sum(),
         "drops": state["drops_loss"] + state["drops_full"],
         **{name: state[name] for name in (*COUNTERS, "collisions", "events", "packet_hops")},
         "peak_queue_bytes": link["peak"].max(),
         "cpu_s": cpu,
     }
-    return Result(
-        job.system.name,
-        "all_reduce",
-        "packet",
-        len(job.workers),
-        float(n_elements * job.system.element_bytes),
-        time_s,
-        from_last,
-        link["n_bytes"].astype(np.float64),
-        float(link["n_bytes"].sum()),
-        counters={k: float(v) for k, v in (counters | _counted(sums, numbers)).items()},
-    )
+    link_bytes = link["n_bytes"].astype(np.float64)
+    return jobs[j].result("packet", workers["finished"], link_bytes, counters | _counted(sums, numbers))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
@@ -22,7 +22,7 @@ from commsim.engine.physics import SLACK, check_order
 
 from .fabric import PS, Fabric
 from .message_plan import message_tables
-from .packet_run import COUNTERS, Tables, record, run_to_end
+from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
 from .packet_state import Links
 from .run_kernel import start_flows
 from .transport import ROCE, Transport, Window
@@ -31,32 +31,18 @@ PACKETS_PER_EVENT = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MessageRun:
-    """What happened.
+class MessageRun(PacketRun):
+    """What happened in a run of ordinary messages.
+
+    In results `link_bytes` has what data packets and acknowledgements put on each link, repeated ones too.
 
     Parameters
     ----------
-    results : tuple of Result
-        One per job; `link_bytes` has what its data packets and acknowledgements put on each link, repeated ones too.
-        Counters of what the packets met with are of all jobs together.
     times : FlowTimes
         Of every transfer of the plan.
-    series : SAMPLE_ROW[n]
-        Bytes in queues over time, when asked for.
-    taps : TAP_ROW[n]
-        Packets that left the tapped links, when asked for.
-    tables : Tables
-        All state at the end.
-    cpu : float, s
-        Of the simulation proper.
     """
 
-    results: tuple[Result, ...]
     times: FlowTimes
-    series: NDArray[np.void]
-    taps: NDArray[np.void]
-    tables: Tables
-    cpu: float
 
 
 def run_messages(
@@ -117,8 +103,7 @@ def run_messages(
     times = _times(tables)
     _check_packets(plan, times, tables)
     results = _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"))
-    links, state = tables.links, tables.links.state
-    return MessageRun(results, times, links.sample[: state["n_samples"]], links.tap[: state["n_tapped"]], tables, cpu)
+    return MessageRun(results, tables, cpu, times)
 
 
 def _run(tables: Tables) -> tuple[Tables, float]:

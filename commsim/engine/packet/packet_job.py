@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.result import Result
 from commsim.core.value import Value, freeze
 from commsim.routing.aggregation_tree import AggregationTree
 from commsim.sparse.occupancy import Occupancy
@@ -179,6 +181,38 @@ class AggregationJob:
         starts, end = self.starts_ps(), int(finished.max())
         host = self.system.host_latency
         return (end - int(starts.min())) / PS + host, (end - int(starts.max())) / PS + host
+
+    def result(
+        self, engine: str, finished: NDArray[np.int64], link_bytes: NDArray[np.float64], counters: Mapping[str, float]
+    ) -> Result:
+        """Make the result of a run of this job.
+
+        Parameters
+        ----------
+        engine : str
+            Which engine ran it.
+        finished : int64[n_workers], ps
+            When each worker had its last result.
+        link_bytes : float64[n_links]
+            Bytes that each link carried.
+        counters : mapping of str to float
+            Those of the engine; elements, and elements per second, are added.
+        """
+        time_s, from_last = self.elapsed(finished)
+        n_elements = sum(self.n_elements)
+        numbers = {"elements": n_elements, "elements_per_s": n_elements / time_s, **counters}
+        return Result(
+            self.system.name,
+            "all_reduce",
+            engine,
+            len(self.workers),
+            float(n_elements * self.system.element_bytes),
+            time_s,
+            from_last,
+            link_bytes,
+            float(link_bytes.sum()),
+            counters={name: float(value) for name, value in numbers.items()},
+        )
 
     def chunks(self) -> NDArray[np.int64]:
         """Packets of values of each tensor, the last ones of a message's worth may be absent."""

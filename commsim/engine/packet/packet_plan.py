@@ -255,7 +255,7 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
     link = np.concatenate((link, unit))
     entry = np.zeros(draft.n_entries, m.ENTRY_ROW)
     entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)
-    server = _rows(draft.server, m.SERVER_ROW)
+    server = np.array(draft.server, m.SERVER_ROW)
     server["register"] += draft.n_slots
     fragment = np.zeros(max(1, draft.n_fragments), m.FRAGMENT_ROW)
     fragment["slot"] = -1
@@ -267,13 +267,13 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
         seed,
         link=link,
         buffer=buffer,
-        stream=np.array(draft.stream, np.int32).reshape(-1, 5).view(s.STREAM_ROW).ravel(),
+        stream=draft.stream,
         route=route,
-        job=_rows(draft.job, m.JOB_ROW),
-        tensor=np.array(draft.tensor, m.TENSOR_ROW),
-        worker=_rows(draft.worker, m.WORKER_ROW),
+        job=draft.job,
+        tensor=draft.tensor,
+        worker=draft.worker,
         entry=entry,
-        aggregator=_rows(draft.aggregator, m.AGGREGATOR_ROW),
+        aggregator=draft.aggregator,
         server=server,
         fragment=fragment,
         slot=np.zeros(max(1, draft.n_slots), SLOT_ROW),
@@ -292,7 +292,3 @@ def _round_tables(draft: Draft) -> dict[str, Any]:
         "occupancy": np.concatenate([r.occupancy.words.ravel() for r in draft.rounds]),
         "filled": np.zeros(draft.n_slots, np.bool_),
     }
-
-
-def _rows(rows: list[Any], dtype: np.dtype[Any]) -> Any:
-    return np.array(rows, dtype) if rows else np.zeros(0, dtype)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.result import Result
 from switch_model.slot_kernel import SLOT_ROW
 from switch_model.slot_sequence import LOG_ROW
 
@@ -49,6 +51,35 @@ class Tables(NamedTuple):
     flows: m.Flows
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PacketRun:
+    """What happened in a run.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        One per job. Counters of what the packets met with are of all jobs together.
+    tables : Tables
+        All state at the end.
+    cpu : float, s
+        Of the simulation proper.
+    """
+
+    results: tuple[Result, ...]
+    tables: Tables
+    cpu: float
+
+    @property
+    def series(self) -> s.Rows:
+        """SAMPLE_ROW[n]: busy slots and bytes in queues over time, when asked for."""
+        return self.tables.links.sample[: self.tables.links.state["n_samples"]]
+
+    @property
+    def taps(self) -> s.Rows:
+        """TAP_ROW[n]: packets that left the tapped links, when asked for."""
+        return self.tables.links.tap[: self.tables.links.state["n_tapped"]]
+
+
 def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Tables:
     """Lay out all tables.
 
@@ -60,7 +91,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Table
         Workers or messages that must finish.
     seed : int
         Of losses and marks.
-    **tables : structured arrays
+    **tables : structured arrays, or lists of rows
         Those that are not empty, `link` and `buffer` among them.
     """
     n_links = len(tables["link"])
@@ -81,7 +112,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Table
     )
 
     def chosen(rows: dict[str, Any]) -> dict[str, Any]:
-        return {name: on_lines(tables.get(name, np.zeros(0, dtype))) for name, dtype in rows.items()}
+        return {name: on_lines(np.asarray(tables.get(name, []), dtype)) for name, dtype in rows.items()}
 
     links = s.Links(queue, state[0], **chosen(LINK_TABLES))
     stream = links.stream

@@ -146,23 +146,14 @@ def _serialisation(draft: _Draft, job: AggregationJob, link: Rows) -> NDArray[np
 
 
 def _result(
-    network: Network,
-    job: AggregationJob,
-    draft: _Draft,
-    finished: NDArray[np.int64],
-    n_messages: int,
-    cpu: float,
+    network: Network, job: AggregationJob, draft: _Draft, finished: NDArray[np.int64], n_messages: int, cpu: float
 ) -> Result:
-    n_elements = sum(job.n_elements)
     crossings = np.bincount([k for k in draft.link if k >= 0], minlength=network.n_links)
     over = crossings.astype(np.float64) * n_messages
-    seconds, from_last = job.elapsed(finished)
     has_units = bool(job.system.segment_time or job.system.switch_latency)
     over_units = len(job.trees[0].nodes) * has_units * n_messages
     hops = float(over.sum() + over_units) * job.system.packets_per_message
     counters = {
-        "elements": n_elements,
-        "elements_per_s": n_elements / seconds,
         "retransmissions": 0,
         "duplicates": 0,
         "drops": 0,
@@ -170,15 +161,4 @@ def _result(
         "packet_hops": hops,
         "cpu_s": cpu,
     }
-    return Result(
-        job.system.name,
-        "all_reduce",
-        "recurrence",
-        len(job.workers),
-        float(n_elements * job.system.element_bytes),
-        seconds,
-        from_last,
-        over * job.system.message_bytes,
-        float(over.sum()) * job.system.message_bytes,
-        counters={k: float(v) for k, v in counters.items()},
-    )
+    return job.result("recurrence", finished, over * job.system.message_bytes, counters)
