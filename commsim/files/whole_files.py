@@ -13,7 +13,7 @@ import re
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -127,17 +127,27 @@ def _decoded(data: bytes) -> str:
     return data.decode().replace("\r\n", "\n")
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, most: int = 0, table: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """Decode JSON strictly: no key twice, no NaN or Infinity.
+
+    Parameters
+    ----------
+    text : str
+        The whole text.
+    most : int
+        Values that it may have; ``MAX_VALUES`` unless given, since two characters can become 64 bytes.
+    table : callable, optional
+        Makes a table of its fields; by default :func:`no_duplicates`.
 
     Raises
     ------
     ValueError
-        If it is not well formed, or has more values than ``MAX_VALUES``: two characters can become 64 bytes.
+        If it is not well formed, or has too many values; whatever `table` raises.
     """
-    if sum(map(text.count, ",[{")) > MAX_VALUES:
-        raise ValueError(f"more than {MAX_VALUES} values")
-    return json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
+    most = most or MAX_VALUES
+    if sum(map(text.count, ",[{")) > most:
+        raise ValueError(f"more than {most} values")
+    return json.loads(text, object_pairs_hook=table or no_duplicates, parse_constant=no_constant)
 
 
 def write_json(path: str | Path, tree: Mapping[str, Any] | Sequence[Any]) -> None:
