@@ -1,7 +1,15 @@
-"""A network in a file: TOML or JSON that people write, the node-link JSON of networkx, and npz."""
+"""A network in a file: TOML or JSON that people write, the node-link JSON of networkx, and npz.
+
+Node-link JSON has units in the names of its fields: ``rate_bps``, ``delay_ns``. What else a network has may be there.
+
+References
+----------
+networkx, ``node_link_data``: the list of links is called ``edges`` since version 3.4, ``links`` before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +28,14 @@ from ..core.units import (
     write_time,
 )
 from .fields import Fields
-from .node_link import is_node_link, node_facts, read_node_link
 from .npz import read_archive, write_archive
 from .whole_files import read_tree, write_tree
 
 MAX_BYTES = 2**31
 MAX_ROWS = 2**18
+_TIMES = ("overhead", "recv_overhead")
+_EXACT = "delay"
+"""Field of node-link JSON with a latency that nanoseconds cannot say."""
 _LINK_ARRAYS = ("bandwidth", "latency", "buffer", "loss", "metric")
 _ARRAYS = {
     "kind": np.uint8, "src": np.int32, "dst": np.int32, **dict.fromkeys(_LINK_ARRAYS[:4], np.float64),
@@ -51,7 +61,8 @@ def read_network(path: str | Path) -> Network:
         return _read_arrays(path)
     tree = read_tree(path)
     try:
-        return read_node_link(tree, path) if is_node_link(tree) else _read_fields(Fields(tree, path), path)
+        is_node_link = "schema" not in tree and "directed" in tree and "nodes" in tree
+        return read_node_link(tree, path) if is_node_link else _read_own(Fields(tree, path), path)
     except InputError as error:
         if str(error).startswith(str(path)):
             raise
@@ -73,7 +84,7 @@ def write_network(network: Network, path: str | Path) -> None:
         "schema": 1,
         "name": network.name,
         "routing": network.routing,
-        "nodes": [_node(network, i) for i in range(network.n_nodes)],
+        "nodes": [_node(network, i, "name") | _reduction(float(network.gamma[i])) for i in range(network.n_nodes)],
         "links": [_link(network, i) | ({"both_ways": True} if cables else {}) for i in links],
     })  # fmt: skip
 
@@ -94,73 +105,176 @@ def _read_arrays(path: str | Path) -> Network:
         raise InputError(f"{path}: {error}") from None
 
 
-def _read_fields(top: Fields, path: str | Path) -> Network:
+def _read_own(top: Fields, path: str | Path) -> Network:
     top.schema()
     name, routing = top.text("name", Path(path).stem), top.one_of("routing", ROUTINGS, "ecmp")
-    nodes = [_read_node(fields) for fields in top.tables("nodes")]
-    index: dict[str, int] = {}
-    for i, node in enumerate(nodes):
-        if index.setdefault(node["name"], i) != i:
-            top.tables("nodes")[i].fail("name", f"is taken: {node['name']!r} is also nodes[{index[node['name']]}]")
-        if len(node["coordinates"]) != len(nodes[0]["coordinates"]):
-            n_dims = len(nodes[0]["coordinates"])
-            top.tables("nodes")[i].refuse("coordinates", f"a list of {n_dims} whole numbers, as in nodes[0]")
-    links = [_read_link(fields, index) for fields in top.tables("links")] if "links" in top else []
+    nodes = _read_nodes(top, "name")
+    links = [_read_link(fields, nodes) for fields in top.tables("links")] if "links" in top else []
     top.finish()
-    rows = [link[:-1] for link in links] + [(dst, src, *rest[:-1]) for src, dst, *rest in links if rest[-1]]
-    columns: dict[str, Any] = dict.fromkeys(("src", "dst", *_LINK_ARRAYS), ())
-    if rows:
-        columns = dict(zip(columns, zip(*rows, strict=True), strict=True))
-    names = [node.pop("name") for node in nodes]
-    per_node = {key: [node[key] for node in nodes] for key in nodes[0]} if nodes else {"kind": []}
-    return Network(name, names, routing=routing, **columns, **per_node)
+    back = [(dst, src, *rest) for src, dst, *rest, both_ways in links if both_ways]
+    return _build(name, routing, nodes, [tuple(link[:-1]) for link in links] + back)
 
 
-def _read_node(fields: Fields) -> dict[str, Any]:
-    name, kind = fields.text("name"), KINDS.index(fields.one_of("kind", KINDS))
-    if not (name and name.isprintable()):
-        fields.refuse("name", "printable text")
-    if "reduce_rate" in fields and "gamma" in fields:
-        fields.fail("gamma", "and reduce_rate say the same thing twice; give one of them")
-    gamma = fields.quantity("gamma", parse_cost, 0.0)
-    rate = fields.quantity("reduce_rate", parse_bandwidth, 0.0)
-    node = {
-        "name": name,
-        "kind": kind,
-        "forwards": fields.truth("forwards", kind in FORWARDING),
-        "aggregates": fields.truth("aggregates", kind in AGGREGATING),
-        "machine": fields.whole("machine", minimum=-1, default=-1),
-        "coordinates": fields.wholes("coordinates"),
-        "overhead": fields.quantity("overhead", parse_time, 0.0),
-        "recv_overhead": fields.quantity("recv_overhead", parse_time, 0.0),
-        "gamma": 1 / rate if rate else gamma,
-    }
-    fields.finish()
-    return node
+def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
+    """Read the JSON that networkx writes, decoded: nodes ``id, kind`` and edges ``source, target, rate_bps, delay_ns``.
+
+    Returns
+    -------
+    Network
+        Edges of an undirected graph in both directions: all as written, then all the other way round.
+
+    Raises
+    ------
+    InputError
+        If a field is missing, unknown or wrong; names the line where there is one.
+    """
+    top = Fields(tree, path)
+    directed = top.truth("directed", True)
+    top.truth("multigraph", False)
+    graph = top.table("graph")
+    name, routing = graph.text("name", Path(path).stem), graph.one_of("routing", ROUTINGS, "ecmp")
+    graph.finish()
+    nodes = _read_nodes(top, "id")
+    if "links" in top and "edges" in top:
+        top.fail("links", "and edges are both there; networkx has one of them")
+    rows = [_read_edge(fields, nodes) for fields in top.tables("links" if "links" in top else "edges")]
+    top.finish()
+    return _build(name, routing, nodes, rows if directed else rows + [(dst, src, *rest) for src, dst, *rest in rows])
 
 
-def _read_link(fields: Fields, index: dict[str, int]) -> tuple[Any, ...]:
-    ends = []
+def _build(name: str, routing: str, nodes: dict[str, dict[str, Any]], rows: list[tuple[Any, ...]]) -> Network:
+    names = ("src", "dst", *_LINK_ARRAYS)
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    facts = list(nodes.values())
+    per_node = {key: [node[key] for node in facts] for key in facts[0] if key != "index"} if facts else {"kind": []}
+    return Network(name, tuple(nodes), routing=routing, **dict(zip(names, columns, strict=True)), **per_node)
+
+
+def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
+    """Read the nodes, by the name that stands under `key`."""
+    nodes: dict[str, dict[str, Any]] = {}
+    n_dims = 0
+    for fields in top.tables("nodes"):
+        name = _identity(fields, key) if key == "id" else fields.text(key)
+        if name in nodes:
+            fields.fail(key, f"is taken: {name!r} is also nodes[{nodes[name]['index']}]")
+        if not (name and name.isprintable()):
+            fields.refuse(key, "printable text")
+        kind = KINDS.index(fields.one_of("kind", KINDS))
+        if "reduce_rate" in fields and "gamma" in fields:
+            fields.fail("gamma", "and reduce_rate say the same thing twice; give one of them")
+        gamma, rate = fields.quantity("gamma", parse_cost, 0.0), fields.quantity("reduce_rate", parse_bandwidth, 0.0)
+        nodes[name] = {
+            "index": len(nodes),
+            "kind": kind,
+            "forwards": fields.truth("forwards", kind in FORWARDING),
+            "aggregates": fields.truth("aggregates", kind in AGGREGATING),
+            "machine": fields.whole("machine", minimum=-1, default=-1),
+            "coordinates": fields.wholes("coordinates"),
+            **{key: fields.quantity(key, parse_time, 0.0) for key in _TIMES},
+            "gamma": 1 / rate if rate else gamma,
+        }
+        fields.finish()
+        n_dims = n_dims if len(nodes) > 1 else len(nodes[name]["coordinates"])
+        if len(nodes[name]["coordinates"]) != n_dims:
+            fields.refuse("coordinates", f"a list of {n_dims} whole numbers, as in nodes[0]")
+    return nodes
+
+
+def _read_link(fields: Fields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any, ...]:
     for key in ("from", "to"):
-        if fields.text(key) not in index:
+        if fields.text(key) not in nodes:
             fields.refuse(key, "the name of a node")
-        ends.append(index[fields.text(key)])
+    ends = [nodes[fields.text(key)]["index"] for key in ("from", "to")]
     if ends[0] == ends[1]:
         fields.refuse("to", "another node than from")
     bandwidth, latency = fields.quantity("bandwidth", parse_bandwidth), fields.quantity("latency", parse_time)
-    buffer, loss = fields.quantity("buffer", parse_size, float("inf")), fields.number("loss", 0.0)
+    buffer = fields.quantity("buffer", parse_size, float("inf"))
     if buffer <= 0:
         fields.refuse("buffer", "a positive size")
-    if not 0 <= loss < 1:
-        fields.refuse("loss", "a probability of at least 0 and below 1")
-    metric, both_ways = fields.whole("metric", 1, MAX_METRIC, default=1), fields.truth("both_ways", False)
+    loss, metric = _loss_and_metric(fields)
+    both_ways = fields.truth("both_ways", False)
     fields.finish()
     return (*ends, bandwidth, latency, buffer, loss, metric, both_ways)
 
 
-def _node(network: Network, i: int) -> dict[str, Any]:
-    node, gamma = node_facts(network, i, "name"), float(network.gamma[i])
-    return node | _reduction(gamma) if gamma else node
+def _read_edge(fields: Fields, nodes: Mapping[str, dict[str, Any]]) -> tuple[Any, ...]:
+    for key in ("source", "target"):
+        if _identity(fields, key) not in nodes:
+            fields.refuse(key, "the id of a node")
+    ends = [nodes[_identity(fields, key)]["index"] for key in ("source", "target")]
+    if ends[0] == ends[1]:
+        fields.refuse("target", "another node than source")
+    rate, delay = fields.number("rate_bps"), fields.number("delay_ns")
+    if rate <= 0:
+        fields.refuse("rate_bps", "a positive number of bits per second")
+    if delay < 0:
+        fields.refuse("delay_ns", "a number of nanoseconds, 0 or more")
+    if "key" in fields:  # numbers the parallel edges of a multigraph; says nothing more
+        _identity(fields, "key")
+    latency = fields.quantity(_EXACT, parse_time, delay / 1e9)
+    buffer = fields.number("buffer_bytes") if "buffer_bytes" in fields else float("inf")
+    if buffer <= 0:
+        fields.refuse("buffer_bytes", "a positive number of bytes")
+    loss, metric = _loss_and_metric(fields)
+    fields.finish()
+    return (*ends, rate / 8, latency, buffer, loss, metric)
+
+
+def _loss_and_metric(fields: Fields) -> tuple[float, int]:
+    loss = fields.number("loss", 0.0)
+    if not 0 <= loss < 1:
+        fields.refuse("loss", "a probability of at least 0 and below 1")
+    return loss, fields.whole("metric", 1, MAX_METRIC, default=1)
+
+
+def _identity(fields: Fields, key: str) -> str:
+    """Name of a node of networkx, which also takes whole numbers."""
+    value = fields.raw(key)
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        fields.refuse(key, "text or a whole number")
+    return str(value)
+
+
+def node_link_of(network: Network) -> dict[str, Any]:
+    """Return the tree that networkx reads with ``edges="edges"``; every link is an edge of a directed graph."""
+    pairs = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+    parallel = len(pairs) < network.n_links
+    nodes = [_node(network, i, "id") for i in range(network.n_nodes)]
+    for node, gamma in zip(nodes, network.gamma.tolist(), strict=True):
+        if gamma:
+            node["gamma"] = write_cost(gamma)
+    edges, count = [], dict[tuple[str, str], int]()
+    for i in range(network.n_links):
+        latency = float(network.latency[i])
+        ends = network.nodes[network.src[i]], network.nodes[network.dst[i]]
+        edge: dict[str, Any] = {"source": ends[0], "target": ends[1], "rate_bps": float(network.bandwidth[i]) * 8,
+                                "delay_ns": latency * 1e9}  # fmt: skip
+        if edge["delay_ns"] / 1e9 != latency:  # digits that get lost on the way to nanoseconds and back
+            edge[_EXACT] = write_time(latency)
+        if np.isfinite(network.buffer[i]):
+            edge["buffer_bytes"] = float(network.buffer[i])
+        edge |= _unusual(network, i)
+        if parallel:
+            edge["key"] = count.get(ends, 0)
+            count[ends] = edge["key"] + 1
+        edges.append(edge)
+    graph = {"name": network.name, "routing": network.routing}
+    return {"directed": True, "multigraph": parallel, "graph": graph, "nodes": nodes, "edges": edges}
+
+
+def _node(network: Network, i: int, name: str) -> dict[str, Any]:
+    """Return what is not usual of a node, with its name under the key `name`; all but what reducing costs there."""
+    kind = int(network.kind[i])
+    node: dict[str, Any] = {name: network.nodes[i], "kind": KINDS[kind]}
+    for key, usual in (("forwards", kind in FORWARDING), ("aggregates", kind in AGGREGATING)):
+        if bool(getattr(network, key)[i]) != usual:
+            node[key] = not usual
+    if network.machine[i] >= 0:
+        node["machine"] = int(network.machine[i])
+    if network.coordinates.shape[1]:
+        node["coordinates"] = network.coordinates[i].tolist()
+    return node | {key: write_time(float(getattr(network, key)[i])) for key in _TIMES if getattr(network, key)[i]}
 
 
 def _reduction(gamma: float) -> dict[str, str]:
@@ -169,7 +283,7 @@ def _reduction(gamma: float) -> dict[str, str]:
         rate = write_bandwidth(1 / gamma)
         if 1 / parse_bandwidth(rate) == gamma:
             return {"reduce_rate": rate}
-    return {"gamma": write_cost(gamma)}
+    return {"gamma": write_cost(gamma)} if gamma else {}
 
 
 def _link(network: Network, i: int) -> dict[str, Any]:
@@ -181,8 +295,10 @@ def _link(network: Network, i: int) -> dict[str, Any]:
     }
     if np.isfinite(network.buffer[i]):
         link["buffer"] = write_size(float(network.buffer[i]))
-    if network.loss[i]:
-        link["loss"] = float(network.loss[i])
-    if network.metric[i] != 1:
-        link["metric"] = int(network.metric[i])
-    return link
+    return link | _unusual(network, i)
+
+
+def _unusual(network: Network, i: int) -> dict[str, Any]:
+    """Return loss and metric of a link where they are not the usual ones."""
+    loss, metric = float(network.loss[i]), int(network.metric[i])
+    return ({"loss": loss} if loss else {}) | ({"metric": metric} if metric != 1 else {})

@@ -13,7 +13,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.files.node_link import node_link_of, read_node_link
+from commsim.files.network_file import node_link_of, read_node_link
 from commsim.files.whole_files import replacing
 from commsim.formats.markup import Element, read_xml
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.files.node_link import read_node_link
+from commsim.files.network_file import read_node_link
 from commsim.files.store import read_network, read_schedule
 from commsim.files.whole_files import read_json
 from commsim.formats.nccl_topology import read_nccl_topology

@@ -15,7 +15,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import format_bandwidth, write_size, write_time
-from commsim.files.node_link import node_link_of
+from commsim.files.network_file import node_link_of
 from commsim.files.store import save
 from commsim.files.whole_files import write_json, write_tree
 from commsim.workload.task_graph import Graph

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.core.network import KINDS, Network
-from commsim.files.network_file import read_network
-from commsim.files.node_link import node_link_of
+from commsim.files.network_file import node_link_of, read_network
 from commsim.files.whole_files import write_json
 from commsim.formats import ns3
 from commsim.formats.graphml import read_graphml, write_graphml
