@@ -71,7 +71,9 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     n_ranks : int, optional
         Of a collective that is named.
     """
-    from commsim.formats.convert import FORMATS, Given, convert
+    from commsim.formats.context import Given
+    from commsim.formats.convert import convert
+    from commsim.formats.table import FORMATS
 
     reading = config if isinstance(config, Reading) else Reading()
     writing = config if isinstance(config, Writing) else Writing()
@@ -97,7 +99,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
 
 def _list() -> None:
     """Print the formats, and what each can hold."""
-    from commsim.formats.convert import FORMATS
+    from commsim.formats.table import FORMATS
 
     for name, one in FORMATS.items():
         print(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")

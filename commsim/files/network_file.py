@@ -29,7 +29,7 @@ from ..core.units import (
 )
 from .fields import Fields
 from .npz import read_archive, write_archive
-from .whole_files import read_tree, write_tree
+from .whole_files import read_tree, write_json, write_tree
 
 MAX_BYTES = 2**31
 MAX_ROWS = 2**18
@@ -261,6 +261,11 @@ def node_link_of(network: Network) -> dict[str, Any]:
         edges.append(edge)
     graph = {"name": network.name, "routing": network.routing}
     return {"directed": True, "multigraph": parallel, "graph": graph, "nodes": nodes, "edges": edges}
+
+
+def write_node_link(network: Network, path: str | Path) -> None:
+    """Write the JSON that networkx reads; the file appears whole or not at all."""
+    write_json(path, node_link_of(network))
 
 
 def _node(network: Network, i: int, name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from commsim.files.whole_files import read_json, write_json
 from commsim.run.inputs import load_schedule
 
 from .astra_phases import BASELINE, DIRECT, HALVING, LOCAL, RING, TREE, schedule_of_ways, ways_of
-from .convert import Notes
+from .context import Notes
 
 OPERATIONS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",

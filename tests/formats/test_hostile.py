@@ -10,7 +10,8 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.formats.chakra.messages import TYPES, varint
 from commsim.formats.chakra.traces import read_traces, write_traces
-from commsim.formats.convert import Given, convert
+from commsim.formats.context import Given
+from commsim.formats.convert import convert
 from commsim.formats.goal import MAGIC, read_goal_binary, read_goal_text
 from commsim.formats.graphml import read_graphml
 from commsim.formats.msccl.to_schedule import schedule_of_algorithm

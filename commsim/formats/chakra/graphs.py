@@ -16,6 +16,7 @@ from ..programs.operations import deadlock, sorted_after
 from .messages import (
     COLLECTIVE,
     COMP,
+    GROUPS,
     MEM_LOAD,
     MEM_STORE,
     METADATA,
@@ -28,7 +29,7 @@ from .messages import (
     Node,
 )
 from .programs import DURATION, MAX_WAITS, nanoseconds, whole
-from .traces import MAX_RANKS, VERSION, Trace
+from .traces import MAX_RANKS, VERSION, Trace, prefix_of, read_traces, write_traces
 
 Groups = dict[str, list[int]]
 
@@ -308,3 +309,19 @@ def _node(i: int, task: Task, rank: int, before: tuple[int, ...], names: dict[tu
     attributes["comm_type"] = "int64_val", OPERATIONS[task.operation]
     attributes["pg_name"] = "string_val", names[task.group]
     return Node(i, task.name, COLLECTIVE, data=before, duration=micros, attributes=attributes)
+
+
+def read_chakra_graph(path: str | Path) -> tuple[Graph, tuple[str, ...]]:
+    """Read the traces of all ranks, and the process groups beside them, as a graph; say where the groups are from."""
+    groups = Path(f"{prefix_of(path)}{GROUPS}")
+    if not groups.exists():
+        return graph_of_traces(read_traces(path)), ()
+    return graph_of_traces(read_traces(path), read_groups(groups)), (f"process groups are those of {groups}",)
+
+
+def write_chakra_graph(graph: Graph, path: str | Path) -> tuple[str, ...]:
+    """Write a graph as traces, and its process groups beside them; say where the groups are."""
+    traces, groups = traces_of_graph(graph)
+    prefix = prefix_of(path)
+    write_traces(traces, prefix, groups)
+    return (f"process groups are in {prefix}{GROUPS}",) if groups else ()

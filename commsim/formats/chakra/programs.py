@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -10,7 +11,7 @@ from ..programs import operations as ops
 from ..programs.operations import Op, Programs, deadlock, sorted_after
 from ..programs.stages import MAX_STAGE, fenced, stages_of
 from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
-from .traces import VERSION, Trace
+from .traces import VERSION, Trace, prefix_of, read_traces, write_traces
 
 DURATION = "duration_ns"
 """Our own attribute: times in the format are whole microseconds."""
@@ -100,6 +101,16 @@ def programs_of_traces(traces: list[Trace]) -> Programs:
         If there is a collective, or a message says too little.
     """
     return Programs(tuple(_ops(rank, trace) for rank, trace in enumerate(traces)))
+
+
+def read_programs(path: str | Path) -> Programs:
+    """Read the traces of all ranks as programs."""
+    return programs_of_traces(read_traces(path))
+
+
+def write_programs(programs: Programs, path: str | Path, name: str = "") -> None:
+    """Write programs as the traces of all ranks; `name` is that of the collective."""
+    write_traces(traces_of(programs, name), prefix_of(path))
 
 
 def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:

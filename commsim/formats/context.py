@@ -1,0 +1,93 @@
+"""What a conversion is given beside a file, and what it knows of a schedule's messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.schedule import Schedule
+
+Notes = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a format needs and a value of ours does not say.
+
+    Parameters
+    ----------
+    n_ranks : int, optional
+        Of a collective that is named.
+    size : float, bytes, optional
+        Of the operation, for formats whose messages have sizes.
+    gamma : float, s/byte
+        What reducing costs.
+    network : str, optional
+        On which a system layer's collectives run, or flows.
+    operation : str
+        Which of a system layer's collectives.
+    min_bytes, max_bytes : int
+        For which sizes MSCCL's runtime takes an algorithm.
+    gpu_type : str
+        Name of the GPUs for SimAI.
+    n_helpers : int
+        How many ranks of a file, the last ones, are helpers.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than none.
+    """
+
+    n_ranks: int | None = None
+    size: float | None = None
+    gamma: float = 0.0
+    network: str | None = None
+    operation: str = "all_reduce"
+    min_bytes: int = 0
+    max_bytes: int = 2**40
+    gpu_type: str = "H100"
+    n_helpers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_helpers < 0:
+            raise InputError(f"--helpers must be 0 or more, got {self.n_helpers}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sized:
+    """A schedule, and what is known of its messages.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What is sent.
+    n_bytes : float64[n_transfers], bytes, optional
+        Of each message, where the file says.
+    size : float, bytes
+        That gives the messages their sizes, where there is one.
+    gamma : float64[n_participants], s/byte
+        Where the file says.
+    """
+
+    schedule: Schedule
+    n_bytes: NDArray[np.float64] | None = None
+    size: float = 0.0
+    gamma: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+
+    def messages(self, given: Given) -> NDArray[np.float64]:
+        """Bytes of every message.
+
+        Raises
+        ------
+        InputError
+            If neither the file nor the user says.
+        """
+        if self.n_bytes is not None:
+            return self.n_bytes
+        if given.size is None:
+            raise InputError(f"{self.schedule.name} has no sizes of its own, and this format needs them: say --size")
+        return np.asarray(self.schedule.expand()["count"] * (given.size / self.schedule.n_chunks))

@@ -1,0 +1,325 @@
+"""The formats: what each is called and holds, how it is read, and how it is written.
+
+A reader or writer is a function that is named as text, so that only what is used is imported, or one of those below,
+which adds what the format does not say itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_bandwidth, write_size, write_time
+
+from .context import Given, Notes, Sized
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.workload.task_graph import Graph
+
+    from .programs.operations import Programs
+
+Reader = Callable[[str, Given], tuple[Any, Notes]]
+Writer = Callable[[Any, str, Given], Notes]
+NETWORK, SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "network", "schedule", "workload", "system", "program"
+"""A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it."""
+FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"
+
+
+def function(place: str) -> Callable[..., Any]:
+    """Import a function of commsim, such as ``formats.goal:read_goal_text``."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"commsim.{module}"), name)
+    return found
+
+
+def any_network(text: str) -> Network:
+    """Load a network by name, or from a file of any format."""
+    from commsim.run.inputs import load_network
+
+    format_of = {".yml": "astra-network", ".yaml": "astra-network", ".graphml": "graphml"}
+    if Path(text).suffix not in format_of:
+        return load_network(text)
+    network: Network = read(format_of[Path(text).suffix], NETWORK, text, Given())[0]
+    return network
+
+
+def _sizes(network: str | None) -> tuple[int, ...]:
+    """Hosts along each dimension of the network that goes with a system layer."""
+    from .astra_recognise import dimensions_of
+
+    if network is None:
+        raise InputError("a system layer needs the network that it is for: say --network")
+    return tuple(d.n_hosts for d in dimensions_of(any_network(network))[0])
+
+
+def _read_node_link(source: str, _: Given) -> tuple[Network, Notes]:
+    from commsim.files.network_file import read_node_link
+    from commsim.files.whole_files import read_json
+
+    tree = read_json(source)
+    return read_node_link(tree if isinstance(tree, dict) else {}, source), ()
+
+
+def _own_schedule(source: str, _: Given) -> tuple[Sized, Notes]:
+    from commsim.files.store import read_schedule
+
+    return Sized(read_schedule(source)), ()
+
+
+def _write_own_schedule(value: Sized, target: str, _: Given) -> Notes:
+    from commsim.files.store import save
+
+    if value.n_bytes is not None and not value.size:
+        raise InputError(
+            f"{value.schedule.name}: its messages have no common measure that is not too small, and a schedule's file "
+            "says their sizes in chunks; use commsim.formats in Python, or read it as a workload (.toml)"
+        )
+    save(value.schedule, target)
+    notes = []
+    if value.size:
+        notes.append(f"its messages have their sizes when it is run with -b {value.size:.0f} -e {value.size:.0f}")
+    if rates := sorted({format_bandwidth(1 / cost) for cost in value.gamma[value.gamma > 0]}):
+        notes.append(f"ranks reduce {', '.join(rates[:3])}, which --reduce-rate says")
+    return tuple(notes)
+
+
+def write_graph(graph: Graph, path: str | Path) -> None:
+    """Write the graph of an iteration as TOML or JSON; names that an earlier task has get a number behind them."""
+    from commsim.files.whole_files import write_tree
+
+    names: dict[str, None] = {}
+    for i, task in enumerate(graph.tasks):
+        name = task.name or "task"
+        names[name if name not in names else f"{name}#{i}"] = None
+    named, tasks = list(names), []
+    for name, task in zip(named, graph.tasks, strict=True):
+        row: dict[str, Any] = {"name": name}
+        if task.resources:
+            row["resources"] = list(task.resources)
+        if task.duration:
+            row["duration"] = write_time(task.duration)
+        if task.operation:
+            row |= {"operation": task.operation, "group": list(task.group), "size": write_size(task.size)}
+        if task.priority:
+            row["priority"] = task.priority
+        if task.after:
+            row["after"] = [named[j] for j in task.after]
+        tasks.append(row)
+    write_tree(path, {"tasks": tasks})
+
+
+def _read_msccl(source: str, _: Given) -> tuple[Sized, Notes]:
+    from .msccl.to_schedule import schedule_of_algorithm
+    from .msccl.xml import read_msccl
+
+    algorithm, notes = read_msccl(source)
+    schedule = schedule_of_algorithm(algorithm)
+    proved = f"proved to be {schedule.operation} on {schedule.n_ranks} ranks"
+    custom = "'custom' promises nothing, so only that it ends was checked"
+    return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved)
+
+
+def _write_msccl(value: Sized, target: str, given: Given) -> Notes:
+    from .msccl.from_schedule import algorithm_of
+    from .msccl.xml import write_msccl
+
+    algorithm, notes = algorithm_of(value.schedule, min_bytes=given.min_bytes, max_bytes=given.max_bytes)
+    write_msccl(algorithm, target)
+    return notes
+
+
+def _read_system(source: str, given: Given) -> tuple[Sized, Notes]:
+    from .astra_choice import read_system, schedule_of_system
+
+    schedule, notes = schedule_of_system(read_system(source), given.operation, _sizes(given.network))
+    return Sized(schedule), notes
+
+
+def _write_system(value: Sized, target: str, given: Given) -> Notes:
+    from .astra_choice import schedule_of_system, system_of, write_system
+
+    sizes, schedule = _sizes(given.network), value.schedule
+    if math.prod(sizes) != schedule.n_ranks:
+        raise InputError(f"{schedule.name} has {schedule.n_ranks} ranks, and {given.network} {math.prod(sizes)} hosts")
+    system, operation = system_of(schedule.name, sizes)
+    back = schedule_of_system(system, operation, sizes)[0]
+    write_system(system, target)
+    if back == schedule:
+        return ()
+    return (f"the file cannot say the parameters of {schedule.name}; read back it is another {operation}",)
+
+
+def _reads_programs(place: str) -> dict[str, Reader | str]:
+    """Read what ranks do, as it is, as a schedule, and as a workload; `place` is the reader of a format."""
+    from_programs = "formats.programs.operations:graph_of"
+
+    def programs(source: str, _: Given) -> tuple[Programs, Notes]:
+        value = function(place)(source)
+        function(from_programs)(value)  # checks that sends and receives match, and that it ends
+        return value, ()
+
+    def schedule(source: str, given: Given) -> tuple[Sized, Notes]:
+        from .programs.programs_to_schedule import schedule_of
+
+        messages = schedule_of(function(place)(source), Path(source).stem, given.n_helpers)
+        return Sized(messages.schedule, messages.n_bytes, messages.size, messages.gamma), messages.notes
+
+    def workload(source: str, _: Given) -> tuple[Graph, Notes]:
+        return function(from_programs)(function(place)(source)), ()
+
+    return {PROGRAM: programs, SCHEDULE: schedule, WORKLOAD: workload}
+
+
+def _writes_programs(place: str) -> dict[str, Writer | str]:
+    """Write what ranks do, and a schedule; `place` is the writer of a format."""
+
+    def schedule(value: Sized, target: str, given: Given) -> Notes:
+        programs, notes = _programs_of(value, given)
+        function(place)(programs, target)
+        return notes
+
+    return {PROGRAM: place, SCHEDULE: schedule}
+
+
+def _programs_of(value: Sized, given: Given) -> tuple[Programs, Notes]:
+    from .programs.schedule_to_programs import programs_of
+    from .programs.stages import find_reductions
+
+    n_bytes = value.messages(given)
+    gamma = given.gamma if given.gamma or value.gamma.size < 2 else value.gamma
+    notes = []
+    if (n_bytes != np.rint(n_bytes)).any():
+        notes.append("messages are rounded to whole bytes; choose a size that is a multiple of the number of chunks")
+    if any(block.n_fences for block in value.schedule.blocks):
+        notes.append(FENCED)
+    if value.schedule.n_helpers:
+        first, n = value.schedule.n_ranks, value.schedule.n_helpers
+        notes.append(
+            f"helpers are ranks {first}..{first + n - 1} of the file; --helpers {n} reads them as helpers again"
+        )
+    programs = programs_of(value.schedule, n_bytes, gamma)
+    try:
+        find_reductions(programs)
+    except InputError:
+        notes.append("sums of what a rank holds itself are computations; with them the file is read as a workload only")
+    return programs, tuple(notes)
+
+
+def _write_chakra(value: Sized, target: str, given: Given) -> Notes:
+    from .chakra.programs import write_programs
+
+    programs, notes = _programs_of(value, given)
+    write_programs(programs, target, value.schedule.name)
+    return notes
+
+
+def _write_flows(value: Sized, target: str, given: Given) -> Notes:
+    from .htsim import write_flows
+
+    n = value.schedule.n_participants
+    n_hosts = n if given.network is None else len(any_network(given.network).endpoints)
+    return write_flows(value.schedule, value.messages(given), target, tuple(range(n)), n_hosts)
+
+
+def _write_simai(value: Network, target: str, given: Given) -> Notes:
+    from .ns3 import write_simai
+
+    write_simai(value, target, given.gpu_type)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format.
+
+    Parameters
+    ----------
+    summary : str
+        What it is.
+    suffixes : tuple of str
+        By which a file to be written is recognised.
+    reads, writes : mapping of str to function
+        What of ours it becomes, and can be made from, the likeliest first, and how: a place in commsim of a function of
+        the file, or of a value and the file, that returns the value, or what should be said; or a function that is
+        given all there is.
+    """
+
+    summary: str
+    suffixes: tuple[str, ...] = ()
+    reads: Mapping[str, Reader | str] = field(default_factory=dict)
+    writes: Mapping[str, Writer | str] = field(default_factory=dict)
+
+
+FORMATS = {
+    "commsim": Format(
+        "our own files", (".npz", ".toml", ".json"),
+        {NETWORK: "files.store:read_network", SCHEDULE: _own_schedule, WORKLOAD: "workload.task_graph:read_graph"},
+        {NETWORK: "files.store:save", SCHEDULE: _write_own_schedule, WORKLOAD: "formats.table:write_graph"},
+    ),
+    "astra-network": Format(
+        "ASTRA-sim's network, YAML", (".yml", ".yaml"),
+        {NETWORK: "formats.astra_network:read_astra_network"}, {NETWORK: "formats.astra_network:write_astra_network"},
+    ),
+    "astra-system": Format(
+        "ASTRA-sim's system layer, JSON", (),
+        {SYSTEM: "formats.astra_choice:read_system", SCHEDULE: _read_system},
+        {SYSTEM: "formats.astra_choice:write_system", SCHEDULE: _write_system},
+    ),
+    "msccl": Format("MSCCL's algorithms, XML", (".xml",), {SCHEDULE: _read_msccl}, {SCHEDULE: _write_msccl}),
+    "goal": Format(
+        "GOAL of LogGOPSim and ATLAHS, text", (".goal",),
+        _reads_programs("formats.goal:read_goal_text"), _writes_programs("formats.goal:write_goal_text"),
+    ),
+    "goal-binary": Format(
+        "GOAL, binary", (".bin",),
+        _reads_programs("formats.goal:read_goal_binary"), _writes_programs("formats.goal:write_goal_binary"),
+    ),
+    "chakra": Format(
+        "Chakra traces, PREFIX.RANK.et", (".et",),
+        {**_reads_programs("formats.chakra.programs:read_programs"),
+         WORKLOAD: "formats.chakra.graphs:read_chakra_graph"},
+        {PROGRAM: "formats.chakra.programs:write_programs", SCHEDULE: _write_chakra,
+         WORKLOAD: "formats.chakra.graphs:write_chakra_graph"},
+    ),
+    "node-link": Format(
+        "networkx's node-link JSON", (),
+        {NETWORK: _read_node_link}, {NETWORK: "files.network_file:write_node_link"},
+    ),
+    "graphml": Format(
+        "GraphML", (".graphml",), {NETWORK: "formats.graphml:read_graphml"}, {NETWORK: "formats.graphml:write_graphml"},
+    ),
+    "nccl-topology": Format(
+        "NCCL's topology of a machine, XML", (), {NETWORK: "formats.nccl_topology:read_nccl_topology"},
+    ),
+    "ns3": Format(
+        "HPCC's and ASTRA-sim's ns-3 topology", (),
+        {NETWORK: "formats.ns3:read_ns3"}, {NETWORK: "formats.ns3:write_ns3"},
+    ),
+    "simai": Format("SimAI's topology", (), {NETWORK: "formats.ns3:read_simai"}, {NETWORK: _write_simai}),
+    "htsim": Format("htsim's topology", (".topo",), {}, {NETWORK: "formats.htsim:write_htsim"}),
+    "htsim-flows": Format("htsim's matrix of connections", (".cm",), {}, {SCHEDULE: _write_flows}),
+}  # fmt: skip
+
+
+def read(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
+    """Read a file of a format as one of the kinds that it becomes; return it, and what should be said."""
+    reader = FORMATS[name].reads[kind]
+    if not isinstance(reader, str):
+        return reader(source, given)
+    found = function(reader)(source)
+    return found if isinstance(found, tuple) else (found, ())
+
+
+def write(name: str, kind: str, value: Any, target: str, given: Given) -> Notes:
+    """Write a value as a file of a format; return what should be said."""
+    writer = FORMATS[name].writes[kind]
+    notes = function(writer)(value, target) if isinstance(writer, str) else writer(value, target, given)
+    return notes if isinstance(notes, tuple) else ()
