@@ -42,7 +42,7 @@ def thousand_links() -> Cluster:
 
 @pytest.mark.benchmark(timer=time.process_time, group="placement, CPU seconds")
 def test_three_jobs_on_one_link_at_72_angles(benchmark: Any) -> None:
-    """Measure a score that no turn brings to 1, so that all 5,184 turns are tried."""
+    """Measure a score that no turn brings to 1, so that all 5,184 rotations are tried."""
     jobs = [PeriodicJob(f"{i}", 1, 0.1, (Phase(0.0, 0.05, 40 * GBPS),)) for i in range(3)]
     found = benchmark.pedantic(lambda: score_link(jobs, 50 * GBPS), rounds=20, warmup_rounds=1)
     benchmark.extra_info["limit_s"] = 0.010

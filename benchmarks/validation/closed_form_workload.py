@@ -16,7 +16,7 @@ from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS, gpipe
 from commsim.workload.setting import Setting
 from commsim.workload.systems.elastic import MorphingJob, shape_time
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 from commsim.workload.tensor_queue import Discipline, run_iteration
 
 from .row import Row
@@ -37,11 +37,13 @@ def pipelines(cases: tuple[tuple[int, int], ...]) -> Iterator[Row]:
     """Pipelines without messages: (N + D - 1)(F + B); Varuna's estimate, with messages, against a played GPipe."""
     for d, n in cases:
         for name in ("gpipe", "1f1b"):
-            ours = play(pipeline_graph(ORDERS[name](d, n), StageCosts(3e-3, 7e-3)), lambda _: 0.0).iteration_time
+            ours = simulate_graph(
+                pipeline_graph(ORDERS[name](d, n), StageCosts(3e-3, 7e-3)), lambda _: 0.0
+            ).iteration_time
             yield Played(id=f"closed_form/pipeline/{name}/{d}/{n}", model=name, reference=(n + d - 1) * 10e-3,
                          ours=ours, source="(N + D - 1)(F + B)", ranks=d)  # fmt: skip
         costs = StageCosts(3e-3, 7e-3, activation=2e6)
-        ours = play(pipeline_graph(gpipe(d, n), costs), closed_form_costs(0.0, BANDWIDTH)).iteration_time
+        ours = simulate_graph(pipeline_graph(gpipe(d, n), costs), closed_form_costs(0.0, BANDWIDTH)).iteration_time
         job = MorphingJob(d, 3e-3, 7e-3, 0.0, 2e6, batch=n, micro_batch=1, bandwidth=BANDWIDTH, most_blocks=d)
         yield Played(id=f"closed_form/pipeline/varuna/{d}/{n}", model="Varuna's estimate", ranks=d, ours=ours,
                      reference=shape_time(job, d, 1), source="(N + P - 1)(F + B) + 2 (P - 1) a/B")  # fmt: skip
@@ -78,7 +80,7 @@ def tensor_parallel(ranks: tuple[int, ...]) -> Iterator[Row]:
     for n in ranks:
         for sequence in (False, True):
             graph = tensor_parallel_graph(TransformerLayer(1e-3, 2e-3, 32e6), 12, n, sequence_parallel=sequence)
-            ours = play(graph, closed_form_costs(0.0, 300e9)).iteration_time
+            ours = simulate_graph(graph, closed_form_costs(0.0, 300e9)).iteration_time
             yield Played(id=f"closed_form/tensor_parallel/{n}/{sequence}", model="tensor parallel", ranks=n, ours=ours,
                          reference=12 * (9e-3 + 4 * 2 * (n - 1) / n * 32e6 / 300e9),
                          source="L (3 F + 4 x 2 (n-1)/n a/B)")  # fmt: skip

@@ -30,7 +30,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def cassini(n_cases: int) -> Iterator[Row]:
-    """Best score of three jobs in whole milliseconds: all their turns, as Eqs. 1 to 4 say; and Muri's best order."""
+    """Best score of three jobs in whole milliseconds: all rotations, as Eqs. 1 to 4 say; and Muri's best order."""
     draw = np.random.default_rng(21)
     for case in range(n_cases):
         ups = [(int(draw.choice([4, 6, 8, 12])), int(draw.integers(1, 4)), float(draw.choice([10, 25, 40, 60])))

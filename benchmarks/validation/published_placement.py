@@ -62,7 +62,7 @@ def examples() -> Iterator[Row]:
                                         ("perimeter", "ms", 120.0, 1e3 * found.circle.perimeter)):  # fmt: skip
         yield Example(id=f"published/cassini/40_60/{what}", reference=published, ours=float(ours), unit=unit,
                       ranks=2, source=source)  # fmt: skip
-    silent = unify((periodic("VGG16", 255, (141, 114, 40)),)).turned(np.zeros(1))[0]
+    silent = unify((periodic("VGG16", 255, (141, 114, 40)),)).rotated(np.zeros(1))[0]
     ours = 360 * (1 - silent.sum() / silent.max() / len(silent))
     yield Example(id="published/cassini/arc", reference=200.0, ours=float(ours), unit="degrees", ranks=1,
                   source="CASSINI, section 3: VGG16's Down phase of 141 of 255 ms")  # fmt: skip

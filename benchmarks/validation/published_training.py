@@ -17,7 +17,7 @@ from commsim.workload.policies import load_policy
 from commsim.workload.setting import Setting
 from commsim.workload.staleness import draw_compute, run_workers
 from commsim.workload.systems.gemini import wasted_time
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 from .. import netai20
 from .published_workload import TRACES
@@ -58,7 +58,7 @@ def sharding() -> Iterator[Row]:
 def pipelines() -> Iterator[Row]:
     """GEMS's bubble, and the activations that a worker holds at most and at least."""
     for d, n in ((4, 64), (8, 64), (16, 64)):
-        ours = bubble(play(pipeline_graph(gems(d, n), StageCosts(1.0, 2.0)), lambda _: 0.0), d)
+        ours = bubble(simulate_graph(pipeline_graph(gems(d, n), StageCosts(1.0, 2.0)), lambda _: 0.0), d)
         yield Theory(id=f"published/bubble/gems/{d}/{n}", model="gems, bubble", engine="task graph", ranks=d,
                      reference=(d - 1) / (d + 0.5), ours=ours, unit="share of time",
                      source="Chimera (SC 2021), table 2: about (D-1)/(D+1/2), for many micro-batches")  # fmt: skip

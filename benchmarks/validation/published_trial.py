@@ -28,7 +28,7 @@ SOURCE = "trial in shaped namespaces, one machine of 2 cores"
 Measured = functools.partial(Row, kind="published", against="measured", operation="all_reduce")
 SPREAD_4, SPREAD_8 = (0, 2, 1, 3), (0, 4, 1, 5, 2, 6, 3, 7)
 CPU = "not counted: the trial says that the CPU was the limit"
-RENDEZVOUS = "a guess of the trial: its TCP transport takes turns with large messages that are exchanged both ways"
+RENDEZVOUS = "a guess of the trial: its TCP transport takes rotations with large messages that are exchanged both ways"
 TIMERS = "not explained: the trial's workers are processes in user space, whose timers of 50 ms may be late"
 TREE = "not explained by the trial"
 Trial = tuple[int, float, str, float, float]

@@ -10,7 +10,7 @@ from commsim.placement.crux import CruxJob, utilisation
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS
 from commsim.workload.systems.volumes import embedding_volume
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 from .. import netai20
 from .row import Row
@@ -37,7 +37,7 @@ def bubbles() -> Iterator[Row]:
     }
     for name, (formula, text) in formulas.items():
         for d, n in ((4, 4), (4, 8), (8, 8), (8, 32)):
-            timeline = play(pipeline_graph(ORDERS[name](d, n), StageCosts(1.0, 1.0)), lambda _: 0.0)
+            timeline = simulate_graph(pipeline_graph(ORDERS[name](d, n), StageCosts(1.0, 1.0)), lambda _: 0.0)
             yield Theory(id=f"published/bubble/{name}/{d}/{n}", model=f"{name}, bubble", engine="task graph", ranks=d,
                          reference=formula(d, n), ours=bubble(timeline, d), unit="share of time",
                          source=f"Chimera (SC 2021), table 2: {text}")  # fmt: skip

@@ -191,7 +191,7 @@ def joint_shifts(
     mine = list(part.jobs)
     walked = np.rint((shifts[mine] - shifts[mine[0]]) % circle.period / circle.step).astype(np.int64)
     starts = (walked % circle.n_positions)[None]
-    turns = search_together(circle, demand, weight, starts)
+    rotations = search_together(circle, demand, weight, starts)
     found = shifts.copy()
-    found[mine] = circle.seconds(turns)
+    found[mine] = circle.seconds(rotations)
     return found

@@ -230,7 +230,7 @@ def estimate(
         elif scores.is_tight(links):
             mine = list(links.jobs)
             circle = scores.circle(links.jobs)
-            demand = circle.turned(shifts[mine])
+            demand = circle.rotated(shifts[mine])
             over = np.maximum(links.part @ demand - 1.0, 0.0)
             sending = demand / np.maximum(scores.peak[mine], 1e-300)[:, None]  # part of the angle, for one height
             per_iteration = circle.period / circle.n_angles

@@ -36,7 +36,7 @@ class Circle(Value):
     period : float64[n_jobs], s
         Rounded periods.
     reach : int
-        How many steps before 0 `demand` begins, so that a job can be turned by any part of its period.
+        How many steps before 0 `demand` begins, so that a job can be rotated by any part of its period.
     demand : float64[n_jobs, reach + n_angles], bytes/s
         What each job sends, averaged exactly over each step of time (no samples: a phase that covers half of an angle
         counts half). The excess of averages is never above the average excess, so that scores err upwards, by less
@@ -66,7 +66,7 @@ class Circle(Value):
 
     @property
     def n_positions(self) -> NDArray[np.int64]:
-        """How many angles each job can be turned by before it looks the same again: its own period's (Eq. 4)."""
+        """How many angles each job can be rotated by before it looks the same again: its own period's (Eq. 4)."""
         positions: NDArray[np.int64] = np.ceil(self.period / self.step - 1e-9).astype(np.int64)
         return positions
 
@@ -79,7 +79,7 @@ class Circle(Value):
         Parameters
         ----------
         order : bool
-            Whether only the jobs before count as others, as they do when all turns of later jobs are tried too.
+            Whether only the jobs before count as others, as they do when all rotations of later jobs are tried too.
         """
         whole = self.multiples.tolist()
         others = [whole[:j] if order else whole[:j] + whole[j + 1 :] for j in range(len(whole))]
@@ -88,12 +88,12 @@ class Circle(Value):
         positions: NDArray[np.int64] = np.maximum(np.ceil(span / self.step - 1e-9), 1).astype(np.int64)
         return positions
 
-    def seconds(self, turns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Shifts that belong to turns (Eq. 5), float64[n_jobs], s."""
-        shifts: NDArray[np.float64] = turns * self.step % self.period
+    def seconds(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Shifts that belong to rotations (Eq. 5), float64[n_jobs], s."""
+        shifts: NDArray[np.float64] = rotations * self.step % self.period
         return shifts
 
-    def turned(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rotated(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Demand when each job starts later by its shift, in seconds, rounded to angles.
 
         Returns

@@ -82,7 +82,7 @@ def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
 
 
 class Scores:
-    """Circles and best turns that were found before, for candidates that differ in little.
+    """Circles and best rotations that were found before, for candidates that differ in little.
 
     Parameters
     ----------

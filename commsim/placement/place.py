@@ -70,9 +70,9 @@ def evaluate_all(
     if not placed:
         return []
     settings = settings or Settings()
-    homeless = [job.name for _, jobs in placed for job in jobs if job.placement is None]
-    if homeless:
-        raise InputError(f"job {homeless[0]} has no placement to evaluate")
+    unplaced_jobs = [job.name for _, jobs in placed for job in jobs if job.placement is None]
+    if unplaced_jobs:
+        raise InputError(f"job {unplaced_jobs[0]} has no placement to evaluate")
     use = link_uses(cluster, [job.placement or () for _, jobs in placed for job in jobs], settings.seed)
     scores = Scores(placed[0][1], settings)
     use = use.reshape(len(placed), -1, cluster.network.n_links) * (scores.peak > 0)[:, None]
@@ -183,7 +183,7 @@ def place_jobs(
     jobs : sequence of PeriodicJob
         Those with a placement stay.
     n : int
-        Candidates in all, at most; the generators take turns.
+        Candidates in all, at most; the strategies alternate.
     generators : sequence of str
         As in :func:`commsim.placement.strategies.candidates`.
     loops : {"merged", "literal"}
@@ -225,7 +225,7 @@ def place_jobs(
 def _in_turn(
     cluster: Cluster, jobs: Sequence[PeriodicJob], generators: Sequence[str], n: int, seed: int
 ) -> list[tuple[str, tuple[PeriodicJob, ...]]]:
-    """Take candidates of the generators in turn, each placement once."""
+    """Take candidates of the strategies in turn, each placement once."""
     if not generators:
         raise InputError("placing needs at least one generator")
     made = [[(name, jobs) for jobs in candidates(cluster, jobs, name, n, seed)] for name in dict.fromkeys(generators)]
@@ -248,12 +248,10 @@ def _notes(found: Sequence[Candidate], discarded: Sequence[Candidate]) -> list[s
     away = max((c.inconsistency for c in found), default=0.0)
     if away:
         many = sum(c.inconsistency > 0 for c in found)
-        notes.append(
-            f"{many} candidates have loops: jobs start up to {away * 1e3:.4g} ms away from what one link wants"
-        )
+        notes.append(f"time-shift inconsistency: up to {away * 1e3:.4g} ms, in the loops of {many} candidates")
     rounding = max((c.rounding for c in found), default=0.0)
     if rounding > 1e-12:
-        notes.append(f"iteration times were changed by up to {rounding * 1e3:.4g} ms to find common multiples")
+        notes.append(f"iteration times rounded by up to {rounding * 1e3:.4g} ms to have common multiples")
     if any(c.n_cut_off for c in found):
-        notes.append("some iteration times have no common multiple below the longest perimeter: circles were cut off")
+        notes.append("hyperperiod truncated: some iteration times have no common multiple below the longest perimeter")
     return notes

@@ -17,14 +17,14 @@ from commsim.workload.sharing.periodic import PeriodicJob
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 
 EXHAUSTIVE = 2**19
-"""Combinations of turns, times angles, up to which all are tried."""
+"""Combinations of rotations, times angles, up to which all are tried."""
 STARTS = 3
-"""Of the search that turns one job after the other."""
+"""Of the search that rotates one job after the other."""
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over 0..1
 
 
 def search(circle: Circle, part: NDArray[np.float64]) -> tuple[NDArray[np.int64], bool]:
-    """Find the turns of one link's jobs with the least mean excess.
+    """Find the rotations of one link's jobs with the least mean excess.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def search(circle: Circle, part: NDArray[np.float64]) -> tuple[NDArray[np.int64]
     Returns
     -------
     int64[n_jobs], bool
-        The turns in angles, and whether all were tried.
+        The rotations in angles, and whether all were tried.
     """
     from .search_kernel import search_all
 
@@ -43,10 +43,12 @@ def search(circle: Circle, part: NDArray[np.float64]) -> tuple[NDArray[np.int64]
         positions = circle.distinct_positions(order=True)
     if not _is_little(positions, circle.n_angles):
         positions = circle.distinct_positions(order=False)
-        return search_together(circle, part[None], np.ones(1, np.int64), different_turns(positions), positions), False
+        return search_together(
+            circle, part[None], np.ones(1, np.int64), different_rotations(positions), positions
+        ), False
     unit = _unit(circle, part[None], np.ones(1))
     demand = np.rint(circle.demand * (part * unit)[:, None]).astype(np.int64)
-    floor = int(demand[:, circle.reach :].sum()) - int(unit) * circle.n_angles  # no turn changes the sum
+    floor = int(demand[:, circle.reach :].sum()) - int(unit) * circle.n_angles  # no rotation changes the sum
     enough = max(0, floor) + circle.n_angles
     return search_all(demand, circle.reach, positions, int(unit), enough)[1], True
 
@@ -63,7 +65,7 @@ def search_together(
     starts: NDArray[np.int64],
     positions: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Find turns that suit several links at once, one job after the other.
+    """Find rotations that suit several links at once, one job after the other.
 
     Parameters
     ----------
@@ -74,12 +76,12 @@ def search_together(
     starts : int64[n_starts, n_jobs]
         Turns to begin with.
     positions : int64[n_jobs], optional
-        How many turns of each job are tried; those that differ in the long run, unless given.
+        How many rotations of each job are tried; those that differ in the long run, unless given.
 
     Returns
     -------
     int64[n_jobs]
-        The turns in angles.
+        The rotations in angles.
     """
     from .search_kernel import search_in_turn
 
@@ -101,8 +103,8 @@ def _unit(circle: Circle, part: NDArray[np.float64], weight: NDArray[Any]) -> fl
     return float(2.0 ** min(30.0, np.floor(62.0 - bits)))
 
 
-def different_turns(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return turns to begin with, int64[STARTS, n_jobs]: none, and others far from each other; the first job stays."""
+def different_rotations(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return starting rotations, int64[STARTS, n_jobs]: none, and others far from each other; the first job stays."""
     far = np.outer(np.arange(STARTS), np.arange(len(positions)) * _GOLDEN) % 1.0
     starts: NDArray[np.int64] = (far * positions).astype(np.int64)
     return starts
@@ -126,7 +128,7 @@ class LinkScore(Value):
     circle : Circle
         On which they were found.
     is_exhaustive : bool
-        Whether all turns were tried; else the best of several descents, one job at a time.
+        Whether all rotations were tried; else the best of several descents, one job at a time.
     """
 
     score: float
@@ -145,12 +147,11 @@ def score_link(
     quantum: float = QUANTUM,
     longest: float = LONGEST,
 ) -> LinkScore:
-    """Turn the circles of jobs that share a link until as little as possible is above its capacity.
+    """Rotate the circles of jobs that share a link until as little demand as possible exceeds its capacity.
 
-    A turn of all jobs together changes nothing, so the first stays where it is. All turns of the others by less than
-    their periods (Eq. 4) are tried where that is little work (``search.EXHAUSTIVE``); or else only those that make a
-    difference in the long run; or else one job after the other is turned, from several starts. The same input gives the
-    same answer.
+    Rotating all jobs together changes nothing, so the first stays. All rotations of the others below their periods (Eq.
+    4) are tried where that is little work (``search.EXHAUSTIVE``); or else only those that make a difference in the
+    long run; or else one job after the other is rotated, from several starts. The same input gives the same answer.
 
     Parameters
     ----------
@@ -177,8 +178,8 @@ def score_link(
         raise InputError(f"the capacity of a link is positive and finite, got {capacity:g} bytes/s")
     part = np.broadcast_to(np.asarray(use, np.float64), (len(jobs),)) / capacity
     circle = unify(jobs, angles=angles, step=step, quantum=quantum, longest=longest)
-    turns, is_exhaustive = search(circle, part)
-    shifts = circle.seconds(turns)
+    rotations, is_exhaustive = search(circle, part)
+    shifts = circle.seconds(rotations)
     score = float(score_at(circle, part[None], shifts)[0])
     return LinkScore(score, freeze(shifts, np.float64), circle, is_exhaustive)
 
@@ -197,15 +198,15 @@ def score_at(circle: Circle, part: NDArray[np.float64], shifts: NDArray[np.float
     -------
     float64[n_links]
     """
-    excess = np.maximum(part @ circle.turned(shifts) - 1.0, 0.0)
+    excess = np.maximum(part @ circle.rotated(shifts) - 1.0, 0.0)
     scores: NDArray[np.float64] = 1.0 - np.where(excess > ROUNDING, excess, 0.0).mean(axis=1)
     return scores
 
 
 def least_excess(circle: Circle, part: NDArray[np.float64]) -> tuple[float, NDArray[np.int64]]:
-    """Solve for the turns of one link's jobs by branch and cut.
+    """Solve for the rotations of one link's jobs by branch and cut.
 
-    One binary variable says whether job j is turned by k; one continuous variable per angle is at least the demand
+    One binary variable says whether job j is rotated by k; one continuous variable per angle is at least the demand
     above the capacity, and their mean is minimised.
 
     Parameters
@@ -218,7 +219,7 @@ def least_excess(circle: Circle, part: NDArray[np.float64]) -> tuple[float, NDAr
     Returns
     -------
     float, int64[n_jobs]
-        The least mean excess as a part of the capacity, and turns that reach it.
+        The least mean excess as a part of the capacity, and rotations that reach it.
 
     Raises
     ------

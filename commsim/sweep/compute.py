@@ -137,9 +137,9 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
 
 
 def _graph(own: Mapping[str, Any], costs: Callable[[Task], float]) -> dict[str, Any]:
-    from commsim.workload.task_graph import play, read_graph
+    from commsim.workload.task_graph import read_graph, simulate_graph
 
-    timeline = play(read_graph(own["graph"]), costs)
+    timeline = simulate_graph(read_graph(own["graph"]), costs)
     time, exposed = timeline.iteration_time, timeline.exposed_communication
     return {"iteration_s": time, "exposed_comm_s": exposed, "scaling": (time - exposed) / time if time else 1.0}
 

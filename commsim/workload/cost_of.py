@@ -46,7 +46,8 @@ def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: fl
     Returns
     -------
     callable
-        From a task to seconds, for :func:`commsim.workload.task_graph.play`; a computation costs its duration.
+        From a task to seconds, for :func:`commsim.workload.task_graph.simulate_graph`; a computation costs its
+        duration.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from commsim.core.value import Value, freeze
 from .policies import load_policy
 from .setting import COMPUTE, Setting
 from .staleness import draw_compute
-from .task_graph import Graph, play
+from .task_graph import Graph, simulate_graph
 from .timeline import Timeline, sent_by_each
 
 MAX_DRAWS = 10_000_000
@@ -111,7 +111,7 @@ def train(
     for factor in slowest.tolist():
         if factor not in timelines:
             slowed = dataclasses.replace(setting, trace=setting.trace.slowed(factor))
-            timelines[factor] = play(build(slowed), setting.time_of)
+            timelines[factor] = simulate_graph(build(slowed), setting.time_of)
     runs = [timelines[factor] for factor in slowest.tolist()]
     times = np.array([run.iteration_time for run in runs])
     exposed = times - [run.busy(COMPUTE) for run in runs]

@@ -36,7 +36,7 @@ class Setting:
     n_workers : int
         Ranks 0 to n - 1, one GPU each.
     time_of : callable
-        Seconds that a communication costs, as :func:`commsim.workload.task_graph.play` takes it.
+        Seconds that a communication costs, as :func:`commsim.workload.task_graph.simulate_graph` takes it.
     compression : float
         Gradients are sent as this many times fewer bytes, and taken to be added in that form.
     add_time : callable

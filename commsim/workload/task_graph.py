@@ -44,7 +44,7 @@ from commsim.files.whole_files import read_tree
 
 from .timeline import Timeline
 
-__all__ = ["Graph", "Task", "Timeline", "play"]
+__all__ = ["Graph", "Task", "Timeline", "simulate_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Graph:
                 raise InputError(f"task {i}, {task.name!r}: is after earlier tasks 0..{i - 1}, got {task.after}")
 
 
-def play(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
+def simulate_graph(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
     """Run the graph.
 
     Parameters
@@ -138,10 +138,10 @@ def play(graph: Graph, time_of: Callable[[Task], float]) -> Timeline:
     InputError
         If a cost is negative or not finite.
     """
-    return _Player(graph, time_of).run()
+    return _GraphRun(graph, time_of).run()
 
 
-class _Player:
+class _GraphRun:
     """The state of one run: events by time, and per resource the tasks that wait for it."""
 
     def __init__(self, graph: Graph, time_of: Callable[[Task], float]) -> None:

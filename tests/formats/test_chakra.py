@@ -35,7 +35,7 @@ from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.run import prepare, with_costs
 from commsim.run.inputs import load_network
-from commsim.workload.task_graph import Graph, Task, play
+from commsim.workload.task_graph import Graph, Task, simulate_graph
 
 text = st.text(st.characters(codec="utf-8"), max_size=8)
 u64 = st.integers(0, 2**64 - 1)
@@ -202,7 +202,7 @@ def test_a_workload_takes_as_long_after_a_round_trip(tmp_path: Path, n: int) -> 
     def cost(task: Task) -> float:
         return task.size / 1e9 * math.log2(len(task.group))
 
-    assert play(again, cost).end.max() == play(graph, cost).end.max()
+    assert simulate_graph(again, cost).end.max() == simulate_graph(graph, cost).end.max()
     sums = [task for task in again.tasks if task.operation == "all_reduce"]
     assert [(task.group, task.size, task.priority) for task in sums] == [(tuple(range(n)), 1e6, 3)]
     assert graph_of_traces(traces) == again  # groups that no file lists are those whose ranks name them

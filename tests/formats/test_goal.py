@@ -21,7 +21,7 @@ from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.run import prepare, with_costs
 from commsim.run.inputs import load_network, load_schedule
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 EXAMPLE = """num_ranks 2
 // two ranks
@@ -175,7 +175,7 @@ def test_computation_becomes_tasks_of_a_workload_and_is_refused_as_a_schedule(tm
     path = tmp_path / "two.goal"
     path.write_text(EXAMPLE)
     read = read_goal_text(path)
-    line = play(graph_of(read), lambda task: task.size / 4.096e9)
+    line = simulate_graph(graph_of(read), lambda task: task.size / 4.096e9)
     assert line.end.max() == pytest.approx(1200e-9 + 1e-6)
     with pytest.raises(InputError, match="workload"):
         schedule_of(read)

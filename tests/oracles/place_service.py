@@ -8,7 +8,7 @@ import threading
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.service.guard import Limits
-from commsim.placement.service.placement_service import Desk, Preferences
+from commsim.placement.service.placement_service import PlacementService, Preferences
 from commsim.placement.service.server import Listening, bound, server_of
 from topologies.leaf_spine import leaf_spine
 
@@ -37,8 +37,8 @@ def pod(job=None, gpus=1, labels=None):
 class Service:
     """What a test needs of a running one."""
 
-    def __init__(self, port, desk):
-        self.port, self.desk = port, desk
+    def __init__(self, port, service):
+        self.port, self.service = port, service
 
     def ask(self, method, path, tree=None, headers=None, body=None):
         """Status and decoded answer of one request."""
@@ -55,27 +55,27 @@ class Service:
 
 @contextlib.contextmanager
 def running(cluster=None, token=None, head_time=5.0, min_score=None, log=False, **limits):
-    desk = Desk(cluster or small_cluster(), Preferences(min_score=min_score))
+    service = PlacementService(cluster or small_cluster(), Preferences(min_score=min_score))
     started = threading.Event()
     listening = Listening(limits=Limits(token, **limits), head_time=head_time, log=log)
-    with bound("127.0.0.1", 0) as door:
-        server = server_of(desk, listening, started.set)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
+    with bound("127.0.0.1", 0) as listener:
+        server = server_of(service, listening, started.set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             assert started.wait(LIMIT_S)
-            yield Service(door.getsockname()[1], desk)
+            yield Service(listener.getsockname()[1], service)
         finally:
             server.should_exit = True
             thread.join(LIMIT_S)
-            desk.close()
+            service.close()
             assert not thread.is_alive()
 
 
-def read_all(door):
+def read_all(listener):
     """Everything until the other side closes, or resets."""
     parts = []
     with contextlib.suppress(ConnectionError):
-        while part := door.recv(65536):
+        while part := listener.recv(65536):
             parts.append(part)
     return b"".join(parts)

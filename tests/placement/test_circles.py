@@ -90,7 +90,7 @@ def test_turning_is_starting_later(a: int, b: int) -> None:
     circle = unify((FORTY, SIXTY), step=1e-3)
     times = (np.arange(120) + 0.5) / 1e3
     expected = np.array([demand(FORTY, times - a / 1e3), demand(SIXTY, times - b / 1e3)])
-    assert circle.turned(np.array([a, b]) / 1e3) == pytest.approx(expected, abs=1e-6)
+    assert circle.rotated(np.array([a, b]) / 1e3) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(

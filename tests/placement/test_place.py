@@ -154,8 +154,8 @@ def test_where_score_and_simulation_disagree_is_said() -> None:
 def test_rounded_periods_and_circles_that_were_cut_off_are_noted() -> None:
     odd = (job("a", "h0", "h2", period=0.2513), job("b", "h1", "h3", period=0.2391))
     notes = place_jobs(CLUSTER, odd).notes
-    assert any("iteration times were changed by up to 0.3 ms" in note for note in notes)
-    assert any("circles were cut off" in note for note in notes)
+    assert any("iteration times rounded by up to 0.3 ms" in note for note in notes)
+    assert any("hyperperiod truncated" in note for note in notes)
 
 
 def test_names_that_are_unknown_are_refused() -> None:

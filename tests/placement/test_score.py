@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.circles import unify
-from commsim.placement.score import different_turns, least_excess, score_at, score_link, search, search_together
+from commsim.placement.score import different_rotations, least_excess, score_at, score_link, search, search_together
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 LINK = 50 * GBPS
@@ -34,7 +34,7 @@ def small_jobs(draw: st.DrawFn) -> PeriodicJob:
 
 
 def by_hand(jobs: list[PeriodicJob], step_ms: int = 1) -> float:
-    """Eqs. 1 to 4 written down: the mean excess of the best of all turns."""
+    """Eqs. 1 to 4 written down: the mean excess of the best of all rotations."""
     n = np.lcm.reduce([round(one.period * 1e3) for one in jobs])
     tables = []
     for one in jobs:
@@ -96,9 +96,9 @@ def test_the_search_finds_what_brute_force_finds(jobs: list[PeriodicJob]) -> Non
 @settings(max_examples=15, deadline=None)
 def test_an_integer_program_finds_the_same(jobs: list[PeriodicJob]) -> None:
     circle, part = unify(jobs, step=1e-3), np.full(len(jobs), 1 / LINK)
-    excess, turns = least_excess(circle, part)
+    excess, rotations = least_excess(circle, part)
     assert 1 - excess == pytest.approx(score_link(jobs, LINK, step=1e-3).score, abs=1e-6)
-    assert score_at(circle, part[None], circle.seconds(turns))[0] == pytest.approx(1 - excess, abs=1e-6)
+    assert score_at(circle, part[None], circle.seconds(rotations))[0] == pytest.approx(1 - excess, abs=1e-6)
 
 
 @given(st.lists(small_jobs(), min_size=2, max_size=3))
@@ -107,7 +107,8 @@ def test_turns_that_make_no_difference_in_the_long_run_need_not_be_tried(jobs: l
     circle, part = unify(jobs, step=1e-3), np.full(len(jobs), 1 / LINK)
     fewer = circle.distinct_positions(order=True)
     best = max(
-        float(score_at(circle, part[None], np.array(turns) / 1e3)[0]) for turns in itertools.product(*map(range, fewer))
+        float(score_at(circle, part[None], np.array(rotations) / 1e3)[0])
+        for rotations in itertools.product(*map(range, fewer))
     )
     assert best == pytest.approx(1 - by_hand(jobs), abs=1e-8)
 
@@ -116,8 +117,8 @@ def test_turns_that_make_no_difference_in_the_long_run_need_not_be_tried(jobs: l
 @settings(max_examples=40, deadline=None)
 def test_one_job_after_the_other_is_never_better_and_never_worse_than_no_shift(jobs: list[PeriodicJob]) -> None:
     circle, part = unify(jobs, step=1e-3), np.full((1, len(jobs)), 1 / LINK)
-    turns = search_together(circle, part, np.ones(1, np.int64), different_turns(circle.n_positions))
-    score = score_at(circle, part, circle.seconds(turns))[0]
+    rotations = search_together(circle, part, np.ones(1, np.int64), different_rotations(circle.n_positions))
+    score = score_at(circle, part, circle.seconds(rotations))[0]
     assert score <= score_link(jobs, LINK, step=1e-3).score + 1e-8
     assert score >= score_at(circle, part, np.zeros(len(jobs)))[0] - 1e-8
 
@@ -138,9 +139,9 @@ def test_several_links_at_once_take_what_suits_the_heavier_ones() -> None:
     """Three jobs, each pair on a link of its own: half an iteration apart suits a pair, but not all three."""
     circle = unify([job("a", 12, (0, 6, 50))] * 3, step=1e-3)
     part = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]) / LINK
-    starts = different_turns(circle.n_positions)
-    turns = search_together(circle, part, np.array([5, 5, 1]), starts)
-    scores = score_at(circle, part, circle.seconds(turns))
+    starts = different_rotations(circle.n_positions)
+    rotations = search_together(circle, part, np.array([5, 5, 1]), starts)
+    scores = score_at(circle, part, circle.seconds(rotations))
     assert scores == pytest.approx([1.0, 1.0, 0.5])
 
 
@@ -174,8 +175,8 @@ def test_a_capacity_is_positive() -> None:
 def test_the_kernels_do_the_same_without_compilation() -> None:
     jobs = [job("a", 4, (0, 2, 50)), job("b", 6, (0, 2, 50))]
     circle, part = unify(jobs, step=1e-3), np.full(2, 1 / LINK)
-    turns, _ = search(circle, part)
-    again = search_together(circle, part[None], np.ones(1, np.int64), different_turns(circle.n_positions))
+    rotations, _ = search(circle, part)
+    again = search_together(circle, part[None], np.ones(1, np.int64), different_rotations(circle.n_positions))
     best = 1 - by_hand(jobs)
-    assert score_at(circle, part[None], circle.seconds(turns))[0] == pytest.approx(best)
+    assert score_at(circle, part[None], circle.seconds(rotations))[0] == pytest.approx(best)
     assert score_at(circle, part[None], circle.seconds(again))[0] == pytest.approx(best)

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.setting import Bucket, Setting, bucketed_graph, fill_buckets
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 pytestmark = pytest.mark.nojit
 some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
@@ -44,7 +44,7 @@ def test_exchanges_are_the_queue_of_one_server_between_two_passes(trace, limit, 
     for bucket in buckets:
         ready = trace.ready[bucket.tensors[-1]] if overlap else trace.backward_time
         free = max(free, ready) + sum(trace.n_bytes[t] for t in bucket.tensors)  # 2 workers at 1 byte/s
-    timeline = play(bucketed_graph(setting(trace), buckets, overlap=overlap), closed_form_costs(0.0, 1.0))
+    timeline = simulate_graph(bucketed_graph(setting(trace), buckets, overlap=overlap), closed_form_costs(0.0, 1.0))
     expected = max(free, trace.backward_time) + trace.forward.sum()
     assert timeline.iteration_time == pytest.approx(expected)
     assert timeline.exposed_communication <= expected - trace.compute_time + 1e-9
@@ -55,7 +55,7 @@ TRACE = BackwardTrace(np.array([4.0, 2.0, 6.0]), np.array([1.0, 2.0, 3.0]), np.o
 
 def times(buckets, **options):
     graph = bucketed_graph(setting(TRACE), buckets, **options)
-    timeline = play(graph, closed_form_costs(0.0, 1.0))
+    timeline = simulate_graph(graph, closed_form_costs(0.0, 1.0))
     return {t.name: (float(timeline.start[i]), float(timeline.end[i])) for i, t in enumerate(graph.tasks)}
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.workload.task_graph import Graph, Task, play, read_graph
+from commsim.workload.task_graph import Graph, Task, read_graph, simulate_graph
 
 pytestmark = pytest.mark.nojit
 
@@ -65,7 +65,7 @@ def slow_play(graph):
 @given(graph=graphs())
 @settings(deadline=None, max_examples=300)
 def test_random_graphs_play_as_the_rule_says_word_by_word(graph):
-    timeline = play(graph, nothing)
+    timeline = simulate_graph(graph, nothing)
     start, end = slow_play(graph)
     assert timeline.start.tolist() == start
     assert timeline.end.tolist() == end
@@ -74,7 +74,7 @@ def test_random_graphs_play_as_the_rule_says_word_by_word(graph):
 @given(graph=graphs())
 @settings(deadline=None, max_examples=100)
 def test_resources_are_serial_and_nothing_is_shorter_than_its_longest_chain(graph):
-    timeline = play(graph, nothing)
+    timeline = simulate_graph(graph, nothing)
     for resource in {r for task in graph.tasks for r in task.resources}:
         spans = sorted(
             (timeline.start[i], timeline.end[i]) for i, t in enumerate(graph.tasks) if resource in t.resources
@@ -83,7 +83,7 @@ def test_resources_are_serial_and_nothing_is_shorter_than_its_longest_chain(grap
         assert timeline.busy(resource) == sum(t.duration for t in graph.tasks if resource in t.resources)
     for i, task in enumerate(graph.tasks):
         assert all(timeline.start[i] >= timeline.end[j] for j in task.after)
-    assert timeline == play(graph, nothing)
+    assert timeline == simulate_graph(graph, nothing)
 
 
 def test_of_tasks_that_could_start_the_smallest_priority_and_index_goes_first():
@@ -94,7 +94,7 @@ def test_of_tasks_that_could_start_the_smallest_priority_and_index_goes_first():
             Task("urgent too", ("gpu0.compute",), 4.0, priority=1),
         )
     )
-    assert play(graph, nothing).start.tolist() == [6, 0, 2]
+    assert simulate_graph(graph, nothing).start.tolist() == [6, 0, 2]
 
 
 def test_a_task_of_two_resources_waits_for_both_and_holds_neither_meanwhile():
@@ -105,7 +105,7 @@ def test_a_task_of_two_resources_waits_for_both_and_holds_neither_meanwhile():
             Task("b", ("y",), 3.0, priority=1),
         )
     )
-    assert play(graph, nothing).start.tolist() == [0, 3, 0]
+    assert simulate_graph(graph, nothing).start.tolist() == [0, 3, 0]
 
 
 def test_communication_costs_what_the_function_says_and_its_duration():
@@ -115,7 +115,7 @@ def test_communication_costs_what_the_function_says_and_its_duration():
             Task("all-reduce", ("gpu0.network",), 0.5, "all_reduce", (0, 1), 2.0, after=(0,)),
         )
     )
-    timeline = play(graph, by_size)
+    timeline = simulate_graph(graph, by_size)
     assert timeline.iteration_time == 3.5
     assert timeline.exposed_communication == 2.5
     assert timeline.rows()[1] == {
@@ -141,14 +141,14 @@ def test_communication_is_hidden_only_by_the_computation_of_the_same_worker():
             Task("shared", ("spine",), size=9.0, **send),
         )
     )
-    assert play(graph, by_size).exposed_communication == 2.0
+    assert simulate_graph(graph, by_size).exposed_communication == 2.0
     alone = Graph((Task("shared", ("spine",), size=9.0, **send),))
-    assert play(alone, by_size).exposed_communication == 9.0
+    assert simulate_graph(alone, by_size).exposed_communication == 9.0
 
 
 def test_a_long_graph_of_one_resource_is_played_in_order():
     tasks = tuple(Task(f"t{i}", ("link",), 1.0, priority=-i) for i in range(3000))
-    assert play(Graph(tasks), nothing).start.tolist() == list(np.arange(3000.0)[::-1])
+    assert simulate_graph(Graph(tasks), nothing).start.tolist() == list(np.arange(3000.0)[::-1])
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_graph_without_tasks_or_with_one_that_waits_for_a_later_one_is_refused
 def test_a_cost_that_is_no_time_is_refused():
     graph = Graph((Task("t", ("x",), operation="send", group=(0, 1)),))
     with pytest.raises(InputError, match="costs must be 0 or more and finite, got nan"):
-        play(graph, lambda _: float("nan"))
+        simulate_graph(graph, lambda _: float("nan"))
 
 
 GOOD = """

@@ -4,7 +4,7 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import read_jobs
-from commsim.workload.task_graph import Graph, Task, play
+from commsim.workload.task_graph import Graph, Task, simulate_graph
 from commsim.workload.timeline import chrome_trace, job_row, link_phases
 
 pytestmark = pytest.mark.nojit
@@ -22,7 +22,7 @@ GRAPH = Graph(
 
 @pytest.fixture
 def timeline():
-    return play(GRAPH, lambda task: {"all_reduce": 4.0, "all_gather": 1.0, "send": 1.0}[task.operation])
+    return simulate_graph(GRAPH, lambda task: {"all_reduce": 4.0, "all_gather": 1.0, "send": 1.0}[task.operation])
 
 
 def test_phases_hold_what_a_rank_sends_and_what_touches_is_one(timeline):
@@ -46,7 +46,7 @@ def test_the_job_reads_back(timeline, tmp_path):
 
 def test_a_rate_without_bound_is_refused():
     with pytest.raises(InputError, match="takes no time"):
-        link_phases(play(GRAPH, lambda _: 0.0))
+        link_phases(simulate_graph(GRAPH, lambda _: 0.0))
 
 
 def test_trace_events_have_a_process_per_worker_a_thread_per_resource_and_microseconds(timeline):

@@ -42,7 +42,7 @@ def run(config: Config) -> int:
 
     _require_extra()
     from commsim.placement.service.guard import Limits
-    from commsim.placement.service.placement_service import Desk, Preferences
+    from commsim.placement.service.placement_service import PlacementService, Preferences
     from commsim.placement.service.server import Listening, read_token, serve
 
     if config.min_score is not None and not config.min_score <= 1:
@@ -56,17 +56,17 @@ def run(config: Config) -> int:
     limits = Limits(token, body_bytes, seconds)
     listening = Listening(host, port_number(config.port, 0), limits, head_time, config.log)
     cluster = read_cluster(config.cluster)
-    desk = Desk(cluster, Preferences(config.gpu_resource, config.min_score))
+    service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score))
     if config.jobs:
-        desk.load(_rows(config.jobs), config.jobs)
-    desk.warm_up()
+        service.load(_rows(config.jobs), config.jobs)
+    service.warm_up()
 
     def started(address: str, port: int) -> None:
         shown = f"[{address}]" if ":" in address else address
-        print(f"# serving on http://{shown}:{port}: {cluster.network.name}, {len(desk.state.seats)} hosts, "
+        print(f"# serving on http://{shown}:{port}: {cluster.network.name}, {len(service.state.seats)} hosts, "
               f"{int(cluster.free.sum())} GPUs; /docs describes it", flush=True)  # fmt: skip
 
-    serve(desk, listening, started)
+    serve(service, listening, started)
     return 0
 
 

@@ -79,7 +79,7 @@ def run_pipeline(config: PipelineConfig) -> int:
 def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timeline]:
     from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
     from commsim.workload.parallel.pipeline_orders import ORDERS, interleaved
-    from commsim.workload.task_graph import play
+    from commsim.workload.task_graph import simulate_graph
 
     if name == "interleaved":
         order = interleaved(config.stages, config.micro_batches, 2 if config.chunks is None else config.chunks)
@@ -92,7 +92,7 @@ def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timelin
         raise InputError("--forward and --backward must not both be 0")
     activation, weights = parse_size(config.activation, "--activation"), parse_size(config.weights, "--weights")
     stage = StageCosts(forward, backward, activation, weights / parts, config.data_parallel)
-    return order, play(pipeline_graph(order, stage), costs(config, order.n_workers * config.data_parallel))
+    return order, simulate_graph(pipeline_graph(order, stage), costs(config, order.n_workers * config.data_parallel))
 
 
 def _pipeline_row(order: PipelineOrder, timeline: Timeline) -> dict[str, Any]:
@@ -174,12 +174,12 @@ def run_moe(config: MoeConfig) -> int:
 
 def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
     from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_graph, shared_slow_down
-    from commsim.workload.task_graph import Task, play
+    from commsim.workload.task_graph import Task, simulate_graph
 
     times = parse_time(config.attention, "--attention"), parse_time(config.expert, "--expert")
     layer = ExpertLayer(*times, parse_size(config.tokens, "--tokens"), parse_size(config.gradients, "--gradients"))
     time_of = costs(config, config.ranks)
-    timeline = play(expert_graph(layer, config.layers, config.ranks, policy), time_of)
+    timeline = simulate_graph(expert_graph(layer, config.layers, config.ranks, policy), time_of)
     spent = dict.fromkeys(("all_to_all", "all_reduce", ""), 0.0)
     for task, start, end in zip(timeline.graph.tasks, timeline.start, timeline.end, strict=True):
         spent[task.operation] += float(end - start)

@@ -86,9 +86,9 @@ def run(config: Config) -> int:
     if config.graph is not None:
         if given := config.given(*ONLY_TRACE):
             raise InputError(f"{given[0]} goes with --trace, not with --graph")
-        from commsim.workload.task_graph import play, read_graph
+        from commsim.workload.task_graph import read_graph, simulate_graph
 
-        timeline = play(read_graph(config.graph), costs(config, None, config.algorithm, config.seed or 0))
+        timeline = simulate_graph(read_graph(config.graph), costs(config, None, config.algorithm, config.seed or 0))
         print_graph(timeline, config.graph)
         _write_files(config, timeline, _ranks(timeline.graph.tasks))
         results = [graph_row(timeline)]

@@ -19,7 +19,7 @@ from .guard import FAULT, Refusal
 from .state import strict_json
 
 if TYPE_CHECKING:
-    from .placement_service import Desk
+    from .placement_service import PlacementService
 
 Schema = dict[str, Any]
 
@@ -83,7 +83,7 @@ def documented(request: Schema | None, response: Schema) -> dict[str, Any]:
     return {"openapi_extra": extra}
 
 
-def application(desk: Desk) -> FastAPI:
+def application(service: PlacementService) -> FastAPI:
     """Return the ASGI application; it expects bodies that were read whole and are not too large.
 
     Bodies are decoded here and not by FastAPI's models: 500 whole nodes are some megabytes of which one name each is
@@ -118,27 +118,27 @@ def application(desk: Desk) -> FastAPI:
 
     @app.post("/filter", summary="Kubernetes: where the pod may go", **documented(EXTENDER_ARGS, FILTER_RESULT))
     async def filter_nodes(request: Request) -> Response:
-        return answer(await desk.filter(read_args(await body_of(request))))
+        return answer(await service.filter(read_args(await body_of(request))))
 
     @app.post("/prioritize", summary="Kubernetes: 0..10 for each node", **documented(EXTENDER_ARGS, HOST_PRIORITIES))
     async def prioritize_nodes(request: Request) -> Response:
-        return answer(await desk.prioritize(read_args(await body_of(request))))
+        return answer(await service.prioritize(read_args(await body_of(request))))
 
     @app.post("/place", summary="Candidate placements, best first", **documented(PLACE, PLACED))
     async def place_jobs(request: Request) -> Response:
-        return answer(await desk.place(await body_of(request)))
+        return answer(await service.place(await body_of(request)))
 
     @app.get("/jobs", summary="The jobs that are known", **documented(None, KNOWN_JOBS))
     async def list_jobs() -> Response:
-        return answer(desk.jobs())
+        return answer(service.jobs())
 
     @app.post("/jobs", summary="Add jobs, or replace those of the same names", **documented(JOBS, KNOWN_JOBS))
     async def put_jobs(request: Request) -> Response:
-        return answer(await desk.put_jobs(await body_of(request)))
+        return answer(await service.put_jobs(await body_of(request)))
 
     @app.delete("/jobs/{name:path}", summary="Forget a job", **documented(None, KNOWN_JOBS))
     async def remove_job(name: str) -> Response:
-        return answer(await desk.remove_job(name))
+        return answer(await service.remove_job(name))
 
     @app.get("/healthz", summary="Whether the service answers; needs no token")
     async def is_healthy() -> Response:

@@ -40,7 +40,7 @@ class Preferences:
     min_score: float | None = None
 
 
-class Desk:
+class PlacementService:
     """Answers requests that were read.
 
     Parameters
@@ -99,24 +99,24 @@ class Desk:
         return host_priorities(args, ratings)
 
     async def _rated(self, args: ExtenderArgs) -> tuple[Mapping[str, Rating] | None, int]:
-        wish = job_of_pod(args.pod, self.state)
-        pod_gpus = gpus_of_pod(args.pod, self._preferences.gpu_resource) if wish is not None else 0
-        if wish is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
+        asked = job_of_pod(args.pod, self.state)
+        pod_gpus = gpus_of_pod(args.pod, self._preferences.gpu_resource) if asked is not None else 0
+        if asked is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
             return None, 0
-        left = wish.job.n_gpus - len(wish.placed)
+        left = asked.job.n_gpus - len(asked.placed)
         if pod_gpus > left:
-            raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {wish.job.name} are left to place")
-        known = self._ratings.get((self.state.version, wish, pod_gpus))
+            raise InputError(f"the pod asks for {pod_gpus} GPUs, but {left} of job {asked.job.name} are left to place")
+        known = self._ratings.get((self.state.version, asked, pod_gpus))
         if known is None:
-            known = await self._kept(lambda: self._rate(wish, pod_gpus))
+            known = await self._kept(lambda: self._rate(asked, pod_gpus))
         return known, pod_gpus
 
-    def _rate(self, wish: Any, pod_gpus: int) -> dict[str, Rating]:
-        key = (self.state.version, wish, pod_gpus)
-        self.state.check(wish)
+    def _rate(self, asked: Any, pod_gpus: int) -> dict[str, Rating]:
+        key = (self.state.version, asked, pod_gpus)
+        self.state.check(asked)
         if len(self._ratings) >= _REMEMBERED:
             self._ratings.clear()
-        found = self._ratings[key] = self._rater.rate(wish, pod_gpus)
+        found = self._ratings[key] = self._rater.rate(asked, pod_gpus)
         return found
 
     async def put_jobs(self, tree: object) -> dict[str, Any]:

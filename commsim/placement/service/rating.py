@@ -78,7 +78,7 @@ class Rater:
         self._state = state
         self._known: dict[object, float] = {}
 
-    def rate(self, wish: KnownJob, pod_gpus: int) -> dict[str, Rating]:
+    def rate(self, asked: KnownJob, pod_gpus: int) -> dict[str, Rating]:
         """Rate every host of the cluster for the next pod of a job.
 
         The rest of the job is imagined on free GPUs as near as possible to the host. Hosts of one rack that have the
@@ -86,7 +86,7 @@ class Rater:
 
         Parameters
         ----------
-        wish : KnownJob
+        asked : KnownJob
             The job, and where its pods are so far.
         pod_gpus : int
             GPUs of each of its pods.
@@ -97,16 +97,16 @@ class Rater:
             By host. Hosts without enough free GPUs have 0 points.
         """
         state = self._state
-        free = state.free(wish.job.name, wish.placed)
-        kinds = self._kinds(wish, free, pod_gpus)
+        free = state.free(asked.job.name, asked.placed)
+        kinds = self._kinds(asked, free, pod_gpus)
         firsts: dict[object, str] = {}
         for host, kind in kinds.items():
             firsts.setdefault(kind, host)
-        placements = [self._completed(wish, pod_gpus, host, free) for host in firsts.values()]
+        placements = [self._completed(asked, pod_gpus, host, free) for host in firsts.values()]
         uses = link_uses(state.cluster, placements)
-        others = self._others(wish)
+        others = self._others(asked)
         rated = {
-            kind: self._rating(wish, use, placement, others)
+            kind: self._rating(asked, use, placement, others)
             for kind, placement, use in zip(firsts, placements, uses, strict=True)
         }
         none = Rating(0, 0.0, 0.0, "", False, 0)
@@ -114,11 +114,11 @@ class Rater:
             host: _with_free(rated[kinds[host]] if host in kinds else none, len(seats)) for host, seats in free.items()
         }
 
-    def _kinds(self, wish: KnownJob, free: dict[str, list[str]], pod_gpus: int) -> dict[str, object]:
+    def _kinds(self, asked: KnownJob, free: dict[str, list[str]], pod_gpus: int) -> dict[str, object]:
         """By host with room, what decides its rating: where it is, who is there, how much is free."""
         host_of = self._state.host_of
         residents: dict[str, list[str]] = {}
-        for name, known in {**self._state.jobs, wish.job.name: wish}.items():
+        for name, known in {**self._state.jobs, asked.job.name: asked}.items():
             for host in {host_of[node] for node in known.placed}:
                 residents.setdefault(host, []).append(name)
         return {
@@ -127,25 +127,25 @@ class Rater:
             if len(seats) >= pod_gpus
         }
 
-    def _completed(self, wish: KnownJob, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
+    def _completed(self, asked: KnownJob, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
         """Return the whole job's placement when its next pod is on `host` and the others are as near as they can be."""
-        placed, rest = [*wish.placed, *free[host][:pod_gpus]], free[host][pod_gpus:]
-        placed += rest[: wish.job.n_gpus - len(placed)]
+        placed, rest = [*asked.placed, *free[host][:pod_gpus]], free[host][pod_gpus:]
+        placed += rest[: asked.job.n_gpus - len(placed)]
         for other in self._state.nearest(host):
-            left = wish.job.n_gpus - len(placed)
+            left = asked.job.n_gpus - len(placed)
             if left <= 0:
                 break
             if other != host:
                 placed += free[other][:left]
         return tuple(placed)
 
-    def _others(self, wish: KnownJob) -> _Others:
-        names = [name for name in self._state.jobs if name != wish.job.name]
+    def _others(self, asked: KnownJob) -> _Others:
+        names = [name for name in self._state.jobs if name != asked.job.name]
         use = np.array([self._state.use[name] for name in names]).reshape(-1, self._state.cluster.network.n_links)
         return _Others([self._state.jobs[name].job for name in names], use, np.any(use > 0, axis=0))
 
-    def _rating(self, wish: KnownJob, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
-        scores = self._link_scores(wish, use, others)
+    def _rating(self, asked: KnownJob, use: NDArray[np.float64], placement: Sequence[str], others: _Others) -> Rating:
+        scores = self._link_scores(asked, use, others)
         racks = {self._state.place[self._state.host_of[node]][0] for node in placement}
         mean = float(np.mean(list(scores.values()))) if scores else 1.0
         worst = min(scores, key=lambda link: scores[link]) if scores else -1
@@ -153,14 +153,14 @@ class Rater:
         name = self._state.cluster.network.link_name(worst) if scores else ""
         return Rating(0, mean, scores.get(worst, 1.0), name, len(racks) == 1, points)
 
-    def _link_scores(self, wish: KnownJob, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
+    def _link_scores(self, asked: KnownJob, use: NDArray[np.float64], others: _Others) -> dict[int, float]:
         """By link that the job would share with others, its score."""
         scores: dict[int, float] = {}
         for link in np.flatnonzero((use > 0) & others.is_used).tolist():
             at = link, float(use[link])
             if at not in others.scores:
                 sharing = np.flatnonzero(others.use[:, link]).tolist()
-                jobs = [wish.job, *(others.jobs[i] for i in sharing)]
+                jobs = [asked.job, *(others.jobs[i] for i in sharing)]
                 times = (at[1], *others.use[sharing, link].tolist())
                 others.scores[at] = self._link_score(jobs, times, float(self._state.cluster.network.bandwidth[link]))
             scores[link] = others.scores[at]

@@ -25,7 +25,7 @@ from commsim.core.errors import InputError
 
 from .application import application
 from .guard import Guard, Limits
-from .placement_service import Desk
+from .placement_service import PlacementService
 
 
 class TimedProtocol(H11Protocol):
@@ -144,12 +144,12 @@ def read_token(path: str | Path) -> str:
     return token
 
 
-def serve(desk: Desk, listening: Listening, started: Callable[[str, int], None]) -> None:
+def serve(service: PlacementService, listening: Listening, started: Callable[[str, int], None]) -> None:
     """Answer requests until SIGINT or SIGTERM; then let those under way end, and return.
 
     Parameters
     ----------
-    desk : Desk
+    service : PlacementService
         Does the work.
     listening : Listening
         Where, and what for.
@@ -161,17 +161,17 @@ def serve(desk: Desk, listening: Listening, started: Callable[[str, int], None])
     InputError
         If the address cannot be listened on.
     """
-    with bound(listening.host, listening.port) as door:
+    with bound(listening.host, listening.port) as listener:
         try:
-            server_of(desk, listening, lambda: started(*door.getsockname()[:2])).run(sockets=[door])
+            server_of(service, listening, lambda: started(*listener.getsockname()[:2])).run(sockets=[listener])
         finally:
-            desk.close()
+            service.close()
 
 
-def server_of(desk: Desk, listening: Listening, started: Callable[[], None]) -> uvicorn.Server:
+def server_of(service: PlacementService, listening: Listening, started: Callable[[], None]) -> uvicorn.Server:
     """Return a server that is to run on a socket of :func:`bound`; it stops when ``should_exit`` is set."""
     protocol = type("Protocol", (TimedProtocol,), {"head_time": listening.head_time})
-    guard = Guard(application(desk), listening.limits, listening.log)
+    guard = Guard(application(service), listening.limits, listening.log)
     config = uvicorn.Config(
         guard, http=protocol, ws="none", lifespan="off", loop="asyncio",
         log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
@@ -214,10 +214,10 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     """
     family: Any = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio turns Nagle's algorithm off only where it is; with it an answer takes 40 ms.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            door.bind((host, port))
+            listener.bind((host, port))
         except (OSError, OverflowError) as error:
             raise InputError(f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', error)}") from None
-        yield door
+        yield listener

@@ -142,7 +142,7 @@ def expert_graph(layer: ExpertLayer, n_layers: int, n_ranks: int, policy: Sendin
         raise InputError(f"layers and ranks must be at least 1, got {n_layers} and {n_ranks}")
     pieces = n_layers * (policy.pieces(layer.tokens) + policy.pieces(layer.gradients))
     if pieces > MAX_PIECES:
-        raise InputError(f"an iteration is played with at most {MAX_PIECES} pieces of tensors, got {pieces}")
+        raise InputError(f"an iteration is simulated with at most {MAX_PIECES} pieces of tensors, got {pieces}")
     tasks = _Tasks(n_ranks, policy)
     done: tuple[int, ...] = ()
     for i in range(n_layers):

@@ -242,6 +242,6 @@ def _require(n_workers: int, n_micro_batches: int, n_chunks: int = 1) -> None:
         raise InputError(f"a pipeline needs at least 1 worker and 1 micro-batch, got {n_workers} and {n_micro_batches}")
     if n_workers * n_micro_batches * n_chunks > MAX_PASSES:
         raise InputError(
-            f"a pipeline is played with at most {MAX_PASSES} passes of a micro-batch through a stage, "
+            f"a pipeline is simulated with at most {MAX_PASSES} passes of a micro-batch through a stage, "
             f"got {n_workers} workers x {n_chunks} stages x {n_micro_batches} micro-batches"
         )

@@ -20,7 +20,7 @@ from commsim.core.units import Bandwidth, Bytes, Seconds
 from ..cost_of import closed_form_costs
 from ..parallel.pipeline import StageCosts, pipeline_graph
 from ..parallel.pipeline_orders import one_forward_one_backward
-from ..task_graph import play
+from ..task_graph import simulate_graph
 from ..timeline import Timeline
 from . import Answer, training_system
 
@@ -75,7 +75,7 @@ def gemini(
     graph = pipeline_graph(
         one_forward_one_backward(n_machines, n_micro_batches), StageCosts(forward, backward, activation)
     )
-    timeline = play(graph, closed_form_costs(bandwidth=bandwidth))
+    timeline = simulate_graph(graph, closed_form_costs(bandwidth=bandwidth))
     answer: Answer = {"recovery_bound": float(recovery_bound(n_machines, n_replicas, n_failed))}
     if n_machines % n_replicas == 0:
         answer["recovery_probability"] = float(recovery_probability(n_machines, n_replicas, n_failed))

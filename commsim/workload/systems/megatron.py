@@ -6,7 +6,7 @@ from commsim.core.units import Bandwidth, Bytes, Seconds
 
 from ..cost_of import closed_form_costs
 from ..parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
-from ..task_graph import play
+from ..task_graph import simulate_graph
 from . import Answer, training_system
 
 
@@ -46,7 +46,7 @@ def megatron(
     """
     layer = TransformerLayer(attention, mlp, activation)
     graph = tensor_parallel_graph(layer, n_layers, n_ranks, sequence_parallel=sequence_parallel)
-    timeline = play(graph, closed_form_costs(alpha, bandwidth))
+    timeline = simulate_graph(graph, closed_form_costs(alpha, bandwidth))
     exchanges = sum(bool(task.operation) for task in graph.tasks)
     exposed = timeline.exposed_communication
     return {"iteration_s": timeline.iteration_time, "exposed_comm_s": exposed, "exchanges": exchanges}

@@ -23,7 +23,7 @@ from commsim.core.units import Bandwidth, Seconds
 from ..cost_of import closed_form_costs
 from ..parallel.pipeline import StageCosts, pipeline_graph
 from ..parallel.pipeline_orders import one_forward_one_backward
-from ..task_graph import Graph, play
+from ..task_graph import Graph, simulate_graph
 from . import Answer, training_system
 
 
@@ -115,7 +115,7 @@ def optimus_cc(
         "compression_ratio": ratio,
         "embedding_volume": float(embedding_volume(data_parallel, fused=False)),
         "embedding_volume_fused": float(embedding_volume(data_parallel, fused=True)),
-        "iterations": [{"compressed": name, "iteration_s": play(graph, costs).iteration_time}
+        "iterations": [{"compressed": name, "iteration_s": simulate_graph(graph, costs).iteration_time}
                        for name, graph in graphs.items()],
     }  # fmt: skip
 

@@ -12,8 +12,8 @@ def known(*rows):
     return read_known_jobs(list(rows), "test") if rows else []
 
 
-def rated(state, wish, pod_gpus=1):
-    return Rater(state).rate(wish, pod_gpus)
+def rated(state, asked, pod_gpus=1):
+    return Rater(state).rate(asked, pod_gpus)
 
 
 def state_with(*rows, **cluster):
@@ -24,8 +24,8 @@ def state_with(*rows, **cluster):
 
 
 def test_an_empty_cluster_likes_every_host_best():
-    (wish,) = known(row(gpus=4))
-    ratings = rated(state_with(), wish)
+    (asked,) = known(row(gpus=4))
+    ratings = rated(state_with(), asked)
     assert len(ratings) == 12
     assert {(r.points, r.n_free, r.score, r.is_local) for r in ratings.values()} == {(10, 2, 1.0, True)}
 
@@ -34,11 +34,11 @@ def test_hosts_behind_a_link_that_is_full_get_fewer_points():
     # The running job goes from rack 0 to rack 1; 8 GPUs of the new one fill rack 2, but no longer racks 0 and 1.
     running = row("old", 4, placement=["h0", "h0", "h4", "h4"], up=200.0)
     state = state_with(running)
-    (wish,) = known(row(gpus=8, up=200.0))
-    ratings = rated(state, wish, 2)
+    (asked,) = known(row(gpus=8, up=200.0))
+    ratings = rated(state, asked, 2)
     assert ratings["h8"].points == 10
     assert ratings["h1"].points < ratings["h8"].points
-    jobs = [wish.job, state.jobs["old"].job]
+    jobs = [asked.job, state.jobs["old"].job]
     assert ratings["h1"].worst == pytest.approx(score_link(jobs, 6.25e9).score) == pytest.approx(0.4)
     assert ratings["h1"].worst_link in {"leaf0->spine0", "spine0->leaf0", "leaf1->spine0", "spine0->leaf1"}
     assert not ratings["h1"].is_local
@@ -47,8 +47,8 @@ def test_hosts_behind_a_link_that_is_full_get_fewer_points():
 
 def test_jobs_that_take_turns_on_a_link_are_as_good_as_alone():
     running = row("old", 4, placement=["h0", "h0", "h4", "h4"])
-    (wish,) = known(row(gpus=8))
-    rating = rated(state_with(running), wish, 2)["h1"]
+    (asked,) = known(row(gpus=8))
+    rating = rated(state_with(running), asked, 2)["h1"]
     assert rating.score == pytest.approx(1.0)
     assert rating.points == 9
 
@@ -65,11 +65,11 @@ def test_the_job_s_pods_so_far_count():
 def test_ratings_are_those_of_every_host_by_itself():
     rows = [row("a", 4, placement=["h0", "h1", "h4", "h5"], up=150), row("b", 3, placement=["h2", "h8", "h8"], up=180)]
     state = state_with(*rows)
-    (wish,) = known(row(gpus=6, up=120))
+    (asked,) = known(row(gpus=6, up=120))
     rater = Rater(state)
-    together = rater.rate(wish, 1)
+    together = rater.rate(asked, 1)
     rater._kinds = lambda _, free, n: {host: host for host, seats in free.items() if len(seats) >= n}
-    alone = rater.rate(wish, 1)
+    alone = rater.rate(asked, 1)
     assert together == alone
     assert len({r.points for r in alone.values()}) > 1
 

@@ -36,62 +36,62 @@ def refused(answer, status, message):
 
 
 def test_a_body_that_announces_too_much_is_refused(service):
-    with service.connect() as door:
-        door.sendall(POST + b"Content-Length: %d\r\n\r\n" % (BODY + 1))
-        refused(read_all(door), 413, f"a body has at most {BODY} bytes, this one {BODY + 1}")
-    with service.connect() as door:
-        door.sendall(POST + b"Content-Length: %d\r\n\r\n" % (BODY + 1) + b"x" * (BODY + 1))
-        refused(read_all(door), 413, "at most")
+    with service.connect() as listener:
+        listener.sendall(POST + b"Content-Length: %d\r\n\r\n" % (BODY + 1))
+        refused(read_all(listener), 413, f"a body has at most {BODY} bytes, this one {BODY + 1}")
+    with service.connect() as listener:
+        listener.sendall(POST + b"Content-Length: %d\r\n\r\n" % (BODY + 1) + b"x" * (BODY + 1))
+        refused(read_all(listener), 413, "at most")
 
 
 def test_a_body_in_chunks_that_grows_too_large_is_refused(service):
-    with service.connect() as door:
-        door.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
+    with service.connect() as listener:
+        listener.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
         for _ in range(BODY // 4096 + 1):
-            door.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
-        refused(read_all(door), 413, f"at most {BODY} bytes, this one more")
+            listener.sendall(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+        refused(read_all(listener), 413, f"at most {BODY} bytes, this one more")
 
 
 def test_a_body_that_never_ends_is_cut_off(service):
-    with service.connect() as door:
-        door.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
+    with service.connect() as listener:
+        listener.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
         sent = 0
         with pytest.raises(ConnectionError):
             while sent < 1000 * BODY:
-                sent += door.send(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+                sent += listener.send(b"1000\r\n" + b"x" * 4096 + b"\r\n")
 
 
 def test_a_slow_head_is_cut_off(service):
-    with service.connect() as door:
-        door.sendall(b"POST /prior")
-        refused(read_all(door), 408, "the head of a request must arrive within 0.4 s")
+    with service.connect() as listener:
+        listener.sendall(b"POST /prior")
+        refused(read_all(listener), 408, "the head of a request must arrive within 0.4 s")
 
 
 def test_a_slow_head_is_cut_off_on_a_connection_that_was_good_before(service):
-    with service.connect() as door:
-        door.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    with service.connect() as listener:
+        listener.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         answer = b""
         while not answer.endswith(b'{"ok":true}'):
-            answer += door.recv(65536)
+            answer += listener.recv(65536)
         assert status_of(answer) == 200
-        door.sendall(b"GET /healthz HTTP/1.1\r\nHo")
-        refused(read_all(door), 408, "the head of a request")
+        listener.sendall(b"GET /healthz HTTP/1.1\r\nHo")
+        refused(read_all(listener), 408, "the head of a request")
 
 
 def test_a_head_that_comes_in_drops_is_cut_off(service):
-    with service.connect() as door:
+    with service.connect() as listener:
         start = time.monotonic()
         with pytest.raises(ConnectionError):
             while time.monotonic() - start < LIMIT_S:
-                door.sendall(b"G")
+                listener.sendall(b"G")
                 time.sleep(0.05)
         assert time.monotonic() - start < LIMIT_S
 
 
 def test_a_slow_body_is_cut_off(service):
-    with service.connect() as door:
-        door.sendall(POST + b"Content-Length: 100\r\n\r\n{")
-        refused(read_all(door), 408, "a body must arrive within 0.4 s")
+    with service.connect() as listener:
+        listener.sendall(POST + b"Content-Length: 100\r\n\r\n{")
+        refused(read_all(listener), 408, "a body must arrive within 0.4 s")
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_a_slow_body_is_cut_off(service):
     ],
 )
 def test_what_is_no_http_is_refused(service, garbage):
-    with service.connect() as door:
-        door.sendall(garbage)
-        refused(read_all(door), 400, "this is not a request")
+    with service.connect() as listener:
+        listener.sendall(garbage)
+        refused(read_all(listener), 400, "this is not a request")
 
 
 def test_a_head_without_end_is_refused(service):
-    with service.connect() as door:
-        door.sendall(b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 200_000)
-        assert status_of(read_all(door)) in (400, None)  # None: the reset overtook the answer
+    with service.connect() as listener:
+        listener.sendall(b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 200_000)
+        assert status_of(read_all(listener)) in (400, None)  # None: the reset overtook the answer
 
 
 DEEP = b"[" * 30_000 + b"]" * 30_000
@@ -237,13 +237,13 @@ def spoil(service, seed, stop):
             POST + b"Content-Length: 99999999\r\n\r\n" + b"x" * 5000,
         ]  # fmt: skip
         try:
-            with service.connect() as door:
-                door.sendall(draw.choice(kinds))
+            with service.connect() as listener:
+                listener.sendall(draw.choice(kinds))
                 if draw.random() < 0.5:
-                    read_all(door)
+                    read_all(listener)
         except OSError:
             pass
-        time.sleep(0.02)  # the service is a thread of the same process and must get its turns from the interpreter
+        time.sleep(0.02)  # the service is a thread of the same process and must get its rotations from the interpreter
 
 
 def test_good_requests_are_answered_while_32_clients_send_garbage(service):

@@ -18,7 +18,7 @@ def shared():
 @pytest.fixture
 def service(shared):
     yield shared
-    for name in list(shared.desk.state.jobs):
+    for name in list(shared.service.state.jobs):
         assert shared.ask("DELETE", f"/jobs/{name}")[0] == 200
 
 

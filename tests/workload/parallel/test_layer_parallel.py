@@ -18,7 +18,7 @@ from commsim.workload.parallel.layer_parallel import (
     expert_graph,
     shared_slow_down,
 )
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 from topologies.star import star
 
 LAYER = ExpertLayer(attention=2e-3, expert=3e-3, tokens=64e6, gradients=200e6)
@@ -62,7 +62,7 @@ def test_priority_takes_the_slow_down_away_and_costs_the_all_reduce_only_that_ti
 def test_under_priority_an_all_to_all_waits_for_one_micro_op_at_most_and_none_starts_meanwhile(micro_op, pipelined):
     costs = closed_form_costs(0.0, BANDWIDTH)
     graph = expert_graph(LAYER, 6, 8, SendingPolicy("own", micro_op, all_to_all_first=True, pipelined=pipelined))
-    timeline = play(graph, costs)
+    timeline = simulate_graph(graph, costs)
     reduces = np.array([task.operation == "all_reduce" for task in graph.tasks])
     delayed = 0
     for i, task in enumerate(graph.tasks):
@@ -79,7 +79,10 @@ def test_under_priority_an_all_to_all_waits_for_one_micro_op_at_most_and_none_st
 
 def test_lina_is_faster_than_priority_without_micro_ops_and_than_first_come_first_served():
     costs = closed_form_costs(1e-5, BANDWIDTH)
-    times = {name: play(expert_graph(LAYER, 12, 16, p), costs).iteration_time for name, p in SENDING_POLICIES.items()}
+    times = {
+        name: simulate_graph(expert_graph(LAYER, 12, 16, p), costs).iteration_time
+        for name, p in SENDING_POLICIES.items()
+    }
     assert times["lina"] < times["priority"] <= times["fifo"]
 
 

@@ -4,7 +4,7 @@ from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, bubble, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import ORDERS, chimera, gpipe, interleaved, one_forward_one_backward
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 
 def messages(graph):
@@ -21,20 +21,22 @@ def test_each_micro_batch_crosses_each_boundary_once_each_way(name):
 
 def test_messages_of_gpipe_are_paid_once_per_boundary_and_direction():
     graph = pipeline_graph(gpipe(4, 8), StageCosts(1.0, 2.0, activation=100.0))
-    timeline = play(graph, closed_form_costs(0.0, 1000.0))
+    timeline = simulate_graph(graph, closed_form_costs(0.0, 1000.0))
     assert timeline.iteration_time == pytest.approx((8 + 3) * 3 + 2 * 3 * 0.1)
     assert timeline.exposed_communication > 0
 
 
 def test_a_slow_network_is_the_bottleneck_of_the_pipeline():
-    timeline = play(pipeline_graph(gpipe(2, 50), StageCosts(1.0, 1.0, activation=400.0)), closed_form_costs(0.0, 100.0))
+    timeline = simulate_graph(
+        pipeline_graph(gpipe(2, 50), StageCosts(1.0, 1.0, activation=400.0)), closed_form_costs(0.0, 100.0)
+    )
     assert timeline.iteration_time == pytest.approx(2 * 50 * 4.0 + 2 * 2.0)
 
 
 def test_a_longer_warm_up_hides_the_messages_that_1f1b_waits_for():
     """A message takes half a pass: 1F1B waits for two in every turn, the eager one only where the pipeline fills."""
     times = {
-        name: play(
+        name: simulate_graph(
             pipeline_graph(ORDERS[name](4, 32), StageCosts(2.0, 2.0, activation=1.0)), closed_form_costs(0.0, 1.0)
         ).iteration_time
         for name in ("gpipe", "1f1b", "eager_1f1b")
@@ -50,7 +52,7 @@ def test_interleaving_sends_v_times_as_much():
 
 def test_a_slow_stage_sets_the_pace():
     order = one_forward_one_backward(4, 16)
-    timeline = play(pipeline_graph(order, StageCosts([1, 1, 3, 1], [2, 2, 6, 2])), lambda _: 0.0)
+    timeline = simulate_graph(pipeline_graph(order, StageCosts([1, 1, 3, 1], [2, 2, 6, 2])), lambda _: 0.0)
     assert timeline.iteration_time == 2 * 1 + 16 * 9 + 2 * 2  # the way to the slow stage, its work, and the way back
     assert bubble(timeline, 4) == pytest.approx(1 - (3 * 16 * 3 + 16 * 9) / (4 * 150))
 
@@ -73,7 +75,7 @@ def test_gradients_of_each_stage_are_reduced_among_its_copies():
 
 def test_later_stages_reduce_while_earlier_ones_still_compute():
     graph = pipeline_graph(one_forward_one_backward(4, 4), StageCosts(1.0, 2.0, weights=100.0, data_parallel=2))
-    timeline = play(graph, closed_form_costs(0.0, 50.0))
+    timeline = simulate_graph(graph, closed_form_costs(0.0, 50.0))
     assert timeline.iteration_time == pytest.approx((4 + 3) * 3 + 2.0)
     ends = {task.name: end for task, end in zip(graph.tasks, timeline.end, strict=True)}
     assert ends["all-reduce stage 3"] == pytest.approx(15 + 2.0)

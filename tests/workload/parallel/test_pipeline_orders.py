@@ -13,14 +13,14 @@ from commsim.workload.parallel.pipeline_orders import (
     ideal_bubble,
     interleaved,
 )
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 SIZES = [(d, k * d) for d in (2, 4, 6, 8) for k in (1, 2, 5)]
 
 
 def played(order, forward, backward):
     """Bubble as an exact fraction: whole numbers of seconds add up without rounding."""
-    timeline = play(pipeline_graph(order, StageCosts(forward, backward)), lambda _: 0.0)
+    timeline = simulate_graph(pipeline_graph(order, StageCosts(forward, backward)), lambda _: 0.0)
     computed = sum(timeline.busy(f"gpu{w}.compute") for w in range(order.n_workers))
     assert computed.is_integer()
     assert timeline.iteration_time.is_integer()
@@ -58,7 +58,7 @@ def test_a_unit_of_chimera_has_twice_the_bubble_in_backward_times_when_backward_
 @pytest.mark.parametrize(("d", "n"), [(2, 4), (4, 9), (8, 20)])
 def test_each_micro_batch_of_gems_takes_two_stages_and_a_half_per_worker(d, n):
     graph = pipeline_graph(gems(d, n), StageCosts(1, 2))
-    assert play(graph, lambda _: 0.0).iteration_time == n * (2 * d + 1) + d - 1
+    assert simulate_graph(graph, lambda _: 0.0).iteration_time == n * (2 * d + 1) + d - 1
     assert float(ideal_bubble("gems", d, n)) == pytest.approx(1 - 3 / (2 * d + 1), rel=1e-12)
 
 

@@ -5,7 +5,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.parallel.layer_parallel import TransformerLayer, tensor_parallel_graph
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 LAYER = TransformerLayer(attention=1.0, mlp=2.0, activation=1000.0)
 
@@ -13,7 +13,7 @@ LAYER = TransformerLayer(attention=1.0, mlp=2.0, activation=1000.0)
 def test_a_layer_has_two_all_reduces_forward_and_two_backward():
     graph = tensor_parallel_graph(LAYER, 3, 8)
     assert Counter(task.operation for task in graph.tasks) == {"": 12, "all_reduce": 12}
-    timeline = play(graph, closed_form_costs(0.0, 100.0))
+    timeline = simulate_graph(graph, closed_form_costs(0.0, 100.0))
     assert timeline.iteration_time == pytest.approx(3 * (9.0 + 4 * 2 * 7 / 8 * 10))
     assert timeline.exposed_communication == pytest.approx(3 * 4 * 2 * 7 / 8 * 10)
 
@@ -23,7 +23,7 @@ def test_sequence_parallelism_sends_the_same_bytes_in_twice_as_many_operations(n
     times = []
     for sequence_parallel in (False, True):
         graph = tensor_parallel_graph(LAYER, 2, n_ranks, sequence_parallel=sequence_parallel)
-        times.append(play(graph, closed_form_costs(0.1, 100.0)).iteration_time)
+        times.append(simulate_graph(graph, closed_form_costs(0.1, 100.0)).iteration_time)
     assert times[0] == pytest.approx(times[1])
     assert Counter(task.operation for task in graph.tasks) == {"": 8, "all_gather": 8, "reduce_scatter": 8}
 

@@ -12,7 +12,7 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.policies.priority import bytescheduler, p3
 from commsim.workload.setting import Setting
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 from commsim.workload.tensor_queue import Discipline, run_iteration
 
 pytestmark = pytest.mark.nojit
@@ -40,14 +40,14 @@ def test_the_graph_takes_as_long_as_the_queue_that_it_was_made_from(
     setting = Setting(trace, 2, closed_form_costs(overhead / 2, 1.0))
     graph = bytescheduler(setting, partition=partition, credit=credit, priority=priority, barrier=barrier)
     queue = run_iteration(trace, LogGP(o=overhead, B=1.0), Discipline(True, partition, priority, credit, barrier))
-    assert play(graph, setting.time_of).iteration_time == pytest.approx(queue.time)
+    assert simulate_graph(graph, setting.time_of).iteration_time == pytest.approx(queue.time)
 
 
 def test_the_front_layer_overtakes_by_hand():
     # the last layer's 8 bytes are ready at 0, the first layer's 1 byte at 1; forward takes 1 and 6
     trace = BackwardTrace(np.array([8.0, 1.0]), np.array([0.0, 1.0]), np.array([6.0, 1.0]))
     setting = Setting(trace, 2, closed_form_costs(0.0, 1.0))
-    assert play(p3(setting, partition=1.0), setting.time_of).iteration_time == 9 + 6
+    assert simulate_graph(p3(setting, partition=1.0), setting.time_of).iteration_time == 9 + 6
     assert train("bytescheduler:partition=1B,credit=1B", setting).iteration_time == 9 + 6
     # what has the credit of everything is not overtaken any more: 9 bytes, then 1 and 6
     assert train("bytescheduler:partition=1B,credit=9B", setting).iteration_time == 9 + 1 + 6

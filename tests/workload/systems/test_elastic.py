@@ -19,7 +19,7 @@ from commsim.workload.systems.elastic import (
     shape_time,
     template_sizes,
 )
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 JOB = MorphingJob(24, 1.0, 2.0, 100.0, 1.0, batch=512, micro_batch=4, bandwidth=50.0, most_blocks=6)
 
@@ -31,7 +31,7 @@ def test_the_estimate_is_what_playing_the_pipeline_gives(depth, width):
     job = dataclasses.replace(JOB, activation=10.0, block_bytes=0.0)
     blocks, n = 24 // depth, math.ceil(512 / (4 * width))
     costs = StageCosts(blocks * 1.0, blocks * 2.0, activation=10.0)
-    timeline = play(pipeline_graph(gpipe(depth, n), costs), closed_form_costs(0.0, 50.0))
+    timeline = simulate_graph(pipeline_graph(gpipe(depth, n), costs), closed_form_costs(0.0, 50.0))
     assert shape_time(job, depth, width) == pytest.approx(timeline.iteration_time)
 
 

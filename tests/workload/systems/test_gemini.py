@@ -19,7 +19,7 @@ from commsim.workload.systems.gemini import (
     recovery_probability,
     wasted_time,
 )
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 
 def enumerated(n, m, k):
@@ -84,7 +84,7 @@ def test_what_does_not_fit_lowers_the_frequency():
 
 def test_checkpoints_of_every_iteration_fit_between_the_messages_of_a_pipeline():
     graph = pipeline_graph(one_forward_one_backward(4, 8), StageCosts(2.0, 4.0, activation=50.0))
-    timeline = play(graph, closed_form_costs(0.0, 100.0))
+    timeline = simulate_graph(graph, closed_form_costs(0.0, 100.0))
     for worker in range(4):
         spans = network_idle(timeline, f"gpu{worker}")
         idle = sum(end - start for start, end in spans)

@@ -8,7 +8,7 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.parallel.pipeline import StageCosts, pipeline_graph
 from commsim.workload.parallel.pipeline_orders import one_forward_one_backward
 from commsim.workload.systems.volumes import compress_backward, embedding_volume, low_rank_ratio, ring_volume
-from commsim.workload.task_graph import play
+from commsim.workload.task_graph import simulate_graph
 
 ORDER = one_forward_one_backward(4, 12)
 GRAPH = pipeline_graph(ORDER, StageCosts(1.0, 2.0, activation=100.0))
@@ -48,7 +48,7 @@ def test_only_gradients_are_compressed_and_of_these_only_the_epilogue_where_aske
 def test_compressing_the_epilogue_alone_gains_some_of_what_compressing_all_gains():
     costs = closed_form_costs(0.0, 200.0)
     times = [
-        play(graph, costs).iteration_time
+        simulate_graph(graph, costs).iteration_time
         for graph in (GRAPH, compress_backward(GRAPH, 0.01, 12, epilogue=3), compress_backward(GRAPH, 0.01, 12))
     ]
     assert times[0] > times[1] > times[2] > 15 * 3
