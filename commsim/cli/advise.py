@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -96,7 +95,6 @@ def servers_sentence(found: Servers) -> str:
 COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson):
     """All flags of ``commsim advise``."""
 
@@ -105,14 +103,14 @@ class Config(WithJson):
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01")
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
-    pattern: str = flag(default="random", choices=PATTERNS, help="where they lie at the workers (default: random)")
+    pattern: str = flag(default="random", choices=PATTERNS, help="where they lie at the workers")
     gradients: str | None = flag(metavar="FILE", help="real gradients instead: .npy or .npz file, or a folder")
     servers: int | None = flag(metavar="N", help="hosts that may be servers (default: as many as workers)")
     lossy: bool = switched(help="also rank ways that do not sum all values")
     programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")
-    placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="their placement (default: packed)")
+    placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="their placement")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
-    seed: int = flag(default=0, help="seed of the data, of random placement and of hashes in routing (default: 0)")
+    seed: int = flag(default=0, help="seed of the data, of random placement and of hashes in routing")
     overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
     sweep: str | None = flag(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -26,19 +25,16 @@ ANYWHERE = "servers or switches"
 COLUMNS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
-    algorithm: str = flag(
-        default="all", metavar="NAME|all|none", help="algorithms to compare with the bound (default: %(default)s)"
-    )
+    algorithm: str = flag(default="all", metavar="NAME|all|none", help="algorithms to compare with the bound")
     collective: tuple[str, ...] = repeated(metavar="NAME|FILE.py", help="further algorithm to compare; repeatable")
-    root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none (default: 0)")
-    engine: str = flag(default="flow", help="engine that predicts the algorithms' times (default: %(default)s)")
-    seed: int = flag(default=0, help="seed of random placement and of hashes in routing (default: 0)")
+    root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none")
+    engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
+    seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
 
 
 def run(config: Config) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,11 +24,10 @@ if TYPE_CHECKING:
 COLUMNS = ["size(B)", "alone(us)", "over_sent(us)", "fit", "together(us)", "over_sent(us)", "fit", "add(us)", "fit"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson):
     """All flags of ``commsim calibrate``."""
 
-    backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages (default: %(default)s)")
+    backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
 
 
@@ -117,7 +115,6 @@ VALIDATED = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class ValidateConfig(Sizes, WithJson):
     """All flags of ``commsim validate``."""
 

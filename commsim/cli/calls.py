@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 COLUMNS = ["operation", "size", "group", "ranks", "calls", "median", "untimed"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson):
     """All flags of ``commsim calls``."""
 
@@ -32,9 +30,7 @@ class Config(WithJson):
     )
     name: str | None = flag(metavar="TEXT", help="name of the job (default: that of the first file)")
     period: str | None = flag(metavar="TIME", help="length of an iteration, if nothing in the profile repeats")
-    gap: str = flag(
-        default="0ms", metavar="TIME", help="phases of the job at most this far apart are merged (default: 0ms)"
-    )
+    gap: str = flag(default="0ms", metavar="TIME", help="phases of the job at most this far apart are merged")
     job: str | None = flag(metavar="FILE.json", help="write the job for `commsim place`: its phases on a link")
     graph: str | None = flag(metavar="FILE.toml", help="write one iteration as tasks, for `workload run --graph`")
 
@@ -132,20 +128,19 @@ def _shown(value: int | None) -> str:
 _INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9})*)?(?::(\d{1,9}))?", re.ASCII)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProfileConfig(WithJson):
     """All flags of ``commsim profile``."""
 
     model: str = flag("model", metavar="MODULE:CLASS", help="called without arguments to make the model")
-    batch: int = flag(default=8, metavar="N", help="samples per batch (default: %(default)s)")
+    batch: int = flag(default=8, metavar="N", help="samples per batch")
     input: tuple[str, ...] = repeated(
         required=True, metavar="SHAPE[:N]",
         help="shape of a sample, such as 3x32x32; 128:30522 for whole numbers below 30522; repeatable",
     )  # fmt: skip
-    iterations: int = flag(default=5, metavar="N", help="measured runs (default: %(default)s)")
-    warm_up: int = flag(default=2, metavar="N", help="runs before the measured ones (default: %(default)s)")
-    device: str = flag(choices=("cpu", "cuda"), default="cpu", help="device (default: %(default)s)")
-    seed: int = flag(default=0, metavar="N", help="seed of the model's weights and of the input (default: 0)")
+    iterations: int = flag(default=5, metavar="N", help="measured runs")
+    warm_up: int = flag(default=2, metavar="N", help="runs before the measured ones")
+    device: str = flag(choices=("cpu", "cuda"), default="cpu", help="device")
+    seed: int = flag(default=0, metavar="N", help="seed of the model's weights and of the input")
     output: str | None = flag("-o", metavar="FILE.csv", help="write the trace, for `commsim workload run --trace`")
 
 

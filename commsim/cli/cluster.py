@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunConfig(WithJson):
     """All flags of ``commsim cluster run``."""
 
@@ -36,7 +34,7 @@ class RunConfig(WithJson):
         metavar="FILE.toml", help="models, types of GPUs, CPUs, hosts that inference lends, restart time"
     )
     largest: int | None = flag(metavar="GPUS", help="omit larger jobs (default: a job that cannot fit is an error)")
-    seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs (default: 0)")
+    seed: int = flag(default=0, help="seed of shifts, of hashes in routing and of models of public logs")
     csv: str | None = flag(metavar="FILE", help="also write one line per job")
     plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
 
@@ -138,7 +136,6 @@ def list_policies(_: Flags) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelsConfig(Flags):
     """All flags of ``commsim cluster models``."""
 
@@ -174,14 +171,13 @@ def list_models(config: ModelsConfig) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class TraceConfig(Flags):
     """All flags of ``commsim cluster trace``."""
 
     source: str = flag("source", metavar="FILE|KIND:...", help="a log, or such as poisson:jobs=500,load=0.9,seed=1")
     kind: str | None = flag("--from", metavar="KIND", help="kind of log: philly, helios, pai2020, pai2023 or acme")
     gpus: int | None = flag(metavar="N", help="GPUs of the cluster that a synthetic trace loads")
-    seed: int = flag(default=0, help="seed of the models drawn for a log's jobs (default: %(default)s)")
+    seed: int = flag(default=0, help="seed of the models drawn for a log's jobs")
     output: str = flag("-o", required=True, metavar="FILE.csv", help="file to write")
 
 

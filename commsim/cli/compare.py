@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -67,7 +66,6 @@ def _bar(error: float) -> str:
     return f"{left.rjust(8)}|{right.ljust(8)}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Prediction, WithJson):
     """All flags of ``commsim compare``."""
 

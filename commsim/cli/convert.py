@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commsim.core.errors import InputError
 from commsim.core.units import parse_cost, parse_nccl_size
 from commsim.report.table import print_remarks
@@ -11,35 +9,31 @@ from commsim.report.table import print_remarks
 from .flags import Flags, Verb, flag, switched
 
 
-@dataclass(frozen=True, kw_only=True)
 class Conversion(Flags):
     """What a conversion in either direction may need."""
 
     network: str | None = flag(metavar="NAME|FILE", help="network, for ASTRA-sim's system layer and htsim's flows")
-    operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer (default: %(default)s)")
+    operation: str = flag(default="all_reduce", help="operation of ASTRA-sim's system layer")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reading(Conversion):
     """What reading a file of another tool needs."""
 
     from_: str | None = flag("--from", metavar="FORMAT", help="format of the input (default: detected)")
-    helpers: int = flag(default=0, metavar="N", help="the last N ranks of GOAL and Chakra are helpers (default: 0)")
+    helpers: int = flag(default=0, metavar="N", help="the last N ranks of GOAL and Chakra are helpers")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Writing(Conversion):
     """What writing a file of another tool needs."""
 
     to: str | None = flag(metavar="FORMAT", help="format of the output (default: by suffix); see --list of convert")
     size: str | None = flag(metavar="SIZE", help="size of the operation, for formats whose messages have sizes")
-    gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra (default: 0ns/B)")
+    gamma: str = flag(default="0ns/B", metavar="COST", help="cost of reducing, for GOAL and Chakra")
     min_bytes: str | None = flag(metavar="SIZE", help="smallest size for which MSCCL uses it (default: 0)")
     max_bytes: str | None = flag(metavar="SIZE", help="size from which MSCCL no longer uses it (default: 1T)")
-    gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI (default: %(default)s)")
+    gpu_type: str = flag(default="H100", metavar="NAME", help="type of GPU, for SimAI")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Reading, Writing):
     """All flags of ``commsim convert``."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -101,19 +100,18 @@ def _interval(found: Range) -> str:
     return f"{found.low}..{found.high} ({format_size(found.low)} to {format_size(found.high)})"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Placing, WithJson):
     """All flags of ``commsim explain``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:n_hosts=16")
-    seed: int = flag(default=0, help="seed of random placement (default: %(default)s)")
+    seed: int = flag(default=0, help="seed of random placement")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
     size: tuple[str, ...] = repeated(
         metavar="SIZE", help="also print the choice and the time of every algorithm at this size; repeatable"
     )
-    maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size (default: %(default)s)")
+    maxbytes: str = flag("-e", default="8G", metavar="SIZE", help="largest size")
     gpu: str | None = flag(
         choices=("volta", "ampere", "hopper", "blackwell"), help="generation of GPU, if the network does not name it"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -84,7 +83,6 @@ COLUMNS = ["operation", "algorithm", "ranks", "rows", "a: start-up", "(95 %)", "
            "half at", "residual"]  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson):
     """All flags of ``commsim fit``."""
 
@@ -100,7 +98,7 @@ class Config(WithJson):
         metavar="NAME", help="algorithm that ran: from its closed form, also fit the costs of the network"
     )
     line_rate: str | None = flag(metavar="RATE", help="rate of a rank's link, for the efficiency")
-    seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals (default: %(default)s)")
+    seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals")
 
 
 def run(config: Config) -> int:

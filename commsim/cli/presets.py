@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.report.table import print_facts, print_table, write_results
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from topologies.presets import Preset
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowConfig(WithJson):
     """All flags of ``commsim presets show``."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Data(Flags):
     """What ``commsim report`` and ``commsim plot`` read."""
 
@@ -48,12 +46,11 @@ class Data(Flags):
     by: str = flag(default="", metavar="COLUMN", help="column whose values get a colour each (default: collective)")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Data):
     """All flags of ``commsim report``."""
 
     no_detail: bool = switched(help="show the rows only, without simulating the runs of a result again")
-    output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write (default: %(default)s)")
+    output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 
 def run(config: Config) -> int:
@@ -101,21 +98,17 @@ def _write(study: Any, path: str) -> None:
     print_remarks([f"{path}: written"])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Kind(Flags):
     """The figure to draw."""
 
     kind: str = flag("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlotConfig(Data, Kind):
     """All flags of ``commsim plot``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it")
-    width: str = flag(
-        default="column", metavar="WIDTH", help="column (3.33 in), page (7 in) or inches (default: %(default)s)"
-    )
+    width: str = flag(default="column", metavar="WIDTH", help="column (3.33 in), page (7 in) or inches")
     run: str | None = flag(metavar="NAME", help="which of several runs of a result to draw (default: the first)")
 
 

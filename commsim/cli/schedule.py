@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ MAX_ROWS = 16
 SUFFIX = ".npz"
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneConfig(Flags):
     """The schedule that a verb is about."""
 
@@ -26,27 +24,23 @@ class OneConfig(Flags):
     ranks: int | None = flag(metavar="N", help="number of ranks, for a collective that is named")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule check``."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule show``."""
 
     draw: str | None = flag(metavar="FILE", help="draw it, if it is small: .svg or .png")
-    size: str = flag(default="1M", metavar="SIZE", help="size of the operation (default: %(default)s)")
+    size: str = flag(default="1M", metavar="SIZE", help="size of the operation")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SaveConfig(OneConfig):
     """All flags of ``commsim schedule save``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help=".npz")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ImportConfig(Reading):
     """All flags of ``commsim schedule import``."""
 
@@ -54,7 +48,6 @@ class ImportConfig(Reading):
     output: str = flag("-o", required=True, metavar="FILE", help=".npz")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportConfig(Writing, OneConfig):
     """All flags of ``commsim schedule export``."""
 

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -24,14 +23,12 @@ MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000
 MAX_ERRORS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
 class Results(Flags):
     """The results that a verb reads."""
 
     directory: str = flag("directory", metavar="DIR", help="folder of the results")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunConfig(Flags):
     """All flags of ``commsim sweep run``."""
 
@@ -116,7 +113,6 @@ def _summary(done: Progress, directory: str) -> str:
     return text
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanConfig(WithJson):
     """All flags of ``commsim sweep plan``."""
 
@@ -165,7 +161,6 @@ def plan(config: PlanConfig) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusConfig(WithJson, Results):
     """All flags of ``commsim sweep status``."""
 
@@ -200,7 +195,6 @@ def status(config: StatusConfig) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class SqlConfig(Results):
     """All flags of ``commsim sweep sql``."""
 
@@ -233,7 +227,6 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportConfig(Results):
     """All flags of ``commsim sweep export``."""
 

@@ -7,7 +7,6 @@ import dataclasses
 import signal
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,7 +30,6 @@ COLUMNS = ["collective", "size(B)", "time(ms)", "p5(ms)", "p95(ms)", "predicted(
 USUAL = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all")
 
 
-@dataclass(frozen=True, kw_only=True)
 class InTestbed(Flags):
     """The testbed in which a verb runs jobs."""
 
@@ -40,7 +38,6 @@ class InTestbed(Flags):
     routing: str | None = flag(metavar="NAME", help="with --network: routing, in place of the network's own")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunConfig(Sizes, WithJson, InTestbed):
     """All flags of ``commsim testbed run``."""
 
@@ -50,12 +47,10 @@ class RunConfig(Sizes, WithJson, InTestbed):
     )
     native: tuple[str, ...] = repeated(metavar="OPERATION", help="also run the library's own collective; repeatable")
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
-    placement: str = flag(
-        default="packed", metavar="NAME|FILE", help="packed, spread, random, or a file (default: %(default)s)"
-    )
-    backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages (default: %(default)s)")
+    placement: str = flag(default="packed", metavar="NAME|FILE", help="packed, spread, random, or a file")
+    backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages")
     no_calibration: bool = switched(help="predict from the network's own numbers and headers alone")
-    seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP (default: %(default)s)")
+    seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")
 
 
 def run(config: RunConfig) -> int:
@@ -133,22 +128,15 @@ def _tell(what: str) -> None:
 SHARED = ["shift(ms)", "job", "time(ms)", "spread(ms)", "alone(ms)", "predicted(ms)", "error", "slowdown"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShareConfig(WithJson, InTestbed):
     """All flags of ``commsim testbed share``."""
 
     jobs: str = flag(required=True, metavar="h0,h2;h1,h3", help="hosts of each job, in rank order")
-    collective: str = flag(
-        default="ring_all_reduce", metavar="NAME:key=value,...", help="collective of each job (default: %(default)s)"
-    )
-    size: str = flag(default="4MiB", metavar="SIZE", help="size of each all-reduce (default: %(default)s)")
-    compute: str = flag(
-        default="500ms", metavar="TIME", help="time between two all-reduces of a job (default: %(default)s)"
-    )
-    shifts: str = flag(
-        default="0ms,250ms", metavar="TIME,...", help="delays of the second job's start (default: %(default)s)"
-    )
-    iterations: int = flag(default=5, metavar="N", help="all-reduces of each job (default: %(default)s)")
+    collective: str = flag(default="ring_all_reduce", metavar="NAME:key=value,...", help="collective of each job")
+    size: str = flag(default="4MiB", metavar="SIZE", help="size of each all-reduce")
+    compute: str = flag(default="500ms", metavar="TIME", help="time between two all-reduces of a job")
+    shifts: str = flag(default="0ms,250ms", metavar="TIME,...", help="delays of the second job's start")
+    iterations: int = flag(default=5, metavar="N", help="all-reduces of each job")
 
 
 def run_shared(config: ShareConfig) -> int:
@@ -193,13 +181,12 @@ def _shared_text(one: Shared, j: int) -> list[str]:
     return [ms[0], str(j), *ms[1:], f"{one.error[j]:+.1%}", f"{one.measured[j] / one.alone[j]:.2f}"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class UpConfig(Flags):
     """All flags of ``commsim testbed up``."""
 
     network: str = flag("network", metavar="NETWORK", help="topology:key=value,..., preset, or network file")
     routing: str | None = flag(metavar="NAME", help="routing, in place of the network's own")
-    name: str = flag(default="testbed", metavar="NAME", help="name, so that several can be up (default: %(default)s)")
+    name: str = flag(default="testbed", metavar="NAME", help="name, so that several can be up")
 
 
 def routed(network: Network, routing: str | None) -> Network:
@@ -243,11 +230,10 @@ def status(config: WithJson) -> int:
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class DownConfig(Flags):
     """All flags of ``commsim testbed down``."""
 
-    name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="which (default: %(default)s)")
+    name: str = flag("name", nargs="?", default="testbed", metavar="NAME", help="which")
     all: bool = switched(help="all of them, and what crashed ones have left")
 
 

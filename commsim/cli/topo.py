@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -20,19 +19,16 @@ if TYPE_CHECKING:
     pass
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneConfig(Flags):
     """The network that a verb is about."""
 
     topology: str = flag("topology", metavar=TOPOLOGY, help="network")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckConfig(WithJson, OneConfig):
     """All flags of ``commsim topo check``."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowConfig(Faults, WithJson, OneConfig):
     """All flags of ``commsim topo show``."""
 
@@ -41,14 +37,12 @@ class ShowConfig(Faults, WithJson, OneConfig):
     collapse: bool | None = flag(help="with --draw: one box for all hosts with the same switches (default: if many)")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SaveConfig(Faults, OneConfig):
     """All flags of ``commsim topo save``."""
 
     output: str = flag("-o", required=True, metavar="FILE", help=".toml, .json or .npz")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ImportConfig(Reading):
     """All flags of ``commsim topo import``."""
 
@@ -56,7 +50,6 @@ class ImportConfig(Reading):
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExportConfig(Writing, OneConfig):
     """All flags of ``commsim topo export``."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 JSON_SUFFIXES, NATIVE_SUFFIXES = (".json", ".json.gz"), (".pftrace", ".perfetto-trace", ".pftrace.gz")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(PlayConfig):
     """All flags of ``commsim trace``: those of a simulation, and what the timeline holds."""
 
@@ -31,12 +29,8 @@ class Config(PlayConfig):
     limit: int | None = flag(
         metavar="N", help="largest number of messages: the critical path first, then others at even distances"
     )
-    tracks: str = flag(
-        default="both", choices=("ranks", "links", "both"), help="what tracks stand for (default: %(default)s)"
-    )
-    arrows: str = flag(
-        default="all", choices=("all", "critical", "none"), help="messages with an arrow (default: %(default)s)"
-    )
+    tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="what tracks stand for")
+    arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")
 
 
 def run(config: Config) -> int:

@@ -10,8 +10,7 @@ import argparse
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
 
@@ -26,7 +25,7 @@ def flag(*names: str, default: Any = None, **options: Any) -> Any:
     *names : str
         As argparse has them. Default: the field's name after two dashes; one without dashes is a positional argument.
     default : object
-        Value without the flag; ``%(default)s`` stands for it in the help.
+        Value without the flag, which the help names after its text.
     **options
         What ``add_argument`` takes. Type and action follow from the annotation of the field.
     """
@@ -43,14 +42,18 @@ def repeated(*names: str, **options: Any) -> Any:
     return flag(*names, default=(), **options)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Flags:
-    """Base of all classes of flags."""
+    """Base of all classes of flags; its subclasses are frozen dataclasses."""
 
     TITLE: ClassVar[str] = ""
     """Heading in the help above the fields that a class adds; the usual one if empty."""
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
     """Defaults that differ from those of the classes from which a class inherits."""
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
@@ -123,6 +126,9 @@ def _own_fields(one: type) -> list[str]:
 def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Names and options of ``add_argument``."""
     options = dict(field.metadata)
+    has_default = field.default is not None and field.default is not False and field.default != ()
+    if has_default and "(default" not in options.get("help", ""):
+        options["help"] = f"{options.get('help', '')} (default: %(default)s)".strip()
     names: tuple[str, ...] = options.pop("names")
     kind = str(field.type).partition(" ")[0].partition(",")[0].removeprefix("tuple[")
     if kind in NUMBERS:
@@ -142,7 +148,6 @@ def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[s
     return names, {**options, "dest": field.name}
 
 
-@dataclass(frozen=True, kw_only=True)
 class WithJson(Flags):
     """``--json``, of nearly all verbs."""
 

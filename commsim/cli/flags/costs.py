@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from commsim.core.errors import InputError
@@ -13,15 +12,13 @@ from . import Flags, flag
 TOPOLOGY = "NAME:key=value,...|FILE"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Placing(Flags):
     """How many ranks there are, and where."""
 
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts)")
-    placement: str = flag(default="packed", help="packed, spread, random or a file (default: %(default)s)")
+    placement: str = flag(default="packed", help="packed, spread, random or a file")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Costs(Flags):
     """What a message and a reduction cost."""
 
@@ -39,14 +36,13 @@ class Costs(Flags):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sizes(Flags):
     """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f``, ``-n`` and ``-w``."""
 
     TITLE: ClassVar[str] = "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)"
-    minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes (default: %(default)s)")
-    maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size (default: %(default)s)")
-    stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes (default: %(default)s)")
+    minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes")
+    maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size")
+    stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes")
     iters: int | None = flag("-n", metavar="N", help="measured iterations")
     warmup_iters: int | None = flag("-w", metavar="N", help="iterations before the measured ones")
 

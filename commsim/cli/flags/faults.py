@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 from commsim.core.errors import InputError
@@ -15,7 +14,6 @@ _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MOST_NAMES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
 class Faults(Flags):
     """Failures and slower links, which take effect in this order."""
 

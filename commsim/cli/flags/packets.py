@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
@@ -19,14 +18,11 @@ PACKET_FLAGS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Packets(Flags):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "packets"
-    engine: str = flag(
-        default="flow", metavar="NAME", help="flow, packet, alpha-beta, closed-form or auto (default: %(default)s)"
-    )
+    engine: str = flag(default="flow", metavar="NAME", help="flow, packet, alpha-beta, closed-form or auto")
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload")
     transport: str | None = flag(

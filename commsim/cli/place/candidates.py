@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
@@ -47,51 +46,40 @@ COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "w
 _MOST_NAMES = 6
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scoring(Flags):
     """How the scores of links are computed, and where they go."""
 
     angles: int = flag(default=72, metavar="N", help="least number of angles of a circle (default: 72, 5 degrees each)")
     step: str | None = flag(metavar="TIME", help="time of one angle instead, such as 1ms")
-    quantum: str = flag(
-        default="1ms", metavar="TIME", help="iteration times are rounded to multiples of it (default: %(default)s)"
-    )
-    longest: str = flag(
-        default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated (default: %(default)s)"
-    )
+    quantum: str = flag(default="1ms", metavar="TIME", help="iteration times are rounded to multiples of it")
+    longest: str = flag(default="2.4s", metavar="TIME", help="largest hyperperiod; longer ones are truncated")
     check: bool = switched(help="also simulate the jobs, and report where that disagrees with the scores")
     json: str | None = flag(
         nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Scoring):
     """All flags of ``commsim place rank``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="a topology, and hosts with GPUs")
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases; those with a placement stay")
-    candidates: int = flag(default=10, metavar="N", help="largest number of candidates (default: %(default)s)")
+    candidates: int = flag(default=10, metavar="N", help="largest number of candidates")
     generator: str = flag(
         default="packed,spread,random", metavar="NAME[,NAME...]",
-        help="sources of candidates, in turn: names of placement strategies, or FILE.py (default: %(default)s)",
+        help="sources of candidates, in turn: names of placement strategies, or FILE.py",
     )  # fmt: skip
     loops: str = flag(
         default="merged", choices=("merged", "literal"),
         help="merged: equal links count once; literal: each counts, and candidates with loops are discarded",
     )  # fmt: skip
-    rank_by: str = flag(
-        default="mean", choices=("mean", "min", "weighted"), help="score of all links (default: %(default)s)"
-    )
+    rank_by: str = flag(default="mean", choices=("mean", "min", "weighted"), help="score of all links")
     crux: int | None = flag(
         metavar="LEVELS", help="also print the paths, and priorities of so many levels, that Crux gives the jobs"
     )
-    seed: int = flag(
-        default=0, metavar="N", help="seed of random candidates and of hashes in routing (default: %(default)s)"
-    )
+    seed: int = flag(default=0, metavar="N", help="seed of random candidates and of hashes in routing")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreConfig(Scoring):
     """All flags of ``commsim place score``."""
 

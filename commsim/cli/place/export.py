@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
@@ -20,19 +19,16 @@ FORMATS = ("slurm-conf", "slurm-yaml", "topograph-model", "topograph-graph", "vo
 _YAML = ("slurm-yaml", "topograph-model", "volcano", "kueue")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Flags):
     """All flags of ``commsim place export``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml", help="the cluster")
     target: str = flag("--to", required=True, choices=FORMATS, help="what to write")
     output: str | None = flag("-o", metavar="FILE", help="file to write (default: standard output)")
-    plugin: str = flag(
-        choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block (default: %(default)s)"
-    )
+    plugin: str = flag(choices=("tree", "block"), default="tree", help="Slurm: topology/tree or topology/block")
     placements: str | None = flag(metavar="FILE", help="nodelist: JSON that `commsim place --json` wrote")
     job: str | None = flag(metavar="NAME", help="nodelist: job whose placement to write (default: the only one)")
-    candidate: int = flag(default=0, metavar="N", help="nodelist: number of the candidate, 0 is the best (default: 0)")
+    candidate: int = flag(default=0, metavar="N", help="nodelist: number of the candidate, 0 is the best")
 
 
 def run(config: Config) -> int:

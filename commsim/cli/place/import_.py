@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ FABRICS = ("slurm-conf", "slurm-yaml", "topograph-graph", "topograph-model")
 MACHINES = ("nccl-xml", "nvidia-smi")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Flags):
     """All flags of ``commsim place import``."""
 
@@ -37,7 +35,7 @@ class Config(Flags):
         help="rates of the links of each tier, which schedulers' files do not hold; tier 1 is a node's own link; "
              "2=2:1 is an oversubscription",
     )  # fmt: skip
-    latency: str = flag(default="500ns", metavar="TIME", help="latency of every link (default: %(default)s)")
+    latency: str = flag(default="500ns", metavar="TIME", help="latency of every link")
     gpus_per_host: int | None = flag(metavar="N", help="write a cluster whose hosts have N GPUs")
     topology: str | None = flag(metavar="NAME", help="which topology of a topology.yaml (default: its default)")
     nvlink: str | None = flag(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
@@ -12,7 +11,6 @@ from ..flags import Flags, flag, switched
 from ..switch.serve import port_number
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Flags):
     """All flags of ``commsim place serve``."""
 
@@ -21,17 +19,15 @@ class Config(Flags):
     host: str = flag(
         default="127.0.0.1", metavar="ADDRESS", help="address to listen on; others than %(default)s need --token-file"
     )
-    port: int = flag(default=0, metavar="N", help="port; 0: any free one (default: %(default)s)")
+    port: int = flag(default=0, metavar="N", help="port; 0: any free one")
     token_file: str | None = flag(
         metavar="FILE",
         help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, so put TLS in front",
     )
-    max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request (default: %(default)s)")
-    head_timeout: str = flag(default="5s", metavar="TIME", help="for the head of a request to arrive (default: 5s)")
+    max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
+    head_timeout: str = flag(default="5s", metavar="TIME", help="for the head of a request to arrive")
     timeout: str = flag(default="10s", metavar="TIME", help="for a body to arrive, or an answer to be read (10s)")
-    gpu_resource: str = flag(
-        default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for (default: %(default)s)"
-    )
+    gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for")
     min_score: float | None = flag(metavar="S", help="filter out nodes whose score is below this (default: none)")
     log: bool = switched(help="print one line per request on standard error")
 

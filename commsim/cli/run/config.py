@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -25,7 +24,6 @@ AUTO = "auto"
 COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
@@ -45,7 +43,6 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         return {"placement": self.placement, "routing": self.routing, "seed": self.seed or 0}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson, PlayConfig):
     """All flags of ``commsim run``."""
 
@@ -66,15 +63,14 @@ class Config(WithJson, PlayConfig):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Prediction(Costs, Placing):
     """Flags of verbs that set something beside one prediction."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; of a file with several, which")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
-    engine: str = flag(default="flow", help="flow, packet, alpha-beta or closed-form (default: %(default)s)")
-    seed: int = flag(default=0, help="seed of random placement and of hashes in routing (default: %(default)s)")
+    engine: str = flag(default="flow", help="flow, packet, alpha-beta or closed-form")
+    seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
 
     def prepared(self, n_ranks: int | None) -> Prepared:
         """Place --collective on the network."""

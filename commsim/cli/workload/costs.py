@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from commsim.core.errors import InputError
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
 
 
-@dataclass(frozen=True, kw_only=True)
 class Communication(WithJson):
     """What communication costs."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
@@ -27,7 +27,6 @@ HOLDS = {
 PIPELINE = ["schedule", "iteration", "bubble(%)", "formula(%)", "exposed", "messages", "copies", "activations held"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PipelineConfig(Communication):
     """All flags of ``commsim workload pipeline``."""
 
@@ -40,10 +39,10 @@ class PipelineConfig(Communication):
     forward: str = flag(required=True, metavar="TIME", help="forward time of a micro-batch in all stages of a worker")
     backward: str = flag(required=True, metavar="TIME", help="backward time of a micro-batch on one worker")
     activation: str = flag(
-        default="0B", metavar="SIZE", help="data that a micro-batch sends from stage to stage, and back (default: 0B)"
+        default="0B", metavar="SIZE", help="data that a micro-batch sends from stage to stage, and back"
     )
-    weights: str = flag(default="0B", metavar="SIZE", help="gradients of a worker's part of the model (default: 0B)")
-    data_parallel: int = flag(default=1, metavar="N", help="pipelines that all-reduce the gradients (default: 1)")
+    weights: str = flag(default="0B", metavar="SIZE", help="gradients of a worker's part of the model")
+    data_parallel: int = flag(default=1, metavar="N", help="pipelines that all-reduce the gradients")
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first schedule, for chrome://tracing"
     )
@@ -131,7 +130,6 @@ def _text(row: dict[str, Any]) -> list[str]:
 MOE = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MoeConfig(Communication):
     """All flags of ``commsim workload moe``."""
 
@@ -199,19 +197,16 @@ def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReshardConfig(WithJson):
     """All flags of ``commsim workload reshard``."""
 
     size: str = flag(required=True, metavar="SIZE", help="size of the piece")
     receivers: int = flag(required=True, metavar="A", help="hosts that need it")
-    chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast (default: %(default)s)")
+    chunks: int = flag(default=64, metavar="K", help="chunks of a broadcast")
     bandwidth: str | None = flag(metavar="RATE", help="rate of each host in each direction, for the closed forms")
     local_bandwidth: str | None = flag(metavar="RATE", help="rate between the receivers, if they have another network")
     network: str | None = flag(metavar=TOPOLOGY, help="simulate on it; the sender is the first of --placement")
-    placement: str = flag(
-        default="packed", metavar="NAME|FILE", help="placement of sender and receivers (default: %(default)s)"
-    )
+    placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
 
 
 def run_reshard(config: ReshardConfig) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +22,12 @@ N_LINKS = 10
 """How many links are printed; the JSON has all that jobs share."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson):
     """All flags of ``commsim workload share``."""
 
     cluster: str = flag("cluster", metavar="CLUSTER.toml|NAME:key=value,...|FILE", help="a cluster, or a network")
     jobs: str = flag("jobs", metavar="JOBS.json", help="jobs with their phases and placements")
-    sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp (default: %(default)s)")
+    sharing: str = flag(default="fair", metavar="HOW", help="fair, weighted, priority or mltcp")
     shifts: str | None = flag(
         metavar="JOB=TIME,...|FILE.json",
         help="start times (default: 0 s), or JSON of `commsim place`: shifts, and placements where jobs have none",
@@ -42,7 +40,7 @@ class Config(WithJson):
     mltcp: str | None = flag(
         metavar="slope=X,intercept=Y", help="parameters of mltcp sharing (default: slope=4,intercept=0.25)"
     )
-    iterations: int = flag(default=100, metavar="N", help="iterations of each job (default: %(default)s)")
+    iterations: int = flag(default=100, metavar="N", help="iterations of each job")
     jitter: float = flag(
         default=0.0, metavar="SIGMA", help="standard deviation of the logarithm of compute times (default: 0)"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import Any
 
 from commsim.core.errors import InputError
@@ -12,7 +11,6 @@ from commsim.report.table import print_facts, print_table, write_results
 from ..flags import WithJson, flag
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(WithJson):
     """All flags of ``commsim workload systems``."""
 

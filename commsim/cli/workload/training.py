@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ ONLY_TRACE = ("workers", "batch_time", "compression", "vector_add", "add_rate", 
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Communication):
     """All flags of ``commsim workload run``."""
 

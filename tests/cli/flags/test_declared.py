@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,14 +19,12 @@ PACKAGE = Path(commsim.__file__).parent
 READERS = {"from_args", "add_arguments"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Group(Flags):
     TITLE: ClassVar[str] = "group"
     size: str = flag("-b", default="1K", help="size (%(default)s)")
     loss: float | None = flag()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Config(Group, WithJson):
     DEFAULTS: ClassVar[dict[str, str]] = {"size": "2K"}
     files: tuple[str, ...] = flag("files", nargs="+")
