@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 os.environ["NUMBA_DISABLE_JIT"] = "1"  # kernels are then functions, with docstrings
@@ -41,3 +42,13 @@ napoleon_use_param = False
 python_use_unqualified_type_names = True
 
 reference_pages.write(HERE)
+
+
+def setup(app: Any) -> None:
+    """Fill the tables of collectives and topologies while pages are read: a page in the repository may lack a row."""
+    from benchmarks.tables import filled
+
+    def fill(_: Any, name: str, source: list[str]) -> None:
+        source[0] = filled(name, source[0])
+
+    app.connect("source-read", fill)

@@ -9,8 +9,9 @@ from topologies import TOPOLOGIES
 
 
 @pytest.mark.parametrize("path", tables.pages(), ids=lambda path: path.name)
-def test_the_page_is_up_to_date(path):
-    assert path.read_text(encoding="utf-8") == tables.page(path), "run: python -m benchmarks.tables"
+def test_the_rows_of_the_page_are_up_to_date(path):
+    assert not tables.stale_rows(path), "run: python -m benchmarks.tables"
+    assert len(tables.page(path).splitlines()) >= len(path.read_text(encoding="utf-8").splitlines())
 
 
 def test_every_collective_has_one_row_with_its_cost():
@@ -44,7 +45,7 @@ def test_a_page_that_is_out_of_date_is_named_and_left_alone(tmp_path, monkeypatc
         (tmp_path / f"{name}.md").write_text("text before\n" + "".join(lines) + "text after\n")
     before = [path.read_text() for path in tables.pages()]
     assert tables.main(["--check"]) == 1
-    assert capsys.readouterr().out.count("out of date") == 2
+    assert capsys.readouterr().out.count("out of date: old") == 3
     assert [path.read_text() for path in tables.pages()] == before
 
 
