@@ -22,8 +22,7 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
 
 if TYPE_CHECKING:
-    from commsim.engine.packet.fabric import Fabric
-    from commsim.engine.packet.transport import Transport
+    from commsim.engine.packet.transport import Fabric, Transport
     from commsim.run.sparse_data import SparseData
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")

@@ -120,8 +120,8 @@ def _play(
     args: argparse.Namespace, point: dict[str, Any], network: Network, jobs: list[AggregationJob]
 ) -> tuple[list[Result], list[dict[str, float]] | None]:
     from commsim.engine.packet.aggregation import simulate_aggregation
-    from commsim.engine.packet.fabric import Fabric
     from commsim.engine.packet.recurrence import simulate_recurrence, why_not
+    from commsim.engine.packet.transport import Fabric
 
     mark = parse_size(args.ecn, "--ecn") if args.ecn else 0.0
     fabric = Fabric(ecn_min=mark, ecn_max=mark, loss_burst=args.loss_burst)

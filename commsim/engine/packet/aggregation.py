@@ -19,11 +19,11 @@ from commsim.core.result import Result
 from switch_model.slot_kernel import READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 
-from .fabric import Fabric
 from .packet_job import AggregationJob
 from .packet_plan import packet_tables
 from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
 from .run_kernel import start_workers
+from .transport import Fabric
 
 if TYPE_CHECKING:
     from switch_model.payload import Payload
@@ -129,7 +129,7 @@ def _sparse_payload(jobs: Sequence[AggregationJob], seed: int) -> Payload:
 def _with_implied_zeros(
     log: NDArray[np.void], jobs: Sequence[AggregationJob], n_registers: int, n_messages: int
 ) -> NDArray[Any]:
-    """Return the log with one more message, read from a register that nobody writes, as what a skipped block becomes.
+    """Return the log with one more message, read from a register that is never written: a skipped block.
 
     Every worker receives it for every block that its job skips. So the replay compares zeros with the exact sum, and a
     block that was skipped although a worker has it comes out wrong.

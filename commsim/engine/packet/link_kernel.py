@@ -1,4 +1,4 @@
-"""Packets on links: queues, marks, losses, pauses. Who takes a packet at the end of its stream is not known here."""
+"""Packets on links: queues, marks, losses, pauses."""
 
 from __future__ import annotations
 

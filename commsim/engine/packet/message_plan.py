@@ -1,4 +1,4 @@
-"""From a plan of flows to the tables that the packet kernels play."""
+"""From a plan of flows to the tables of the packet kernels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from commsim.routing.routing import Routes, find_routes
 
 from . import packet_state as s
 from . import traffic_state as m
-from .fabric import ENDLESS, LONGEST, PS, Fabric, link_tables
-from .packet_run import Tables, lay_out
-from .transport import N_TIMERS, Transport, Window
+from .packet_run import Tables, check_room, lay_out, link_tables
+from .packet_state import ENDLESS, LONGEST, PS
+from .transport import N_TIMERS, Fabric, Transport, Window
 
 Floats = NDArray[np.float64]
 
@@ -49,30 +49,30 @@ def message_tables(
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
     _check(plan, nodes, transport, fabric, link, payload + header)
     back = _routes_back(plan, nodes)
-    way = transport.row()
-    way["packet_size"] = payload + header
-    bdp = _path_packets(plan, back, payload + header, int(way["ack_size"][0]))
-    window, way["max_window"] = transport.windows(bdp, payload)
-    way["n_words"] = int(way["max_window"][0]) // 64 + 2 if way["keeps"][0] else 0
+    transport_row = transport.row()
+    transport_row["packet_size"] = payload + header
+    bdp = _path_packets(plan, back, payload + header, int(transport_row["ack_size"][0]))
+    window, transport_row["max_window"] = transport.windows(bdp, payload)
+    transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps"][0] else 0
     message = _messages(plan, n_bytes, payload, header)
-    flow, receiver = _flows(plan, message, starts, window, way)
+    flow, receiver = _flows(plan, message, starts, window, transport_row)
     n_flows = len(flow)
     return lay_out(
-        n_flows * N_TIMERS[way["kind"][0]],
+        n_flows * N_TIMERS[transport_row["kind"][0]],
         len(message),
         seed,
         link=link,
         buffer=buffer,
         stream=_streams(plan.routes, back),
-        route=_hops(plan.routes, back),
-        transport=way,
+        hops=np.concatenate((plan.routes.link, back.link)),
+        transport=transport_row,
         flow=flow,
         receiver=receiver,
         message=message,
         queue=plan.queue,
         first_successor=plan.successors[0],
         successor=plan.successors[1],
-        early=np.zeros(max(1, n_flows * int(way["n_words"][0])), np.uint64),
+        early=np.zeros(max(1, n_flows * int(transport_row["n_words"][0])), np.uint64),
     )
 
 
@@ -101,10 +101,7 @@ def _check(
     for job in plan.jobs:
         if job.weight != 1 or job.priority or np.isfinite(job.rate_cap):
             raise InputError("the packet engine knows neither weights, priorities nor rate caps of jobs")
-    shared = fabric.shared_buffer * min(1.0, fabric.alpha)
-    if (link["buffer"] < size).any() or shared < size:
-        smallest = min(link["buffer"].min(), shared)
-        raise InputError(f"every buffer must hold a packet of {size} bytes, got {smallest}")
+    check_room(network, fabric, link, size)
     if isinstance(transport, Window):
         if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():
             raise InputError("the transport `window` never repeats a packet and needs links without loss; try dctcp")
@@ -147,7 +144,7 @@ def _messages(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDA
 
 
 def _flows(
-    plan: FlowPlan, message: NDArray[np.void], starts: Floats, window: Floats, way: NDArray[np.void]
+    plan: FlowPlan, message: NDArray[np.void], starts: Floats, window: Floats, transport_row: NDArray[np.void]
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
     n = len(plan.ends)
     if (starts > LONGEST).any():
@@ -166,7 +163,7 @@ def _flows(
     flow["line"][crosses] = plan.network.bandwidth[plan.routes.link[plan.routes.first[:-1][crosses]]] / PS
     flow["rate"] = flow["target"] = flow["line"]
     receiver["boundary"] = message["end"][plan.queue[begin]]
-    receiver["back"], receiver["early"] = n + np.arange(n), np.arange(n) * way["n_words"][0]
+    receiver["back"], receiver["early"] = n + np.arange(n), np.arange(n) * transport_row["n_words"][0]
     return flow, receiver
 
 
@@ -178,9 +175,3 @@ def _streams(there: Routes, back: Routes) -> NDArray[np.void]:
     stream["target"] = np.repeat([s.TO_RECEIVER, s.TO_SENDER], n)
     stream["owner"] = np.tile(np.arange(n), 2)
     return stream
-
-
-def _hops(there: Routes, back: Routes) -> NDArray[np.void]:
-    route = np.zeros(len(there.link) + len(back.link), s.ROUTE_ROW)
-    route["link"] = np.concatenate((there.link, back.link))
-    return route

@@ -20,12 +20,11 @@ from commsim.engine.flow import job_results, not_negative, payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
 from commsim.engine.physics import SLACK, check_order
 
-from .fabric import PS, Fabric
 from .message_plan import message_tables
 from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
-from .packet_state import Links
+from .packet_state import PS, Links
 from .run_kernel import start_flows
-from .transport import ROCE, Transport, Window
+from .transport import ROCE, Fabric, Transport, Window
 
 PACKETS_PER_EVENT = 4
 

@@ -18,7 +18,7 @@ from commsim.sparse.occupancy import Occupancy
 from switch_model.slot_kernel import MAX_CHILDREN
 from switch_model.system import System
 
-from .fabric import PS
+from .packet_state import PS
 
 RULES = ("seen_check", "continued_slots")
 MAX_ELEMENTS = 1 << 48
@@ -56,20 +56,20 @@ class BlockRounds(Value):
         if self.n_cores < 1 or self.n_slots < 1 or self.n_slots % self.n_cores:
             raise InputError(f"{self.n_slots} slots cannot be shared out among {self.n_cores} cores")
         column, row = self._places()
-        played = np.flatnonzero(self.occupancy.union().bitmap_of(0) | (row == 0))
-        order = np.argsort(column[played], kind="stable")
-        first = np.concatenate(([0], np.cumsum(np.bincount(column[played], minlength=self.n_slots))))
+        sent = np.flatnonzero(self.occupancy.union().bitmap_of(0) | (row == 0))
+        order = np.argsort(column[sent], kind="stable")
+        first = np.concatenate(([0], np.cumsum(np.bincount(column[sent], minlength=self.n_slots))))
         object.__setattr__(self, "first", freeze(first, np.int64, name="first"))
-        object.__setattr__(self, "block", freeze(played[order], np.int32, name="block"))
+        object.__setattr__(self, "block", freeze(sent[order], np.int32, name="block"))
 
     def __reduce__(self) -> tuple[type[BlockRounds], tuple[Occupancy, int, int]]:
         return type(self), (self.occupancy, self.n_slots, self.n_cores)
 
     def skipped(self) -> NDArray[np.int64]:
         """Return the blocks that no packet carries, because no worker has them."""
-        is_played = np.zeros(self.occupancy.n_blocks, np.bool_)
-        is_played[self.block] = True
-        return np.flatnonzero(~is_played)
+        is_sent = np.zeros(self.occupancy.n_blocks, np.bool_)
+        is_sent[self.block] = True
+        return np.flatnonzero(~is_sent)
 
     def sent(self, worker: int) -> tuple[int, int]:
         """Return how many packets with values, and how many without, a worker sends when none is lost."""
@@ -88,7 +88,7 @@ class BlockRounds(Value):
 
 @dataclass(frozen=True, slots=True)
 class AggregationJob:
-    """One job: who reduces how much, by which system, through which switches.
+    """One job: workers, sizes of tensors, the system and its switches.
 
     Parameters
     ----------

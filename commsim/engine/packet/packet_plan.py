@@ -1,4 +1,4 @@
-"""From jobs on a network to the tables that the packet kernels play."""
+"""From jobs on a network to the tables of the packet kernels."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
 from switch_model.slot_kernel import SLOT_ROW
-from switch_model.system import System
 
 from . import packet_state as s
 from . import traffic_state as m
-from .fabric import ENDLESS, PS, Fabric, link_tables
 from .packet_job import AggregationJob, BlockRounds
-from .packet_run import Tables, lay_out
+from .packet_run import Tables, check_room, idle_links, lay_out, link_tables
+from .packet_state import PS
+from .transport import Fabric
 
 
 @dataclass(slots=True)
@@ -77,16 +76,11 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     for number, job in enumerate(jobs):
         job.check(network)
         _add_job(draft, number, job, reverse, len(link))
-        _check_room(network, job.system, link, fabric)
+        system = job.system  # a packet that never fits would be repeated for ever
+        last = system.packet_bytes(system.packets_per_message - 1)
+        size = max(system.payload + system.header, system.packet_bytes(0), last)
+        check_room(network, fabric, link, size)
     return _tables(draft, link, buffer, seed)
-
-
-def _check_room(network: Network, system: System, link: NDArray[np.void], fabric: Fabric) -> None:
-    """Refuse queues into which a packet never fits: it would be repeated for ever."""
-    size = max(system.payload + system.header, *map(system.packet_bytes, (0, system.packets_per_message - 1)))
-    room = min(float(link["buffer"].min(initial=ENDLESS)), fabric.shared_buffer * min(1.0, fabric.alpha))
-    if room < size:
-        raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
 
 
 def reverse_links(network: Network) -> dict[int, int]:
@@ -246,10 +240,7 @@ def _back(links: Sequence[int], reverse: dict[int, int]) -> list[int]:
 
 
 def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
-    unit = np.zeros(len(draft.units), s.LINK_ROW)
-    for field_ in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
-        unit[field_] = -1
-    unit["buffer"] = 1 << 61
+    unit = idle_links(len(draft.units))
     for i, (busy, latency) in enumerate(draft.units):
         unit["packet_time"][i], unit["latency"][i] = busy, latency
     link = np.concatenate((link, unit))
@@ -259,8 +250,6 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
     server["register"] += draft.n_slots
     fragment = np.zeros(max(1, draft.n_fragments), m.FRAGMENT_ROW)
     fragment["slot"] = -1
-    route = np.zeros(len(draft.route), s.ROUTE_ROW)
-    route["link"] = draft.route
     return lay_out(
         len(draft.worker),
         len(draft.worker),
@@ -268,7 +257,7 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
         link=link,
         buffer=buffer,
         stream=draft.stream,
-        route=route,
+        hops=draft.route,
         job=draft.job,
         tensor=draft.tensor,
         worker=draft.worker,

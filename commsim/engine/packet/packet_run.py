@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
 from switch_model.slot_kernel import SLOT_ROW
 from switch_model.slot_sequence import LOG_ROW
 
 from . import packet_state as s
 from . import traffic_state as m
-from .fabric import LONGEST, PS
+from .packet_state import ENDLESS, LONGEST, PS
 from .run_kernel import run
-from .transport import TRANSPORT_ROW
+from .transport import TRANSPORT_ROW, Fabric
 
 LINE = 64  # bytes
 LOG_MARGIN = 8  # records that one event may write at most
@@ -28,7 +29,7 @@ MAX_BYTES = 1 << 34  # of what is recorded, each kind
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
 """Fields of the state that every result has as counters."""
 LINK_TABLES: dict[str, Any] = {
-    "link": s.LINK_ROW, "buffer": s.BUFFER_ROW, "packet": s.PACKET_ROW, "stream": s.STREAM_ROW, "route": s.ROUTE_ROW,
+    "link": s.LINK_ROW, "buffer": s.BUFFER_ROW, "packet": s.PACKET_ROW, "stream": s.STREAM_ROW,
     "tap": s.TAP_ROW, "sample": s.SAMPLE_ROW,
 }  # fmt: skip
 JOB_TABLES: dict[str, Any] = {
@@ -80,7 +81,7 @@ class PacketRun:
         return self.tables.links.tap[: self.tables.links.state["n_tapped"]]
 
 
-def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Tables:
+def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = (), **tables: Any) -> Tables:
     """Lay out all tables.
 
     Parameters
@@ -91,10 +92,14 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Table
         Workers or messages that must finish.
     seed : int
         Of losses and marks.
+    hops : int[n_hops]
+        Links of all streams, one stream after the other.
     **tables : structured arrays, or lists of rows
         Those that are not empty, `link` and `buffer` among them.
     """
     n_links = len(tables["link"])
+    route = np.zeros(np.size(hops), s.ROUTE_ROW)
+    route["link"] = hops
     wheel, state = np.zeros(1, s.WHEEL_ROW), np.zeros(1, s.STATE_ROW)
     for field in ("open", "open_head", "scheduled_head", "far"):
         wheel[field] = -1
@@ -114,7 +119,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, **tables: Any) -> Table
     def chosen(rows: dict[str, Any]) -> dict[str, Any]:
         return {name: on_lines(np.asarray(tables.get(name, []), dtype)) for name, dtype in rows.items()}
 
-    links = s.Links(queue, state[0], **chosen(LINK_TABLES))
+    links = s.Links(queue, state[0], **chosen(LINK_TABLES), route=on_lines(route))
     stream = links.stream
     links.route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
@@ -230,3 +235,86 @@ def _more_packets(links: s.Links, margin: int) -> s.Rows:
     state["first_free"] = old
     state["n_free"] += new - old
     return packet
+
+
+def idle_links(n: int) -> s.Rows:
+    """Lay out links without packets, whose buffers are endless and which take no time."""
+    link = np.zeros(n, s.LINK_ROW)
+    for field in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
+        link[field] = -1
+    link["buffer"] = ENDLESS
+    return link
+
+
+def check_room(network: Network, fabric: Fabric, link: s.Rows, size: int) -> None:
+    """Refuse queues into which a packet never fits.
+
+    Parameters
+    ----------
+    network, fabric : Network, Fabric
+        Where, and its queues.
+    link : LINK_ROW[n_links]
+        Laid out of them.
+    size : int, bytes
+        Of the largest packet on the wire.
+    """
+    room = min(float(link["buffer"].min(initial=ENDLESS)), fabric.shared_buffer * min(1.0, fabric.alpha))
+    if room < size:
+        raise InputError(f"{network.name}: every buffer must hold a packet of {size} bytes, got {room:g}")
+
+
+def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
+    """Lay out the links, and the buffers that links of a switch share.
+
+    Returns
+    -------
+    LINK_ROW[n_links], BUFFER_ROW[n]
+
+    Raises
+    ------
+    InputError
+        If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
+    """
+    link = idle_links(network.n_links)
+    if (network.latency > LONGEST).any():
+        raise InputError(f"{network.name}: a latency must be below {LONGEST:g} s, got {network.latency.max()} s")
+    if (network.bandwidth * LONGEST < 1).any():
+        slowest = network.bandwidth.min()
+        raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")
+    link["ps_per_byte"] = PS / network.bandwidth
+    link["latency"] = np.rint(network.latency * PS)
+    link["first_time"] = np.rint(network.overhead[network.src] * PS)
+    at_switch = network.kind[network.src] == SWITCH
+    own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
+    link["buffer"] = _bytes(own)
+    link["ecn_min"], link["ecn_max"] = np.where(at_switch, [[fabric.ecn_min], [fabric.ecn_max]], 0)
+    link["ecn_probability"] = fabric.ecn_probability
+    link["xoff"] = np.where(network.kind[network.dst] == SWITCH, fabric.pause_at, 0)
+    link["xon"] = fabric.resume_at
+    _losses(network, fabric, link)
+    switches = np.flatnonzero(network.kind == SWITCH) if np.isfinite(fabric.shared_buffer) else np.empty(0, np.intp)
+    buffer = np.zeros(max(1, len(switches)), s.BUFFER_ROW)
+    if len(switches):
+        buffer["total"], buffer["alpha"] = _bytes(np.full(len(switches), fabric.shared_buffer)), fabric.alpha
+        link["shared"][at_switch] = np.searchsorted(switches, network.src[at_switch])
+    return link, buffer
+
+
+def _losses(network: Network, fabric: Fabric, link: s.Rows) -> None:
+    loss = np.broadcast_to(np.asarray(network.loss if fabric.loss is None else fabric.loss, np.float64), len(link))
+    if not ((loss >= 0) & (loss < 1)).all():
+        raise InputError(f"a loss is in [0, 1), got {loss[~((loss >= 0) & (loss < 1))][0]}")
+    if fabric.loss_burst == 1:
+        link["loss"] = loss
+        return
+    # in the long run to_bad / (to_bad + to_good) of the packets are lost
+    link["loss_bad"], link["to_good"] = 1.0, 1.0 / fabric.loss_burst
+    link["to_bad"] = link["to_good"] * loss / (1 - loss)
+    if (link["to_bad"] > 1).any():
+        raise InputError(
+            f"a loss of {loss.max()} in bursts of {fabric.loss_burst} packets cannot be: use longer bursts"
+        )
+
+
+def _bytes(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.minimum(values, ENDLESS).astype(np.int64)

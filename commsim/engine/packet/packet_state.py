@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 N_BUCKETS = 1 << 15  # of the timing wheel,
 N_HALVES = 1 << 12  # and of the wheel of halves of its span
 NEVER = np.iinfo(np.int64).max
+PS = 1e12  # picoseconds per second
+ENDLESS = 1 << 61  # bytes
+LONGEST = 1e6  # seconds; far inside the range of an int64 of picoseconds
 
 
 Rows = NDArray[np.void]
@@ -28,7 +31,7 @@ DONE, FULL, STUCK = 0, 1, 2
 # what a packet is
 DATA, ACK, CONTRIBUTION, RESULT = range(4)
 
-# who takes a packet at the end of its stream
+# what takes a packet at the end of its stream
 TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
 
 # flags of a packet

@@ -13,11 +13,12 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 
-from .fabric import PS, Fabric, link_tables
 from .packet_job import AggregationJob
 from .packet_plan import reverse_links
-from .packet_state import Rows
+from .packet_run import link_tables
+from .packet_state import PS, Rows
 from .recurrence_kernel import EDGE_ROW, sweep
+from .transport import Fabric
 
 
 def why_not(network: Network, job: AggregationJob, fabric: Fabric | None = None) -> str:

@@ -1,18 +1,18 @@
-"""How the packet engine carries ordinary messages: an ideal window, DCTCP or DCQCN."""
+"""What packets meet, and how the packet engine carries ordinary messages: an ideal window, DCTCP or DCQCN."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 
-from .fabric import PS, Fabric
-from .packet_state import ECN_CAPABLE
+from .packet_state import ECN_CAPABLE, PS
 
 # transports
 WINDOW, DCTCP, DCQCN = range(3)
@@ -50,6 +50,58 @@ ACK_BYTES = 86
 """The same headers, and the AETH of an acknowledgement."""
 
 LEAST_WINDOW = 64  # packets that a DCTCP receiver can keep, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """Queues, marks, pauses and losses.
+
+    Parameters
+    ----------
+    buffer : float, bytes, optional
+        Of each queue of a switch; the network's own unless given.
+    shared_buffer : float, bytes
+        What the queues of a switch have together; infinite by default.
+    alpha : float
+        A queue may fill `alpha` times what is free of the shared buffer (dynamic threshold).
+    ecn_min, ecn_max : float, bytes
+        Queue of a switch from which packets are marked at random, and from which all are; 0 for never.
+    ecn_probability : float
+        Chance of a mark just below `ecn_max`.
+    pause_at, resume_at : float, bytes
+        What may wait in a switch of one link's packets before that link is paused (PFC), and when it goes on; 0 for
+        never.
+    loss : float64[n_links] or float, optional
+        Chance that a packet is lost on a link (on the link's good state); the network's own unless given.
+    loss_burst : float
+        Packets that a burst of losses lasts on the average (Gilbert-Elliott, with every packet of the bad state
+        lost); 1 for independent losses.
+    """
+
+    buffer: float | None = None
+    shared_buffer: float = float("inf")
+    alpha: float = 1.0
+    ecn_min: float = 0.0
+    ecn_max: float = 0.0
+    ecn_probability: float = 1.0
+    pause_at: float = 0.0
+    resume_at: float = 0.0
+    loss: ArrayLike | None = None
+    loss_burst: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ecn_min <= self.ecn_max:
+            raise InputError(f"marking needs 0 <= ecn_min <= ecn_max, got {self.ecn_min} and {self.ecn_max}")
+        if not 0 <= self.ecn_probability <= 1:
+            raise InputError(f"ecn_probability is in [0, 1], got {self.ecn_probability}")
+        if self.pause_at and not 0 <= self.resume_at < self.pause_at:
+            raise InputError(f"pausing needs 0 <= resume_at < pause_at, got {self.resume_at} and {self.pause_at}")
+        if self.buffer is not None and not self.buffer > 0:
+            raise InputError(f"a queue needs a buffer > 0, got {self.buffer}")
+        if not self.shared_buffer > 0 or not self.alpha > 0:
+            raise InputError(f"a shared buffer needs size and alpha > 0, got {self.shared_buffer} and {self.alpha}")
+        if not 1 <= self.loss_burst < math.inf:
+            raise InputError(f"a burst of losses is at least 1 packet, and ends, got {self.loss_burst}")
 
 
 @dataclass(frozen=True, slots=True)

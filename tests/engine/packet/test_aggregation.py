@@ -13,9 +13,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.packet.aggregation import simulate_aggregation
-from commsim.engine.packet.fabric import Fabric
 from commsim.engine.packet.packet_job import AggregationJob
 from commsim.engine.packet.packet_run import PacketRun
+from commsim.engine.packet.transport import Fabric
 from commsim.run.inputs import load_network
 from commsim.run.packet_job import aggregation_job, job_workers, with_loss
 from switch_model.system import System

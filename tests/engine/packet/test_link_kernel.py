@@ -11,10 +11,9 @@ from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
 from commsim.engine.packet import packet_state as s
-from commsim.engine.packet.fabric import Fabric
 from commsim.engine.packet.link_kernel import LOSS_DRAW, uniform
 from commsim.engine.packet.messages import MessageRun, run_messages
-from commsim.engine.packet.transport import Dcqcn, Dctcp, Window
+from commsim.engine.packet.transport import Dcqcn, Dctcp, Fabric, Window
 from topologies.star import star
 
 RATE = 12.5e9

@@ -18,9 +18,8 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
-from commsim.engine.packet.fabric import Fabric
 from commsim.engine.packet.messages import run_messages
-from commsim.engine.packet.transport import ROCE, Dcqcn, Dctcp, Transport, Window
+from commsim.engine.packet.transport import ROCE, Dcqcn, Dctcp, Fabric, Transport, Window
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 

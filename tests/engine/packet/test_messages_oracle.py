@@ -13,8 +13,8 @@ from slow_packets import Simulation
 
 from commsim.core.cost import Framing
 from commsim.engine.flow_plan import plan_flows
-from commsim.engine.packet.fabric import PS
 from commsim.engine.packet.messages import run_messages
+from commsim.engine.packet.packet_state import PS
 from commsim.engine.packet.transport import Window
 
 
