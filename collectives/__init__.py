@@ -16,7 +16,6 @@ from commsim.core.errors import InputError
 from commsim.core.registry import Registry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import check_arguments
-from commsim.routing.aggregator_placement import SwitchTree
 from commsim.sparse.form import SparseForm
 
 P = ParamSpec("P")
@@ -24,13 +23,25 @@ COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=Tru
 
 MAX_RANKS, MAX_CHUNKS = 2**20, 2**22
 
+NEEDS = {
+    "groups": "groups",  # ranks of each unit of the innermost level of the network that splits them
+    "dims": "dims",  # extents of the levels, outermost first, where ranks form a full grid and none are given
+    "machines": "machines",  # ranks of each machine, where some machine has several
+    "memories": "n_switches",  # first helpers on the memories of machines, where this parameter is not 0
+    "tree": "tree",  # parent of each participant in the tree of aggregating switches
+}
+"""What a builder may ask of network and placement, and the parameter that takes it."""
+FOUND = ("groups", "machines", "tree")
+"""Needs that only network and placement answer; the user may not."""
+
 
 def collective(
     operation: str,
     *,
     cost: Callable[..., float] | None = None,
     bounds: Callable[..., tuple[float, float]] | None = None,
-    helpers: SwitchTree | None = None,
+    needs: tuple[str, ...] = (),
+    systems: tuple[str, ...] = (),
     sparse: SparseForm | None = None,
 ) -> Callable[[Callable[P, Schedule]], Callable[P, Schedule]]:
     """Register a collective under its own name.
@@ -43,13 +54,19 @@ def collective(
         ``cost(n_ranks, size, link, **parameters)``: the docstring's closed form, in seconds, alone on a star.
     bounds : callable, optional
         The same for a lower and an upper bound, where there is no closed form.
-    helpers : SwitchTree, optional
-        Where its helpers want to sit, when it has some; on the network's next free hosts unless given.
+    needs : tuple of str
+        What its builder takes from network and placement, some of ``NEEDS``.
+    systems : tuple of str
+        Switch systems that send such packets, the usual one first, when its helpers are aggregators on switches. Then
+        it needs a ``tree``, too. Other helpers sit on the network's next free hosts.
     sparse : SparseForm, optional
         What its messages take when the data is sparse.
     """
+    needs = (*needs, "tree") if systems else needs
 
     def decorate(build: Callable[P, Schedule]) -> Callable[P, Schedule]:
+        _check_needs(build, needs)
+
         @functools.wraps(build)
         def named(*args: P.args, **kwargs: P.kwargs) -> Schedule:
             bound = inspect.signature(build).bind(*args, **kwargs)
@@ -62,10 +79,30 @@ def collective(
                 raise InputError(f"{build.__name__} must return a Schedule, got {type(schedule).__name__}")
             return dataclasses.replace(schedule, name=build.__name__, operation=operation, root=root)
 
-        COLLECTIVES.add(named, operation=operation, cost=cost, bounds=bounds, helpers=helpers, sparse=sparse)
+        COLLECTIVES.add(
+            named, operation=operation, cost=cost, bounds=bounds, needs=needs, systems=systems, sparse=sparse
+        )
         return named
 
     return decorate
+
+
+def found_parameters(needs: tuple[str, ...]) -> tuple[str, ...]:
+    """Parameters of a builder with these needs that the user may not give."""
+    return ("n_ranks", *(need for need in needs if need in FOUND))
+
+
+def _check_needs(build: Callable[..., Any], needs: tuple[str, ...]) -> None:
+    """Refuse needs that are unknown or that the builder cannot take, and parameters whose need is not declared."""
+    parameters = inspect.signature(build).parameters
+    for need in needs:
+        if need not in NEEDS:
+            raise InputError(f"{build.__name__}: unknown need {need!r}; known: {', '.join(NEEDS)}")
+        if NEEDS[need] not in parameters:
+            raise InputError(f"{build.__name__} needs {need}, and takes no {NEEDS[need]}")
+    for name in FOUND:
+        if name in parameters and name not in needs:
+            raise InputError(f"{build.__name__} takes {name}: declare needs=({name!r},) in @collective")
 
 
 def _check_ranges(name: str, arguments: dict[str, Any]) -> None:

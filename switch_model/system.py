@@ -73,6 +73,8 @@ class System:
         Per job.
     hosts : {"", "dedicated", "colocated"}
         Aggregators are hosts, one per tree: their own, or workers' (OmniReduce); else they are switches.
+    in_machines : bool
+        Aggregators are switches inside machines where there are some (NVLS); else those of the network outside.
     cores : int
         Shares of a tensor, each with as many slots, when only blocks that are not all zero are sent (OmniReduce).
     smallest : int, bytes
@@ -106,6 +108,7 @@ class System:
     host_latency: float = 0.0
     max_workers: int = 32
     hosts: str = ""
+    in_machines: bool = False
     cores: int = 1
     smallest: int = 0
 

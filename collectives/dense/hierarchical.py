@@ -44,7 +44,7 @@ def hierarchical_cost(n_ranks: int, size: float, link: LogGP, groups: Groups | N
     return inside + ring_cost(g, size / m, link)
 
 
-@collective("all_reduce", cost=hierarchical_cost)
+@collective("all_reduce", needs=("groups",), cost=hierarchical_cost)
 def hierarchical_all_reduce(n_ranks: int, groups: Groups | None = None) -> Schedule:
     """All-reduce in g groups of m: 2(m-1)(a + S/(mB)) + 2(g-1)(a + S/(mgB)) + gamma S (p-1)/p seconds, a = o + L.
 

@@ -30,7 +30,7 @@ def multi_ring_cost(
     return ring_cost(n_ranks, size, LogGP(link.L, n_channels * link.o, link.B, link.gamma))
 
 
-@collective("all_reduce", cost=multi_ring_cost)
+@collective("all_reduce", needs=("groups",), cost=multi_ring_cost)
 def multi_ring_all_reduce(n_ranks: int, n_channels: int = 2, groups: Groups | None = None) -> Schedule:
     """All-reduce over C rings at once: 2(p-1)(C o + L + S/(pB)) + (p-1) gamma S/p seconds.
 

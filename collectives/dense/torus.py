@@ -47,7 +47,7 @@ def torus_cost(n_ranks: int, size: float, link: LogGP, dims: tuple[int, ...] | N
     return cost
 
 
-@collective("all_reduce", cost=torus_cost)
+@collective("all_reduce", needs=("dims",), cost=torus_cost)
 def torus_all_reduce(n_ranks: int, dims: tuple[int, ...] | None = None) -> Schedule:
     """All-reduce on a grid: the sum over sides d of 2(d-1)(o + L + S/(dmB)) + (d-1) gamma S/(dm) seconds.
 

@@ -10,7 +10,6 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-from commsim.routing.aggregator_placement import SwitchTree
 
 from .. import collective
 from .reduction_tree import Tree, all_reduce_chunk, read_tree, read_window, tree_cost
@@ -50,7 +49,7 @@ def n_collisions(n_chunks: int, collision: float) -> int:
     return round(n_chunks * collision)
 
 
-@collective("all_reduce", cost=atp_cost, helpers=SwitchTree(edges_only=True, server=True, systems=("atp",)))
+@collective("all_reduce", cost=atp_cost, systems=("atp",))
 def atp(
     n_ranks: int,
     n_chunks: int = 256,

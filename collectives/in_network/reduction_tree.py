@@ -6,6 +6,7 @@ first summand is stored and the others are added, as switches do.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
-from commsim.core.schedule import INPUT, SCRATCH
+from commsim.core.schedule import INPUT, SCRATCH, Schedule
+
+from .. import collective
 
 Tree = tuple[int, ...]
 
@@ -145,6 +148,58 @@ def all_reduce_chunk(p: Program, tree: ReductionTree, window: int | None = None,
     if window is not None:
         # a channel of its own: the next chunk is put into its place while this one's result is still awaited
         p.copy(0, src=rank, dst=rank, src_buffer=SCRATCH, channel=1)
+
+
+def tree_all_reduce(
+    name: str, n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None
+) -> Schedule:
+    """Build the all-reduce of `n_chunks` chunks up a tree and down again; parameters as :func:`.switchml.switchml`."""
+    window = read_window(name, n_chunks, pool)
+    shape = read_tree(name, n_ranks, tree)
+    if n_ranks == 1:
+        return Program(1, n_chunks).build()
+    p = Program(n_ranks, n_chunks, n_helpers=shape.n_helpers, n_scratch=window or 0)
+    with p.repeat(n_chunks, chunk=1):
+        all_reduce_chunk(p, shape, window)
+    return p.build()
+
+
+def register_tree(system: str) -> None:
+    """Register the reduction tree under the name of a switch system that has no collective of its own."""
+
+    def cost(
+        n_ranks: int, size: float, link: LogGP, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None
+    ) -> float:
+        return tree_cost(system, read_tree(system, n_ranks, tree), size, link, n_chunks, pool)
+
+    def build(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None) -> Schedule:
+        """All-reduce by SYSTEM in d switch levels: 2d(o+L+S/(kB)) + sum f gamma c + (k-1)max(o+S/(kB), f gamma c).
+
+        Parameters
+        ----------
+        n_ranks : int
+            p, at least 1.
+        n_chunks : int
+            k; ``commsim run`` makes chunks of packets.
+        pool : int, optional
+            Chunks that a rank may have under way; as many as there are, unless given.
+        tree : tuple of int, optional
+            Parent of each rank and then of each helper, -1 for the topmost; one aggregator above all unless given.
+
+        Returns
+        -------
+        Schedule
+            Every rank sends each chunk once and receives its sum once.
+
+        References
+        ----------
+        As ``switch_model.systems.SYSTEM``; with c = S/k, see :func:`collectives.in_network.reduction_tree.tree_cost`.
+        """
+        return tree_all_reduce(system, n_ranks, n_chunks, pool, tree)
+
+    build.__name__ = build.__qualname__ = system
+    build.__doc__ = (inspect.getdoc(build) or "").replace("SYSTEM", system)
+    collective("all_reduce", cost=cost, systems=(system,))(build)
 
 
 def tree_cost(name: str, tree: ReductionTree, size: float, link: LogGP, n_chunks: int, window: int | None) -> float:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from commsim.core.cost import LogGP
-from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-from commsim.routing.aggregator_placement import SwitchTree
 
 from .. import collective
-from .reduction_tree import Tree, all_reduce_chunk, read_tree, read_window, tree_cost
+from .reduction_tree import Tree, read_tree, tree_all_reduce, tree_cost
 
 
 def switchml_cost(
@@ -18,7 +16,7 @@ def switchml_cost(
     return tree_cost("switchml", read_tree("switchml", n_ranks, tree), size, link, n_chunks, pool)
 
 
-@collective("all_reduce", cost=switchml_cost, helpers=SwitchTree(systems=("switchml_udp", "switchml_rdma")))
+@collective("all_reduce", cost=switchml_cost, systems=("switchml_rdma", "switchml_udp"))
 def switchml(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: Tree | None = None) -> Schedule:
     """All-reduce in d switch levels, c = S/k: 2d(o+L+S/(kB)) + sum f gamma c + (k-1)max(o+S/(kB), f gamma c) seconds.
 
@@ -28,10 +26,11 @@ def switchml(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: T
         p, at least 1.
     n_chunks : int
         k. An aggregator passes a chunk on when it is complete, so that a tree of d levels takes (2d - 1)/k longer than
-        the links need. Real chunks are packets, which makes that part vanish.
+        the links need. ``commsim run`` makes chunks of packets, as few in each as it can afford.
     pool : int, optional
         Chunks that a rank may have under way: it sends chunk c when the result of chunk c - pool has arrived, and
-        below a round trip's worth of bytes this decides. As many as there are, unless given.
+        below a round trip's worth of bytes this decides. As many as there are, unless given; ``commsim run`` takes the
+        window of the system.
     tree : tuple of int, optional
         Parent of each rank and then of each helper, -1 for the topmost. One aggregator above all ranks unless given;
         ``commsim run`` makes the tree of the network's switches.
@@ -56,11 +55,4 @@ def switchml(n_ranks: int, n_chunks: int = 256, pool: int | None = None, tree: T
     ----------
     Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021, sections 4 and 5.
     """
-    window = read_window("switchml", n_chunks, pool)
-    shape = read_tree("switchml", n_ranks, tree)
-    if n_ranks == 1:
-        return Program(1, n_chunks).build()
-    p = Program(n_ranks, n_chunks, n_helpers=shape.n_helpers, n_scratch=window or 0)
-    with p.repeat(n_chunks, chunk=1):
-        all_reduce_chunk(p, shape, window)
-    return p.build()
+    return tree_all_reduce("switchml", n_ranks, n_chunks, pool, tree)

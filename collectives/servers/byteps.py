@@ -131,7 +131,7 @@ def byteps_bounds(
     return low + link.L, high + 2 * link.L
 
 
-@collective("all_reduce", bounds=byteps_bounds)
+@collective("all_reduce", bounds=byteps_bounds, needs=("machines", "memories"))
 def byteps(
     n_ranks: int,
     n_servers: int = 0,

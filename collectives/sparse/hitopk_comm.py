@@ -41,7 +41,12 @@ def inside(schedule: Schedule, transfers: Transfers) -> NDArray[np.bool_]:  # no
     return np.asarray(transfers["channel"] == INSIDE)
 
 
-@collective("all_reduce", cost=hitopk_comm_cost, sparse=SparseForm(coo, truncate=lists_of_shards, always_dense=inside))
+@collective(
+    "all_reduce",
+    needs=("groups",),
+    cost=hitopk_comm_cost,
+    sparse=SparseForm(coo, truncate=lists_of_shards, always_dense=inside),
+)
 def hitopk_comm(n_ranks: int, groups: Groups | None = None) -> Schedule:
     """All-reduce in m groups of n, lists between: 2(n-1)(a + S/(nB)) + (m-1)(a + S'/B + g S') + (n-1)/n g S, a = o + L.
 

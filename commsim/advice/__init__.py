@@ -105,8 +105,9 @@ def advise(question: Question, network: Network) -> Advice:
     bounds: dict[str, Bound] = {}
 
     def predict(spec: str, size: int) -> Result:
-        result = ready[spec].predict(size, trace=True)
-        bounds[spec] = find_bound(ready[spec], result)
+        sized = ready[spec].at(size)
+        result = sized.predict(size, trace=True)
+        bounds[spec] = find_bound(sized, result)
         return dataclasses.replace(result, trace=None)
 
     order = rank_algorithms(list(ready), [int(question.size)], predict).by_size[int(question.size)]

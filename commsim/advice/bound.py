@@ -50,7 +50,7 @@ def find_bound(prepared: Prepared, result: Result) -> Bound:
     prepared : Prepared
         What was simulated.
     result : Result
-        Of its flow engine, with a trace, without packet headers and without late starters.
+        Of its flow engine, with a trace, without packet headers but a switch system's, and without late starters.
 
     Returns
     -------
@@ -59,8 +59,13 @@ def find_bound(prepared: Prepared, result: Result) -> Bound:
     if not result.time or result.trace is None:
         return Bound("nothing", "nothing to send", {})
     network, plan = prepared.network, prepared.plan
-    path = critical_path(plan, result.trace, payload(plan, result.size))
-    term = max(path.terms, key=lambda name: path.terms[name])
+    view = prepared.view(result.size)
+    n_bytes = payload(plan, result.size) if view is None else view.framing.on_wire(payload(plan, view.size))
+    path = critical_path(plan, result.trace, n_bytes)
+    terms = dict(path.terms)
+    if view is not None:  # less than 0: packets pass links at their rate, where a window caps that of whole chunks
+        terms["latency" if view.latency >= 0 else "bandwidth"] += view.latency
+    term = max(terms, key=lambda name: terms[name])
     needs = result.link_bytes / network.bandwidth
     link = int(needs.argmax()) if needs.size and needs.any() else -1
     name, busy = (network.link_name(link), float(needs[link] / result.time)) if link >= 0 else ("", 0.0)
@@ -72,7 +77,7 @@ def find_bound(prepared: Prepared, result: Result) -> Bound:
             phrase = f"rounds: {path.n_flights} messages in turn, no link busy above {busy:.0%}"
     else:
         phrase = _phrase(term, path, network, result.time)
-    return Bound(term, phrase, path.terms, name, busy)
+    return Bound(term, phrase, terms, name, busy)
 
 
 def _phrase(term: str, path: CriticalPath, network: Network, time: float) -> str:

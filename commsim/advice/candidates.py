@@ -13,10 +13,9 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
-from commsim.core.spec import read_arguments, split_spec
 from commsim.routing.aggregator_placement import able_switches
 from commsim.run.helper_placement import machines_of
-from switch_model.systems import SYSTEMS
+from commsim.run.systems import usual_system
 
 from .question import Question
 
@@ -146,7 +145,7 @@ def count_machines(entry: Entry[Schedule], question: Question, network: Network)
 def most_servers(entry: Entry[Schedule], question: Question, network: Network) -> int:
     """Return how many servers a collective may be given: BytePS takes no more than there are machines with GPUs."""
     most = question.n_servers or 0
-    return min(most, count_machines(entry, question, network)) if "machines" in entry.parameters else most
+    return min(most, count_machines(entry, question, network)) if "machines" in entry.facts["needs"] else most
 
 
 def spec_of(name: str, own: dict[str, Any], data: str = "") -> str:
@@ -216,7 +215,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
             left_out[name] = "needs --density or --gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; --lossy ranks it too"
-        elif entry.facts["helpers"] is not None and not question.programmable and able_switches(network)[1]:
+        elif entry.facts["systems"] and not question.programmable and able_switches(network)[1]:
             left_out[name] = f"needs switches that aggregate, and {network.name} says of none that it can; {ASSUME}"
         else:
             way, exact = _kind(entry)
@@ -231,10 +230,9 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
 
 def _kind(entry: Entry[Schedule]) -> tuple[str, bool]:
     """Kind of a way, and whether it is exact: switches that add integers in place of floats are not."""
-    form, tree = entry.facts["sparse"], entry.facts["helpers"]
+    form = entry.facts["sparse"]
     if form is not None:
         return ("lossy", False) if form.lossy else ("sparse", True)
-    if tree is None:
+    if not entry.facts["systems"]:
         return ("dense" if server_key(entry) is None else "servers"), True
-    systems = [(SYSTEMS[name].build, raw) for name, raw in map(split_spec, tree.systems)]
-    return "in-network", all(build(**read_arguments(build, raw)).quantizer == "none" for build, raw in systems)
+    return "in-network", usual_system(entry).at().quantizer == "none"

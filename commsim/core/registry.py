@@ -66,6 +66,7 @@ class Registry(Generic[T]):
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
+        self._afterwards: list[Callable[[], None]] = []
 
     def add(self, build: Callable[..., T], **facts: Any) -> None:
         """Register `build` under its own name.
@@ -83,6 +84,13 @@ class Registry(Generic[T]):
         ):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
         self._entries[name] = Entry(name, build, MappingProxyType(facts))
+
+    def when_complete(self, call: Callable[[], None]) -> None:
+        """Call a function once all modules are imported, at the latest before the first answer: it may add entries."""
+        if self._complete:
+            call()
+        else:
+            self._afterwards.append(call)
 
     def __getitem__(self, name: str) -> Entry[T]:
         self._import_all()
@@ -112,6 +120,8 @@ class Registry(Generic[T]):
             package = importlib.import_module(self._package)
             for module in self._find(package.__path__, f"{self._package}."):
                 importlib.import_module(module.name)
+            for call in self._afterwards:
+                call()
         except BaseException:
             self._complete = False  # else the next question would be answered with half of the names
             raise

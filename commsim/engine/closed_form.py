@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import LogGP
+from commsim.core.cost import Framing, LogGP
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.registry import Entry
@@ -26,6 +27,7 @@ def closed_form(
     size: float,
     parameters: dict[str, Any],
     *,
+    framing: Framing | None = None,
     routing: str | None = None,
     seed: int = 0,
 ) -> Result:
@@ -45,6 +47,8 @@ def closed_form(
         Of the collective.
     parameters : dict of str to value
         With which the schedule was built.
+    framing : Framing, optional
+        How chunks are cut into packets, where every message is one chunk.
     routing, seed : str or None, int
         As in :func:`commsim.routing.routing.find_routes`.
 
@@ -57,7 +61,12 @@ def closed_form(
     if cost is None:
         raise InputError(f"{entry.name} has no closed form; use --engine flow or alpha-beta")
     n_ranks = job.schedule.n_ranks
-    time = float(cost(n_ranks, size, slowest_link(network, job, routing=routing, seed=seed), **parameters))
+    link, on_wire = slowest_link(network, job, routing=routing, seed=seed), size
+    if framing is not None:
+        chunks = job.schedule.n_chunks
+        on_wire = chunks * float(framing.on_wire(size / chunks))
+        link = dataclasses.replace(link, gamma=link.gamma * size / on_wire)  # headers are not added
+    time = float(cost(n_ranks, on_wire, link, **parameters))
     return Result(entry.name, entry.facts["operation"], "closed-form", n_ranks, size, time, time)
 
 

@@ -112,9 +112,10 @@ def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[st
         raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
     if options.get("engine") == "closed-form":
         raise InputError(f"{name}: a closed form knows no single transfers; use --engine flow")
+    view, prepared = prepared.view(size), prepared.at(size)
     result = prepared.predict(size, **{**options, "trace": True})
-    framing: Framing = options.get("framing") or Framing()
-    n_bytes = framing.on_wire(payload(prepared.plan, size))
+    framing: Framing = options.get("framing") or (Framing() if view is None else view.framing)
+    n_bytes = framing.on_wire(payload(prepared.plan, size if view is None else view.size))
     late = bool(options.get("start_jitter"))
     run = SimulatedRun(name, prepared, result, n_bytes, None)
     return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import heapq
 import itertools
 from collections import Counter, deque
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ class AggregationTree:
         Links from each aggregator to its parent; none for the root.
     worker_up : tuple of tuple of int
         Links from each worker to its aggregator.
+    to_server : tuple of int
+        Links from the root to the parameter server, where there is one.
     """
 
     nodes: tuple[int, ...]
@@ -36,6 +40,7 @@ class AggregationTree:
     leaf: tuple[int, ...]
     up: tuple[tuple[int, ...], ...]
     worker_up: tuple[tuple[int, ...], ...]
+    to_server: tuple[int, ...] = ()
 
     @property
     def fan_in(self) -> tuple[int, ...]:
@@ -48,11 +53,15 @@ def aggregation_tree(
     workers: tuple[int, ...],
     *,
     root: int | None = None,
+    server: int | None = None,
     edges_only: bool = False,
     turn: int = 0,
     where: NDArray[np.bool_] | None = None,
 ) -> AggregationTree:
     """Find the tree of shortest paths from a root switch to the workers; where paths join, a switch aggregates.
+
+    A worker inside a machine reaches the switches outside through the NIC that is nearest to it by the network's
+    metric, where one of these can aggregate.
 
     Parameters
     ----------
@@ -62,6 +71,8 @@ def aggregation_tree(
         Nodes, all different.
     root : int, optional
         A switch; unless given, one that is as near as possible to the farthest worker.
+    server : int, optional
+        Node of the parameter server above the root, which is the first switch on the server's way unless given.
     edges_only : bool
         Only the root and the first switch of each worker aggregate, as in ATP; else every switch where paths join.
     turn : int
@@ -74,22 +85,27 @@ def aggregation_tree(
     InputError
         If there is no worker, the root is no switch, or a worker has no path to it.
     """
-    if not workers or len(set(workers)) != len(workers):
-        raise InputError(f"an aggregation tree needs at least one worker, all different, got {workers}")
+    _require_workers(workers)
     where = network.kind == SWITCH if where is None else where
+    leaving = bool((where & (network.machine < 0)).any())
+    *ways, server_way = _ways_out(network, workers if server is None else (*workers, server), leaving)
+    if server is None:
+        ways.append(server_way)
+    elif root is None:
+        beside_server = network.dst[(network.src == server_way[-1]) & where[network.dst]]
+        root = int(beside_server[0]) if beside_server.size else None
     beside = _neighbours(network)
     if root is None:
-        root = _best_root(network, beside, workers, where, turn)
+        root = _best_root(network, beside, tuple(dict.fromkeys(way[-1] for way in ways)), where, turn)
     elif not 0 <= root < network.n_nodes or network.kind[root] != SWITCH:
         raise InputError(f"{network.name}: the root of an aggregation tree is a switch, got node {root}")
     above = _parents(network, beside, root, turn)
-    paths = []
-    for worker in workers:
-        if worker not in above:
-            raise InputError(f"{network.name}: no path from {network.nodes[root]} to {network.nodes[worker]}")
-        paths.append(_path(above, worker, root))
-    joins = _joins(paths, root, edges_only, where)
-    return _tree(network, joins, paths)
+    paths = [_path_from(network, above, way, root) for way in ways]
+    tree = _tree(network, _joins(paths, root, edges_only, where), paths)
+    if server is None:
+        return tree
+    down = _path_from(network, above, server_way, root)[::-1]
+    return dataclasses.replace(tree, to_server=_links(_link_between(network), down))
 
 
 def host_tree(network: Network, workers: tuple[int, ...], host: int, *, turn: int = 0) -> AggregationTree:
@@ -111,15 +127,43 @@ def host_tree(network: Network, workers: tuple[int, ...], host: int, *, turn: in
     InputError
         If there is no worker, the aggregator is no host, or a worker has no path to it.
     """
-    if not workers or len(set(workers)) != len(workers):
-        raise InputError(f"an aggregation tree needs at least one worker, all different, got {workers}")
+    _require_workers(workers)
     if not 0 <= host < network.n_nodes or host not in network.endpoints:
         raise InputError(f"{network.name}: this aggregator is a host, got node {host}")
     above = _parents(network, _neighbours(network), host, turn)
-    for worker in workers:
-        if worker != host and worker not in above:
-            raise InputError(f"{network.name}: no path from {network.nodes[host]} to {network.nodes[worker]}")
-    return _tree(network, [host], [_path(above, worker, host) for worker in workers])
+    return _tree(network, [host], [_path_from(network, above, [worker], host) for worker in workers])
+
+
+def _require_workers(workers: tuple[int, ...]) -> None:
+    if not workers or len(set(workers)) != len(workers):
+        raise InputError(f"an aggregation tree needs at least one worker, all different, got {workers}")
+
+
+def _ways_out(network: Network, nodes: tuple[int, ...], leaving: bool) -> list[list[int]]:
+    """Path of each node to the last one before the nearest switch outside of its machine; itself where in none."""
+    order = np.argsort(network.src, kind="stable")
+    first = np.searchsorted(network.src[order], np.arange(network.n_nodes + 1))
+    return [
+        _way_out(network, node, order, first) if leaving and network.machine[node] >= 0 else [node] for node in nodes
+    ]
+
+
+def _way_out(network: Network, node: int, order: NDArray[np.intp], first: NDArray[np.intp]) -> list[int]:
+    """Search the machine by rising distance; `order` has the links by source, from `first` on for each node."""
+    near, before, done = [(0, node, node)], dict[int, int](), set[int]()
+    while near:
+        distance, here, last = heapq.heappop(near)
+        if here in done or (here != node and not network.forwards[here]):
+            continue
+        done.add(here)
+        before[here] = last
+        for link in order[first[here] : first[here + 1]]:
+            there = int(network.dst[link])
+            if network.machine[there] == network.machine[node]:
+                heapq.heappush(near, (distance + int(network.metric[link]), there, here))
+            elif network.kind[there] == SWITCH:
+                return _path(before, here, node)[::-1]
+    return [node]
 
 
 def _best_root(
@@ -174,6 +218,13 @@ def _parents(network: Network, beside: list[list[int]], root: int, turn: int) ->
     return above
 
 
+def _path_from(network: Network, above: dict[int, int], way: list[int], root: int) -> list[int]:
+    """Path of a node along its way out, and then up to the root."""
+    if way[-1] != root and way[-1] not in above:
+        raise InputError(f"{network.name}: no path from {network.nodes[root]} to {network.nodes[way[0]]}")
+    return way[:-1] + _path(above, way[-1], root)
+
+
 def _path(above: dict[int, int], node: int, root: int) -> list[int]:
     path = [node]
     while path[-1] != root:
@@ -197,8 +248,7 @@ def _joins(paths: list[list[int]], root: int, edges_only: bool, where: NDArray[n
 
 def _tree(network: Network, joins: list[int], paths: list[list[int]]) -> AggregationTree:
     number = {node: i for i, node in enumerate(joins)}
-    pairs = list(zip(network.src.tolist(), network.dst.tolist(), strict=True))
-    link = {ends: i for i, ends in reversed(list(enumerate(pairs)))}  # of parallel links the first
+    link = _link_between(network)
     parent, up = [-1] * len(joins), [()] * len(joins)  # type: list[int], list[tuple[int, ...]]
     leaf, worker_up = [], []
     for path in paths:
@@ -209,6 +259,12 @@ def _tree(network: Network, joins: list[int], paths: list[list[int]]) -> Aggrega
             parent[number[path[a]]] = number[path[b]]
             up[number[path[a]]] = _links(link, path[a : b + 1])
     return AggregationTree(tuple(joins), tuple(parent), tuple(leaf), tuple(up), tuple(worker_up))
+
+
+def _link_between(network: Network) -> dict[tuple[int, int], int]:
+    """Link from one node to another; of parallel links the first."""
+    pairs = list(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+    return {ends: i for i, ends in reversed(list(enumerate(pairs)))}
 
 
 def _links(link: dict[tuple[int, int], int], path: list[int]) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from commsim.core.placement import rank_grid, rank_groups
 
 from .bind import predict, prepare, with_costs
-from .build import GIVEN
 from .prepared import ENGINES, Prepared
 
-__all__ = ["ENGINES", "GIVEN", "Prepared", "predict", "prepare", "rank_grid", "rank_groups", "with_costs"]
+__all__ = ["ENGINES", "Prepared", "predict", "prepare", "rank_grid", "rank_groups", "with_costs"]

@@ -71,7 +71,9 @@ def prepare(
     job = Job(schedule, built.placement, messages=None if data is None else data.messages)
     built.placement.check(built.network, schedule.n_ranks, schedule.n_helpers)
     paths = FlowPaths(built.network, job, routing, seed)
-    return Prepared(schedule, built.parameters, built.network, built.placement, paths, built.notes, data)
+    return Prepared(
+        schedule, built.parameters, built.network, built.placement, paths, built.notes, data, built.aggregation
+    )
 
 
 def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:

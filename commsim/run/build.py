@@ -6,20 +6,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from collectives import NEEDS, found_parameters
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, rank_grid, rank_levels
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.run.helper_placement import helpers_sit_beside, machines_of, on_memories, require_seats, usual_ranks
+from commsim.run.aggregation import Aggregation
+from commsim.run.helper_placement import (
+    helpers_sit_beside,
+    machines_of,
+    on_memories,
+    require_seats,
+    seat_aggregators,
+    usual_ranks,
+)
 from commsim.run.inputs import collective_entry, load_placement
+from commsim.run.systems import packets_of, split_system, usual_system
 
 if TYPE_CHECKING:
     from commsim.run.sparse_data import SparseData
-
-GIVEN = ("n_ranks", "groups", "tree", "machines")
-"""Parameters that the network and the placement decide."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +35,7 @@ class Built:
 
     Parameters
     ----------
-    schedule, parameters, network, placement, notes, data
+    schedule, parameters, network, placement, notes, data, aggregation
         As in :class:`commsim.run.Prepared`.
     """
 
@@ -38,6 +45,7 @@ class Built:
     placement: Placement
     notes: tuple[str, ...]
     data: SparseData | None = None
+    aggregation: Aggregation | None = None
 
 
 def build_named(
@@ -55,16 +63,16 @@ def build_named(
         from commsim.run.sparse_data import split_data
 
         raw, given = split_data(entry, raw)
-    parameters = read_arguments(entry.build, raw, given=GIVEN)
+    raw, spec = split_system(entry, raw)
+    parameters = read_arguments(entry.build, raw, given=found_parameters(entry.facts["needs"]))
     notes: list[str] = []
-    if entry.facts.get("helpers") is None:
+    aggregation = None
+    if not entry.facts["systems"]:
         schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
     else:
-        from commsim.run.helper_placement import seat_aggregators
-
         seated = seat_aggregators(
             entry.name,
-            entry.facts["helpers"],
+            (spec or usual_system(entry)).at(),
             network,
             n_ranks=n_ranks,
             placement=placement,
@@ -73,10 +81,13 @@ def build_named(
         )
         network, where = seated.network, seated.placement
         notes += seated.notes
-        parameters["tree"] = seated.tree
+        if spec is not None and seated.aggregators is not None:
+            notes.append(f"{entry.name}: as {packets_of(spec)}")
+            aggregation = Aggregation(entry.build, parameters.copy(), spec, seated.aggregators)
+        parameters["tree"] = None if seated.aggregators is None else seated.aggregators.tree
         schedule = entry.build(seated.n_ranks, **parameters)
     data = _data(entry, schedule, parameters, given, notes)
-    return Built(schedule, parameters, network, where, tuple(notes), data)
+    return Built(schedule, parameters, network, where, tuple(notes), data, aggregation)
 
 
 def _build_and_place(
@@ -100,17 +111,17 @@ def _build_and_place(
     schedule = _build_checked(entry.build, n_ranks, parameters)
     require_seats(schedule, network, placement)
     where = placed(placement, network, schedule, seed)
-    if parameters.get("n_switches") and isinstance(placement, str):
+    if "memories" in entry.facts["needs"] and parameters.get(NEEDS["memories"]) and isinstance(placement, str):
         where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
     if schedule.n_helpers and helpers_sit_beside(network, placement):
         names = [network.nodes[node] for node in where.nodes[n_ranks:]]
         notes.append(f"{name}: helpers on {', '.join(names[:4])}{' and so on' if len(names) > 4 else ''}")
-    if "groups" in entry.parameters:
+    if "groups" in entry.facts["needs"]:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
-    if "dims" in entry.parameters and entry.facts["operation"] == "all_reduce" and "dims" not in raw:
+    if "dims" in entry.facts["needs"] and "dims" not in raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims

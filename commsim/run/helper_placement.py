@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from ..core.placement import Placement, helper_nodes, is_strategy, place, rank_l
 from ..core.registry import Entry
 from ..core.schedule import Schedule
 from ..files.store import SUFFIXES, read_placement
-from ..routing.aggregator_placement import SwitchTree, able_switches, seat_on_switches
+from ..routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from .inputs import load_placement
+
+if TYPE_CHECKING:
+    from switch_model.system import System
 
 MAX_NAMED = 4
 
@@ -33,8 +36,8 @@ class Seated:
     ----------
     n_ranks : int
         Ranks.
-    tree : tuple of int or None
-        What the collective takes as `tree`; None for a single rank, which needs nobody.
+    aggregators : AggregatorPlacement or None
+        Where its helpers are; None for a single rank, which needs none.
     placement : Placement
         Ranks, then helpers.
     network : Network
@@ -44,7 +47,7 @@ class Seated:
     """
 
     n_ranks: int
-    tree: tuple[int, ...] | None
+    aggregators: AggregatorPlacement | None
     placement: Placement
     network: Network
     notes: tuple[str, ...]
@@ -52,7 +55,7 @@ class Seated:
 
 def seat_aggregators(
     name: str,
-    wanted: SwitchTree,
+    system: System,
     network: Network,
     *,
     n_ranks: int | None = None,
@@ -64,8 +67,10 @@ def seat_aggregators(
 
     Parameters
     ----------
-    name, wanted : str, SwitchTree
-        The collective, and what it declares.
+    name : str
+        The collective.
+    system : System
+        Whether it has a parameter server, how many trees, and of which switches.
     network : Network
         Where.
     n_ranks : int, optional
@@ -81,34 +86,32 @@ def seat_aggregators(
     Raises
     ------
     InputError
-        If there is no place for somebody, or no switch may aggregate.
+        If ranks or the server have no place, or no switch may aggregate.
     """
-    able, assumed = able_switches(network)
+    able, assumed = able_switches(network, in_machines=system.in_machines)
     if assumed and not assume_programmable:
         raise InputError(
             f"{name} needs switches that aggregate, and {network.name} says of none that it can; "
             "asked for by name it assumes it"
         )
-    ranks, given, server, notes = _who_sits_where(name, wanted, network, n_ranks, placement, seed)
+    ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:
         return Seated(1, None, Placement(ranks), network, tuple(notes))
-    if len(given):
-        able = np.isin(np.arange(network.n_nodes), given)
-    helpers, tree = seat_on_switches(network, ranks, wanted, able, server=server, given=given)
-    switches = helpers if server is None else helpers[:-1]
+    where = place_aggregators(network, ranks, able, server=server, chosen=given, n_trees=system.n_trees)
+    switches = where.helpers if server is None else where.helpers[:-1]
     if assumed:
         can = network.aggregates.copy()
         can[list(switches)] = True
         network = dataclasses.replace(network, aggregates=can)
-    where = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
-    notes.append(where + (", assumed to be programmable" if assumed else ""))
+    said = f"{name}: aggregators on {_listed([network.nodes[node] for node in (*switches[1:], switches[0])])}"
+    notes.append(said + (", assumed to be programmable" if assumed else ""))
     if server is not None:
         notes.append(f"{name}: parameter server on {network.nodes[server]}")
-    return Seated(len(ranks), tree, Placement([*ranks, *helpers]), network, tuple(notes))
+    return Seated(len(ranks), where, Placement([*ranks, *where.helpers]), network, tuple(notes))
 
 
 def _who_sits_where(
-    name: str, wanted: SwitchTree, network: Network, n_ranks: int | None, placement: str | Placement, seed: int
+    name: str, system: System, network: Network, n_ranks: int | None, placement: str | Placement, seed: int
 ) -> tuple[Sequence[int], Sequence[int], int | None, list[str]]:
     """Nodes of the ranks, of aggregators that are placed already, and of the server; and what should be said."""
     notes: list[str] = []
@@ -122,24 +125,31 @@ def _who_sits_where(
         ranks, rest = nodes[:n_ranks], nodes[n_ranks:]
         if len(ranks) < max(1, n_ranks):
             raise InputError(f"{name}: the placement has {len(ranks)} ranks, got n_ranks={n_ranks}")
-        if not wanted.server:
+        if not system.server:
             return ranks, rest, None, notes
-        return ranks, rest[:-1], rest[-1] if rest else _free_seat(name, network, ranks), notes
+        return ranks, rest[:-1], rest[-1] if rest else free_seat(name, network, ranks), notes
     if n_ranks is None:
         n_ranks = len(network.endpoints)
-        if wanted.server and not len(helper_nodes(network)):
+        if system.server and not len(helper_nodes(network)):
             n_ranks -= 1
             notes.append(f"{name}: {n_ranks} ranks, since one of the {PLURALS[network.seat_kind]} is its server")
     if n_ranks < 1:
         raise InputError(f"ranks must be at least 1, got {n_ranks}")
-    n_servers = int(wanted.server and n_ranks > 1)
+    n_servers = int(system.server and n_ranks > 1)
     if n_servers and n_ranks == len(network.endpoints) and not len(helper_nodes(network)):
         raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {n_ranks} ranks, for its server")
     nodes = load_placement(placement, network, n_ranks + n_servers, seed, n_helpers=n_servers).nodes.tolist()
     return nodes[:n_ranks], (), nodes[n_ranks] if n_servers else None, notes
 
 
-def _free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
+def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
+    """Return the node of a parameter server beside these ranks: a memory, or the first seat that is free.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
     beside = helper_nodes(network)
     free = beside if beside.size else network.endpoints[~np.isin(network.endpoints, ranks)]
     if not free.size:
@@ -184,7 +194,7 @@ def usual_ranks(
 def machines_of(
     entry: Entry[Schedule], network: Network, placement: str | Placement, n_ranks: int, seed: int
 ) -> dict[str, Any]:
-    """Find the ranks of each machine for a collective that asks, where some machine has several and there are several.
+    """Find the ranks of each machine for a collective that needs them, where several machines have several.
 
     Returns
     -------
@@ -192,7 +202,7 @@ def machines_of(
         What to add to its parameters: ``machines``, or nothing.
     """
     fits = 1 <= n_ranks <= len(network.endpoints)
-    if "machines" not in entry.parameters or network.machine.max() < 0 or not fits:
+    if "machines" not in entry.facts["needs"] or network.machine.max() < 0 or not fits:
         return {}
     if isinstance(placement, str) and not is_strategy(placement):
         placement = read_placement(placement, network)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from collectives import COLLECTIVES
+from collectives import COLLECTIVES, found_parameters
 from topologies import TOPOLOGIES
 from topologies.hosts.load import build_preset, is_machine, load_machine
 from topologies.presets import PRESETS
@@ -126,7 +126,26 @@ def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Sched
     entry, raw = collective_entry(text)
     if n_ranks is None:
         raise InputError(f"{entry.name} needs a number of ranks: --ranks N")
-    return entry.build, read_arguments(entry.build, raw, given=("n_ranks", "groups"))
+    from .systems import split_system
+
+    raw, _ = split_system(entry, raw)
+    return entry.build, read_arguments(entry.build, raw, given=found_parameters(entry.facts["needs"]))
+
+
+def check_collective(text: str) -> None:
+    """Read ``name:key=value,...`` of a collective, its data and its switch system, as far as that needs no network.
+
+    Raises
+    ------
+    InputError
+        If the collective is unknown or an argument is wrong.
+    """
+    from .sparse_data import split_data
+    from .systems import split_system
+
+    entry, raw = collective_entry(text)
+    raw, _ = split_system(entry, split_data(entry, raw)[0])
+    read_arguments(entry.build, raw, given=found_parameters(entry.facts["needs"]))
 
 
 def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:

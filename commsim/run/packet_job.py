@@ -9,8 +9,12 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
+from commsim.core.result import Result
 from commsim.engine.packet.packet_job import AggregationJob, BlockRounds
-from commsim.routing.aggregation_tree import AggregationTree, aggregation_tree, host_tree
+from commsim.engine.packet.transport import Fabric
+from commsim.routing.aggregation_tree import host_tree
+from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
+from commsim.run.helper_placement import free_seat
 from commsim.sparse.occupancy import Occupancy
 from switch_model.system import COLOCATED, DEDICATED, System
 
@@ -27,6 +31,7 @@ def aggregation_job(
     root: int | None = None,
     without: Collection[str] = (),
     occupancy: Occupancy | None = None,
+    where: AggregatorPlacement | None = None,
 ) -> AggregationJob:
     """Choose the switches or hosts that aggregate, and the parameter server if the system has one.
 
@@ -45,13 +50,15 @@ def aggregation_job(
     starts : sequence of float, s
         When each worker begins; all at 0 unless given.
     server : int, optional
-        Node of the parameter server; the first host that is no worker unless given.
+        Node of the parameter server; the first one that is no worker's unless given.
     root : int, optional
         Switch at the root of the tree; beside the server, or as near as possible to all workers, unless given.
     without : collection of str
         Rules that are left out.
     occupancy : Occupancy, optional
         Blocks that are not all zero at each worker, which alone are sent; all are unless given.
+    where : AggregatorPlacement, optional
+        Aggregators that are chosen already.
 
     Raises
     ------
@@ -62,25 +69,53 @@ def aggregation_job(
     for worker in workers:
         if not 0 <= worker < network.n_nodes or worker not in network.endpoints:
             raise InputError(f"{network.name}: workers sit on hosts, got node {worker}")
-    links: tuple[int, ...] = ()
-    if system.server:
-        server = _free_host(network, workers) if server is None else server
-        if server in workers or server not in network.endpoints:
-            raise InputError(f"{network.name}: the parameter server sits on a host without worker, got node {server}")
-        root, links = _beside(network, server)
     if system.hosts:
         if root is not None:
             raise InputError(f"{system.name} aggregates on hosts, and has no root switch, got root={root}")
         hosts = aggregator_hosts(system, network, workers)
         trees = tuple(host_tree(network, workers, host, turn=i) for i, host in enumerate(hosts))
     else:
-        trees = tuple(
-            aggregation_tree(network, workers, root=root, edges_only=system.server, turn=i)
-            for i in range(system.n_trees)
-        )
+        where = where or _choose(system, network, workers, server, root)
+        trees = where.trees
     rounds = None if occupancy is None else BlockRounds(occupancy, system.window, system.cores)
     sizes = (int(n_elements),) if isinstance(n_elements, int | np.integer) else tuple(int(n) for n in n_elements)
-    return AggregationJob(system, workers, sizes, trees, floats, tuple(starts), links, frozenset(without), rounds)
+    to_server = trees[0].to_server
+    return AggregationJob(system, workers, sizes, trees, floats, tuple(starts), to_server, frozenset(without), rounds)
+
+
+def _choose(
+    system: System, network: Network, workers: tuple[int, ...], server: int | None, root: int | None
+) -> AggregatorPlacement:
+    if system.server:
+        root = None  # it is the switch beside the server
+        server = free_seat(system.name, network, workers) if server is None else server
+        if server in workers or network.kind[server] == SWITCH:
+            raise InputError(f"{network.name}: the parameter server sits on a host without worker, got node {server}")
+    able, _ = able_switches(network, in_machines=system.in_machines)
+    return place_aggregators(network, workers, able, server=server, root=root, n_trees=system.n_trees)
+
+
+def simulate_job(network: Network, job: AggregationJob, fabric: Fabric | None = None, seed: int = 0) -> Result:
+    """Predict the times of one job without values: by its recurrence where it is one, else event by event.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    job : AggregationJob
+        As from :func:`aggregation_job`.
+    fabric : Fabric, optional
+        Queues and losses; infinite queues and the network's own losses unless given.
+    seed : int
+        Of losses and marks.
+    """
+    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.engine.packet.recurrence import simulate_recurrence, why_not
+
+    whole = job.system.elements * job.system.packets_per_message
+    if not why_not(network, job, fabric) and not any(n % whole for n in job.n_elements):
+        return simulate_recurrence(network, job, fabric=fabric)
+    return simulate_aggregation(network, [job], fabric=fabric, seed=seed, values=False).results[0]
 
 
 def aggregator_hosts(system: System, network: Network, workers: Sequence[int]) -> tuple[int, ...]:
@@ -143,18 +178,4 @@ def job_workers(network: Network, n_jobs: int, n_workers: int, spare: int = 0) -
     return [tuple(hosts[j * n_workers : (j + 1) * n_workers]) for j in range(n_jobs)]
 
 
-def _free_host(network: Network, workers: tuple[int, ...]) -> int:
-    free = [h for h in network.endpoints.tolist() if h not in workers]
-    if not free:
-        raise InputError(f"{network.name}: no host is left for the parameter server")
-    return int(free[-1])
-
-
-def _beside(network: Network, server: int) -> tuple[int, tuple[int, ...]]:
-    """Return the first switch beside a server, and the link to it from there."""
-    for link in np.flatnonzero((network.dst == server) & (network.kind[network.src] == SWITCH)).tolist():
-        return int(network.src[link]), (link,)
-    raise InputError(f"{network.name}: the parameter server {network.nodes[server]} is on no switch")
-
-
-__all__ = ["AggregationTree", "aggregation_job", "aggregator_hosts", "job_workers", "spare_hosts", "with_loss"]
+__all__ = ["aggregation_job", "aggregator_hosts", "job_workers", "simulate_job", "spare_hosts", "with_loss"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from commsim.engine.flow_plan import FlowPlan
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport
+    from commsim.run.aggregation import Aggregation, FlowView
     from commsim.run.sparse_data import SparseData
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
@@ -48,6 +49,8 @@ class Prepared:
         What was derived, and should be printed.
     data : SparseData, optional
         Which blocks are not zero, where that was said.
+    aggregation : Aggregation, optional
+        The switch system of a collective whose aggregators sit on switches.
     """
 
     schedule: Schedule
@@ -57,11 +60,32 @@ class Prepared:
     paths: FlowPaths
     notes: tuple[str, ...]
     data: SparseData | None = None
+    aggregation: Aggregation | None = None
+    _at: dict[Any, Prepared] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def plan(self) -> FlowPlan:
         """Every transfer laid out, when it is first asked for; takes memory for each."""
         return self.paths.plan
+
+    def view(self, size: float) -> FlowView | None:
+        """Return what all engines but the packet engine take from a switch system at this size; None without one."""
+        if self.aggregation is None or not 0 < size < float("inf"):
+            return None
+        return self.aggregation.flow_view(self.network, size)
+
+    def at(self, size: float) -> Prepared:
+        """Return the same with the schedule for one size: chunks of whole packets, where switches add packets."""
+        view = self.view(size)
+        if self.aggregation is None or view is None:
+            return self
+        key = (view.rate_cap, *(view.parameters.get(name) for name in ("n_chunks", "pool")))
+        if key not in self._at:
+            schedule = self.aggregation.build(self.schedule.n_ranks, **view.parameters)
+            job = dataclasses.replace(self.paths.job, schedule=schedule, rate_cap=view.rate_cap)
+            paths = FlowPaths(self.network, job, self.paths.routing, self.paths.seed)
+            self._at[key] = dataclasses.replace(self, schedule=schedule, parameters=view.parameters, paths=paths)
+        return self._at[key]
 
     def predict(
         self,
@@ -92,11 +116,11 @@ class Prepared:
         seed : int
             Of the jitter, and of losses and marks.
         framing : Framing, optional
-            How messages are cut into packets.
+            How messages are cut into packets; as the collective's switch system says, or not at all, unless given.
         trace : bool
             Whether the result keeps the times of every transfer.
         transport, fabric : Transport, Fabric, optional
-            Of the packet engine: how packets are sent, and what they meet.
+            Of the packet engine: how packets are sent, unless a switch system says so, and what they meet.
         method : {"auto", "recurrence", "simultaneous", "symmetric", "streamed", "events"}
             By which way the flow engine computes; all that apply give the same answer, to 1e-9.
 
@@ -110,19 +134,49 @@ class Prepared:
             raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
         if engine != "flow" and method != "auto":
             raise InputError(f"methods are the flow engine's, got method {method!r} and engine {engine!r}")
+        if self.aggregation is not None and engine == "packet":
+            if framing is not None or trace:
+                raise InputError(
+                    f"{self.schedule.name}: packets are those of {self.aggregation.spec.entry.name}, and no transfers "
+                    f"have times; {self.schedule.name}:system=none sends transfers in packets of any framing"
+                )
+            slots: Callable[..., Result] = functools.partial(self._slots, fabric=fabric, seed=seed)
+            return self._middle(slots, size, start_jitter, iterations, seed)
+        view, here = self.view(size), self.at(size)
+        if view is None and engine == "closed-form" and framing is not None:
+            raise InputError("the closed form knows no packet headers; use --engine flow")
+        if view is not None and framing is None:
+            framing = view.framing
+        sent = size if view is None else view.size
         if engine == "closed-form":
-            return self._closed_form(size, start_jitter, framing)
+            return finished(here._closed_form(sent, start_jitter, framing), size, view)
         if self.data is not None:
             self.data.messages(size)  # a size that the data cannot have is refused before anything runs
-        simulate = self._simulator(engine, seed, transport, fabric, method)
-        runs = [
-            simulate(size, starts=starts, framing=framing, trace=trace)
-            for starts in self._starts(start_jitter, iterations, seed)
-        ]
-        middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
+        simulate = functools.partial(
+            here._simulator(engine, seed, transport, fabric, method), framing=framing, trace=trace
+        )
+        middle = self._middle(simulate, sent, start_jitter, iterations, seed)
         if self.data is not None:
             middle = dataclasses.replace(middle, counters={**middle.counters, **self.data.counters(size)})
+        return finished(middle, size, view)
+
+    def _middle(
+        self, simulate: Callable[..., Result], size: float, start_jitter: float, iterations: int, seed: int
+    ) -> Result:
+        """Simulate every draw of the starts; the result is that of the median time."""
+        runs = [simulate(size, starts=starts) for starts in self._starts(start_jitter, iterations, seed)]
+        middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
         return middle if len(runs) == 1 else dataclasses.replace(middle, samples=np.array([r.time for r in runs]))
+
+    def _slots(self, size: float, *, starts: NDArray[np.float64], fabric: Fabric | None, seed: int) -> Result:
+        """Play the packets of the switch system slot by slot, as ``commsim switch simulate`` does."""
+        from commsim.run.packet_job import simulate_job
+
+        assert self.aggregation is not None
+        ranks = self.placement.nodes[: self.schedule.n_ranks]
+        late = starts[: len(ranks)] if starts.any() else ()
+        result = simulate_job(self.network, self.aggregation.job(self.network, ranks, size, late), fabric, seed)
+        return dataclasses.replace(result, collective=self.schedule.name, engine="packet", size=size)
 
     def _simulator(
         self, engine: str, seed: int, transport: Transport | None, fabric: Fabric | None, method: str
@@ -143,15 +197,17 @@ class Prepared:
     def _closed_form(self, size: float, start_jitter: float, framing: Framing | None) -> Result:
         from commsim.engine.closed_form import closed_form
 
-        if start_jitter or framing is not None:
-            raise InputError("the closed form knows neither late starters nor packet headers; use --engine flow")
+        if start_jitter:
+            raise InputError("the closed form knows no late starters; use --engine flow")
         if self.data is not None:
             raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use --engine flow")
         if self.schedule.name not in COLLECTIVES:
             raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
         entry, paths = COLLECTIVES[self.schedule.name], self.paths
         given = dict(self.parameters)
-        return closed_form(entry, paths.network, paths.job, size, given, routing=paths.routing, seed=paths.seed)
+        return closed_form(
+            entry, paths.network, paths.job, size, given, framing=framing, routing=paths.routing, seed=paths.seed
+        )
 
     def _starts(self, jitter: float, iterations: int, seed: int) -> list[NDArray[np.float64]]:
         if not 0 <= jitter < float("inf"):
@@ -161,3 +217,16 @@ class Prepared:
         helpers = np.zeros(self.schedule.n_helpers)
         draw = np.random.default_rng(seed).uniform(0.0, jitter, (max(1, iterations), self.schedule.n_ranks))
         return [np.concatenate((starts, helpers)) for starts in draw]
+
+
+def finished(result: Result, size: float, view: FlowView | None) -> Result:
+    """Return the result for `size` bytes, with the latency of hosts and switches, which no transfer has."""
+    if view is None:
+        return result
+    return dataclasses.replace(
+        result,
+        size=size,
+        time=result.time + view.latency,
+        time_from_last_start=result.time_from_last_start + view.latency,
+        samples=result.samples + view.latency,
+    )

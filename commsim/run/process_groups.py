@@ -19,6 +19,7 @@ from ..engine.flow import simulate_flows
 from ..engine.flow_plan import FlowPlan, plan_flows
 from . import Prepared, prepare
 from .inputs import load_network, load_placement
+from .prepared import finished
 
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 
@@ -55,7 +56,14 @@ class PreparedGroups:
         """
         if engine not in SIMULATORS:
             raise InputError(f"groups are simulated together by {' or '.join(SIMULATORS)}, got engine {engine!r}")
-        return SIMULATORS[engine](self.plan, size, framing=framing, trace=trace)
+        views = [group.view(size) for group in self.groups]
+        first = views[0]
+        if first is None:
+            return SIMULATORS[engine](self.plan, size, framing=framing, trace=trace)
+        jobs = [group.at(size).paths.job for group in self.groups]
+        plan = plan_flows(self.plan.network, jobs, routing=self.plan.routing, seed=self.plan.seed)
+        results = SIMULATORS[engine](plan, first.size, framing=framing or first.framing, trace=trace)
+        return tuple(finished(result, size, view) for result, view in zip(results, views, strict=True))
 
 
 def prepare_groups(

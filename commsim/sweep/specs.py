@@ -211,12 +211,9 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
         return  # what these take is known when they are built
     name, raw = split_spec(text)
     if table == "collective":
-        from commsim.run import GIVEN
-        from commsim.run.inputs import collective_entry
-        from commsim.run.sparse_data import split_data
+        from commsim.run.inputs import check_collective
 
-        entry = collective_entry(text)[0]
-        read_arguments(entry.build, split_data(entry, raw)[0], given=GIVEN)
+        check_collective(text)
         return
     from commsim.files.store import SUFFIXES
     from topologies import TOPOLOGIES

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from commsim.core.registry import Registry
+from commsim.core.registry import Entry, Registry
 from switch_model.system import System
 
 SYSTEMS: Registry[System] = Registry("switch system", __name__)
@@ -13,9 +14,38 @@ F = TypeVar("F", bound=Callable[..., System])
 
 
 def system(build: F) -> F:
-    """Register a function that returns a system, under its own name."""
+    """Register a function that returns a system, under its own name.
+
+    A function with a parameter ``n_bytes`` may return another system for small tensors than for large ones.
+    """
     SYSTEMS.add(build)
     return build
 
 
-__all__ = ["SYSTEMS", "System", "system"]
+@dataclass(frozen=True, slots=True)
+class SystemSpec:
+    """A system with the parameters that were given.
+
+    Parameters
+    ----------
+    entry : Entry
+        Of the registry.
+    arguments : mapping of str to value
+        For its function; the rest are its own.
+    """
+
+    entry: Entry[System]
+    arguments: Mapping[str, Any]
+
+    def at(self, n_bytes: float = float("inf")) -> System:
+        """Return the system that serves tensors of this size."""
+        more = {"n_bytes": n_bytes} if "n_bytes" in self.entry.parameters else {}
+        return self.entry.build(**self.arguments, **more)
+
+
+def parameters_of(entry: Entry[System]) -> tuple[str, ...]:
+    """Parameters of a system that the user may give."""
+    return tuple(name for name in entry.parameters if name != "n_bytes")
+
+
+__all__ = ["SYSTEMS", "System", "SystemSpec", "parameters_of", "system"]

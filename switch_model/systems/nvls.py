@@ -51,4 +51,5 @@ def nvls(
         arithmetic="float",
         quantizer="none",
         max_workers=64,
+        in_machines=True,
     )

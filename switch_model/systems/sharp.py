@@ -6,8 +6,9 @@ from commsim.core.errors import InputError
 from switch_model.system import System
 from switch_model.systems import system
 
-LOW_LATENCY, STREAMING = "low_latency", "streaming"
-MODES = (LOW_LATENCY, STREAMING)
+LOW_LATENCY, STREAMING, BY_SIZE = "low_latency", "streaming", "by_size"
+MODES = (LOW_LATENCY, STREAMING, BY_SIZE)
+STREAM_FROM = 16384  # bytes; SHARP_COLL_SAT_THRESHOLD of NVIDIA's SHARP 2.6.1 unless set
 OPERATION_BYTES = 256  # of one outstanding operation of low latency, on Switch-IB 2
 STREAM_BYTES = 1024  # of a packet of a stream
 # Local route 8, base transport 12, invariant and variant CRC 6.
@@ -20,11 +21,12 @@ MAX_WORKERS = 16_384  # no limit is published; a switch has at most 64 children
 
 @system
 def sharp(
-    mode: str = LOW_LATENCY,
+    mode: str = BY_SIZE,
     elements_per_packet: int | None = None,
     element_bytes: int = 4,
     pool_size: int = 64,
     window: int | None = None,
+    n_bytes: float = float("inf"),
 ) -> System:
     """Lossless trees of float adders: small operations one per slot, or a stream at nearly the rate of the links.
 
@@ -42,8 +44,8 @@ def sharp(
 
     Parameters
     ----------
-    mode : {"low_latency", "streaming"}
-        256 bytes per outstanding operation, or large messages.
+    mode : {"by_size", "low_latency", "streaming"}
+        256 bytes per outstanding operation, or large messages; by size the first below 16 KiB, else the second.
     elements_per_packet : int, optional
         As many as the mode's packets hold unless given.
     element_bytes : int
@@ -52,6 +54,8 @@ def sharp(
         Operations, or packets of a stream, that a switch holds; 64 unless given, and 512 at least for a stream.
     window : int, optional
         Packets outstanding; all slots unless given.
+    n_bytes : float, bytes
+        Size of the tensor, which decides the mode.
 
     Returns
     -------
@@ -60,17 +64,18 @@ def sharp(
     References
     ----------
     Graham et al., "Scalable hierarchical aggregation protocol (SHArP)", COMHPC 2016: 2.83 us, 14.48 us. Graham et al.,
-    "SHARP streaming-aggregation hardware design and evaluation", ISC 2020: 95 % of the bandwidth.
+    "SHARP streaming-aggregation hardware design and evaluation", ISC 2020: 95 % of the bandwidth. NVIDIA SHARP 2.6.1
+    documentation, "NVIDIA SHARP collective library": streams from 16,384 bytes on.
     """
     if mode not in MODES:
-        raise InputError(f"sharp knows the modes {' and '.join(MODES)}, got {mode!r}")
+        raise InputError(f"sharp knows the modes {', '.join(MODES)}, got {mode!r}")
     if element_bytes not in (2, 4):
         raise InputError(f"sharp adds elements of 2 or 4 bytes, got {element_bytes}")
-    small = mode == LOW_LATENCY
+    small = mode == LOW_LATENCY or (mode == BY_SIZE and n_bytes < STREAM_FROM)
     fits = (OPERATION_BYTES if small else STREAM_BYTES) // element_bytes
     slots = pool_size if small else max(pool_size, 512)
     return System(
-        f"sharp_{mode}",
+        f"sharp_{LOW_LATENCY if small else STREAMING}",
         fits if elements_per_packet is None else elements_per_packet,
         element_bytes=element_bytes,
         header=INFINIBAND_HEADER if small else STREAM_HEADER,

@@ -41,7 +41,7 @@ def test_every_registered_all_reduce_is_there_or_left_out_with_a_reason():
     assert names(found) | set(left_out) == registered
     assert all(left_out.values())
     sparse = {name for name in registered if COLLECTIVES[name].facts["sparse"] is not None}
-    switched = {name for name in registered if COLLECTIVES[name].facts["helpers"] is not None}
+    switched = {name for name in registered if COLLECTIVES[name].facts["systems"]}
     assert set(left_out) == sparse | switched
 
 

@@ -16,15 +16,13 @@ from commsim.core.cost import LogGP
 from commsim.core.dependencies import dependencies
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
-from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.run import predict, prepare
 from commsim.run.inputs import load_network
-from commsim.run.packet_job import aggregation_job
 from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
-ON_SWITCHES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["helpers"] is not None]
+ON_SWITCHES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["systems"]]
 sizes = st.floats(1.0, 1e12)
 seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
 links = st.builds(
@@ -40,12 +38,10 @@ def costing(network: Network, link: LogGP) -> Network:
 
 def drawn_parameters(data: st.DataObject, name: str) -> str:
     known = COLLECTIVES[name].parameters
-    parts = [f"n_chunks={data.draw(st.integers(1, 9))}"] if data.draw(st.booleans()) else []
+    parts = ["system=none"] + [f"n_chunks={data.draw(st.integers(1, 9))}"] * data.draw(st.booleans())
     if "pool" in known and data.draw(st.booleans()):
         parts.append(f"pool={data.draw(st.integers(1, 9))}")
-    if "mode" in known:
-        parts.append(f"mode={data.draw(st.sampled_from(['streaming', 'low_latency']))}")
-    return f"{name}:{','.join(parts)}" if parts else name
+    return f"{name}:{','.join(parts)}"
 
 
 @pytest.mark.parametrize("name", ON_SWITCHES)
@@ -83,7 +79,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_tree_of_two_levels(
 def test_racks_may_be_unequal_where_adding_takes_no_time(first: int, others: list[int], pool: int) -> None:
     network = load_network("leaf_spine:n_leaves=4,n_spines=1,hosts_per_leaf=4,bandwidth=10Gbps,latency=1us")
     hosts = [4 * rack + i for rack, n in enumerate([first, *others]) for i in range(n)]
-    ready = prepare(f"switchml:n_chunks=7,pool={pool}", network, placement=Placement(hosts))
+    ready = prepare(f"switchml:system=none,n_chunks=7,pool={pool}", network, placement=Placement(hosts))
     # a rank that is alone in its rack has one level less and a connection that is twice as long: it is never the last
     expected = switchml_cost(len(hosts), 1e7, LogGP(L=1e-6, B=1.25e9), **ready.parameters)
     assert ready.predict(1e7).time == pytest.approx(expected, rel=1e-9, abs=0)
@@ -102,7 +98,7 @@ def test_racks_may_be_unequal_where_adding_takes_no_time(first: int, others: lis
 @pytest.mark.parametrize("name", ["switchml", "sharp"])
 def test_no_link_between_switches_carries_more_than_one_stream_whatever_is_below_it(name: str, spec: str) -> None:
     network, size = load_network(spec), 2.0**24
-    carried = predict(name, network, size).link_bytes
+    carried = predict(f"{name}:system=none", network, size).link_bytes
     inner = (network.kind[network.src] == SWITCH) & (network.kind[network.dst] == SWITCH)
     assert {0.0, size} >= set(np.round(carried[inner], 3).tolist())
     assert (carried[inner] > 0).any()
@@ -112,7 +108,7 @@ def test_no_link_between_switches_carries_more_than_one_stream_whatever_is_below
 def test_a_ring_needs_nearly_twice_as_long_as_switches_that_add() -> None:
     size, n = 2.0**30, 16
     network = star(n, 12.5e9, 0.0)
-    ours = predict("switchml:n_chunks=4096", network, size).time
+    ours = predict("switchml:system=none,n_chunks=4096", network, size).time
     ring = predict("ring_all_reduce", network, size).time
     assert ring == pytest.approx(ring_cost(n, size, LogGP(B=12.5e9)))
     assert ring / ours == pytest.approx(2 * (n - 1) / n * 4096 / 4097)
@@ -123,7 +119,7 @@ def test_a_ring_needs_nearly_twice_as_long_as_switches_that_add() -> None:
 def test_the_rate_tends_to_the_systems_line_rate_whatever_the_number_of_ranks(system: str, n_ranks: int) -> None:
     it = SYSTEMS[system].build()
     size = 65536.0 * it.payload
-    ready = prepare("switchml:n_chunks=4096", star(n_ranks, 12.5e9, 1e-6))
+    ready = prepare("switchml:system=none,n_chunks=4096", star(n_ranks, 12.5e9, 1e-6))
     rate = size / 4 / ready.predict(size, framing=it.framing).time
     assert rate == pytest.approx(it.line_rate(12.5e9), rel=0.02)
     assert rate < it.line_rate(12.5e9)
@@ -135,7 +131,7 @@ def test_below_a_round_trip_the_pool_decides_and_above_it_the_link() -> None:
     knee = round_trip * bandwidth / chunk
     network = star(4, bandwidth, latency)
     for pool in (8, 32, 64, 256, 1024):
-        time = predict(f"switchml:n_chunks={n_chunks},pool={pool}", network, n_chunks * chunk).time
+        time = predict(f"switchml:system=none,n_chunks={n_chunks},pool={pool}", network, n_chunks * chunk).time
         rate = n_chunks * chunk / time
         bound = min(pool * chunk / round_trip, bandwidth)
         assert rate == pytest.approx(bound, rel=0.01), (pool, knee)
@@ -145,7 +141,7 @@ def test_below_a_round_trip_the_pool_decides_and_above_it_the_link() -> None:
 def test_the_server_receives_what_collides_from_every_rank_and_the_rest_once(collision: float) -> None:
     n, size = 8, 2.0**26
     network = star(n + 1, 12.5e9, 1e-6)
-    ready = prepare(f"atp:collision={collision}", network, n_ranks=n)
+    ready = prepare(f"atp:system=none,collision={collision}", network, n_ranks=n)
     result = ready.predict(size)
     server = ready.placement.nodes[-1]
     into = result.link_bytes[network.dst == server]
@@ -162,12 +158,14 @@ def test_all_chunks_that_collide_make_a_parameter_server() -> None:
     into, adding, out = link.o + n * chunk / link.B, n * link.gamma * chunk, link.message(chunk)
     # up over two links, then back over one link and a switch that sends copies on
     expected = into + 2 * link.L + adding + 2 * out + (k - 1) * max(into, adding)
-    assert predict(f"atp:collision=1,n_chunks={k}", network, size, n_ranks=n).time == pytest.approx(expected, rel=1e-9)
+    assert predict(f"atp:system=none,collision=1,n_chunks={k}", network, size, n_ranks=n).time == pytest.approx(
+        expected, rel=1e-9
+    )
 
 
 def test_atp_adds_in_the_racks_and_again_beside_the_server() -> None:
     network, size = load_network(LEAF_SPINE), 2.0**26
-    ready = prepare("atp", network)
+    ready = prepare("atp:system=none", network)
     names = [network.nodes[node] for node in ready.placement.nodes[15:]]
     assert names == ["leaf3", "leaf0", "leaf1", "leaf2", "h15"]
     carried = dict(zip(map(network.link_name, range(network.n_links)), ready.predict(size).link_bytes, strict=True))
@@ -178,7 +176,7 @@ def test_atp_adds_in_the_racks_and_again_beside_the_server() -> None:
 
 def test_each_rank_on_rails_sends_through_its_own_nic() -> None:
     network = load_network("rail_optimized:n_hosts=4")
-    ready = prepare("switchml", network)
+    ready = prepare("switchml:system=none", network)
     result = ready.predict(2.0**26)
     nics = np.array([".nic" in name for name in network.nodes])
     out = nics[network.src] & (network.kind[network.dst] == SWITCH) & (network.machine[network.dst] < 0)
@@ -187,7 +185,7 @@ def test_each_rank_on_rails_sends_through_its_own_nic() -> None:
 
 
 def test_a_thousand_ranks_take_a_second_or_two() -> None:
-    ready = prepare("switchml", "leaf_spine:n_leaves=32,n_spines=8,hosts_per_leaf=32,latency=500ns")
+    ready = prepare("switchml:system=none", "leaf_spine:n_leaves=32,n_spines=8,hosts_per_leaf=32,latency=500ns")
     assert ready.schedule.n_transfers == 256 * (2 * (1024 + 32) + 33)
     assert sum(len(block.body) for block in ready.schedule.blocks) == 2 * (1024 + 32) + 33
     link = LogGP(L=500e-9, B=12.5e9)
@@ -204,16 +202,13 @@ def test_the_waits_of_an_aggregator_grow_with_its_children_and_not_with_their_sq
 
 
 @pytest.mark.parametrize(
-    ("system", "name", "window"),
-    [("switchml_udp", "switchml", 512), ("switchml_udp", "switchml", 16), ("atp", "atp", 100)],
+    "spec",
+    ["switchml:system=switchml_udp", "switchml:system=switchml_udp,window=16", "switchml", "atp", "sharp"],
 )
 @pytest.mark.parametrize("latency", [1e-7, 5e-6])
-def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(
-    system: str, name: str, window: int, latency: float
-) -> None:
-    it, network = SYSTEMS[system].build(window=window), star(9, 12.5e9, latency)
-    size = 2000 * it.payload
-    job = aggregation_job(it, network, range(8), size // it.element_bytes)
-    packets = simulate_aggregation(network, [job], values=False).results[0]
-    ours = prepare(f"{name}:n_chunks=2000,pool={window}", network, n_ranks=8).predict(size, framing=it.framing)
-    assert ours.time == pytest.approx(packets.time, rel=1e-6)
+def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(spec: str, latency: float) -> None:
+    ready = prepare(spec, star(9, 12.5e9, latency), n_ranks=8)
+    assert ready.aggregation is not None
+    size = 2000.0 * ready.aggregation.system(2.0**20).payload
+    assert ready.at(size).schedule.n_chunks == 2000
+    assert ready.predict(size).time == pytest.approx(ready.predict(size, engine="packet").time, rel=2e-4)

@@ -5,20 +5,19 @@ import pytest
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
-from commsim.routing.aggregator_placement import SwitchTree, able_switches, seat_on_switches
+from commsim.routing.aggregator_placement import able_switches, place_aggregators
 from commsim.run.inputs import load_network
 
 pytestmark = pytest.mark.nojit
-PLAIN = SwitchTree()
 LEAF_SPINE = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4"
 
 
-def seats(spec, ranks=None, wanted=PLAIN, **options):
+def seats(spec, ranks=None, **options):
     network = load_network(spec)
     ranks = network.endpoints.tolist() if ranks is None else ranks
     options.setdefault("able", able_switches(network)[0])
-    helpers, tree = seat_on_switches(network, ranks, wanted, **options)
-    return [network.nodes[node] for node in helpers], tree
+    where = place_aggregators(network, ranks, **options)
+    return [network.nodes[node] for node in where.helpers], where.tree
 
 
 def test_racks_are_added_up_by_their_switches_and_these_by_the_lowest_above_them():
@@ -46,8 +45,7 @@ def test_a_fat_tree_has_three_levels():
 
 
 def test_with_a_server_only_the_first_switches_and_that_of_the_server_add():
-    wanted = SwitchTree(edges_only=True, server=True)
-    helpers, tree = seats("fat_tree:k=4", [0, 1, 2, 4, 5], wanted, server=7)
+    helpers, tree = seats("fat_tree:k=4", [0, 1, 2, 4, 5], server=7)
     assert helpers == ["edge3", "edge2", "edge0", "edge1", "h7"]  # those of a pod before those of others
     assert tree == (7, 7, 8, 6, 6, 9, 5, 5, 5, -1)
 
@@ -89,11 +87,11 @@ def test_gpus_that_share_a_nic_share_its_switch():
     assert tree[0] == tree[1]
 
 
-def test_aggregators_that_are_given_keep_their_order():
+def test_aggregators_that_are_chosen_keep_their_order():
     network = load_network(LEAF_SPINE)
-    given = [network.nodes.index(name) for name in ("spine1", "leaf1", "leaf0")]
-    able = np.isin(np.arange(network.n_nodes), given)
-    helpers, tree = seats(LEAF_SPINE, given=given, able=able)
+    chosen = [network.nodes.index(name) for name in ("spine1", "leaf1", "leaf0")]
+    able = np.isin(np.arange(network.n_nodes), chosen)
+    helpers, tree = seats(LEAF_SPINE, chosen=chosen, able=able)
     assert helpers == ["spine1", "leaf1", "leaf0"]
     assert tree == (14,) * 4 + (13,) * 4 + (12,) * 4 + (-1, 12, 12)
 
@@ -106,11 +104,11 @@ def test_aggregators_that_are_given_keep_their_order():
         (["h0"], "the root of an aggregation tree is a switch"),
     ],
 )
-def test_aggregators_that_are_given_where_they_are_of_no_use_are_refused(names, message):
+def test_aggregators_that_are_chosen_where_they_are_of_no_use_are_refused(names, message):
     network = load_network(LEAF_SPINE)
-    given = [network.nodes.index(name) for name in names]
+    chosen = [network.nodes.index(name) for name in names]
     with pytest.raises(InputError, match=message):
-        seats(LEAF_SPINE, given=given, able=np.isin(np.arange(network.n_nodes), given))
+        seats(LEAF_SPINE, chosen=chosen, able=np.isin(np.arange(network.n_nodes), chosen))
 
 
 def test_a_network_without_switches_is_refused():

@@ -8,10 +8,10 @@ from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
 from commsim.core.placement import Placement
 from commsim.files.store import save
-from commsim.routing.aggregator_placement import SwitchTree
 from commsim.run import prepare, with_costs
 from commsim.run.helper_placement import seat_aggregators
 from commsim.run.process_groups import prepare_groups
+from switch_model.systems import SYSTEMS
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4"
 
@@ -23,13 +23,16 @@ def names(ready):
 def test_aggregators_go_above_the_ranks_and_it_is_said_where():
     ready = prepare("switchml", LEAF_SPINE)
     assert names(ready) == ["spine0", "leaf0", "leaf1"]
-    assert ready.notes == ("switchml: aggregators on leaf0, leaf1 and spine0, assumed to be programmable",)
+    assert ready.notes == (
+        "switchml: aggregators on leaf0, leaf1 and spine0, assumed to be programmable",
+        "switchml: as switchml_rdma (packets of 1024 + 87 bytes of headers, 512 under way)",
+    )
     can = np.flatnonzero(ready.network.aggregates & (ready.network.kind == SWITCH))
     assert [ready.network.nodes[node] for node in can] == ["leaf0", "leaf1", "spine0"]
 
 
 def test_many_aggregators_are_counted():
-    (note,) = prepare("sharp", "fat_tree:k=4").notes
+    (note,) = prepare("sharp:system=none", "fat_tree:k=4").notes
     assert note == "sharp: aggregators on aggregation0, aggregation2, aggregation4, 9 more and core0, " + (
         "assumed to be programmable"
     )
@@ -38,7 +41,7 @@ def test_many_aggregators_are_counted():
 def test_a_network_that_names_its_programmable_switches_is_believed():
     network = cs.load_network(LEAF_SPINE)
     can = network.aggregates | np.isin(network.nodes, ["spine1"])
-    ready = prepare("switchml", dataclasses.replace(network, aggregates=can))
+    ready = prepare("switchml:system=none", dataclasses.replace(network, aggregates=can))
     assert names(ready) == ["spine1"]
     assert ready.notes == ("switchml: aggregators on spine1",)
 
@@ -111,7 +114,7 @@ def test_a_rank_on_a_switch_is_refused():
 def test_programmability_may_be_left_unassumed():
     network = cs.load_network(LEAF_SPINE)
     with pytest.raises(cs.InputError, match=r"it needs switches that aggregate, and leaf_spine:.* says of none"):
-        seat_aggregators("it", SwitchTree(), network, assume_programmable=False)
+        seat_aggregators("it", SYSTEMS["switchml_udp"].build(), network, assume_programmable=False)
 
 
 def test_no_ranks_are_refused():

@@ -9,7 +9,7 @@ import pytest
 from commsim.core.errors import InputError
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
-from switch_model.systems.sharp import MODES
+from switch_model.systems.sharp import LOW_LATENCY, STREAMING
 
 pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8
@@ -59,7 +59,7 @@ def test_a_packet_of_atp_is_308_bytes_and_24_between_frames() -> None:
 
 def sharp_time(n_bytes: int, bandwidth: float = 100 * GBPS, link_latency: float = 0.1e-6) -> float:
     """On two levels of switches: the first segment passes every unit, the others queue behind it at one."""
-    system = SYSTEMS["sharp"].build()
+    system = SYSTEMS["sharp"].build(mode="low_latency")
     n_segments = -(-n_bytes // system.payload)
     links = 4 * (link_latency + (min(n_bytes, system.payload) + system.header) / bandwidth)
     return system.host_latency + links + 2 * system.segment_time + (n_segments - 1) * system.segment_time
@@ -70,11 +70,12 @@ def test_the_constants_of_sharp_give_the_two_points_that_they_were_fitted_to(n_b
     assert sharp_time(n_bytes) * 1e6 == pytest.approx(microseconds, rel=0.01)
 
 
-def test_sharp_streams_at_the_published_share_of_the_links_and_has_no_other_mode() -> None:
-    stream, small = (SYSTEMS["sharp"].build(mode=mode) for mode in reversed(MODES))
+def test_sharp_streams_at_the_published_share_of_the_links_from_16_kib_on_and_has_no_other_mode() -> None:
+    stream, small = (SYSTEMS["sharp"].build(mode=mode) for mode in (STREAMING, LOW_LATENCY))
+    assert (SYSTEMS["sharp"].build(n_bytes=16383), SYSTEMS["sharp"].build(n_bytes=16384)) == (small, stream)
     assert stream.line_rate(1.0) * stream.element_bytes == pytest.approx(0.95, abs=0.001)
     assert (stream.segment_time, small.payload) == (0.0, 256)
-    with pytest.raises(InputError, match="low_latency and streaming, got 'fast'"):
+    with pytest.raises(InputError, match="low_latency, streaming, by_size, got 'fast'"):
         SYSTEMS["sharp"].build(mode="fast")
 
 

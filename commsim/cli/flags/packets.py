@@ -76,7 +76,10 @@ def packet_notes(config: Packets) -> list[str]:
         return []
     lines = []
     if config.header is None:
-        lines.append("packets: 4096 bytes of payload and 82 of RoCE and Ethernet; --payload and --header change that")
+        lines.append(
+            "packets, but those of switches that aggregate: 4096 bytes of payload and 82 of RoCE and Ethernet; "
+            "--payload and --header change that"
+        )
     if config.ecn is not None and config.transport in (None, "window"):
         lines.append("--ecn: no effect, the transport `window` ignores marks")
     if config.buffer_alpha is not None and config.shared_buffer is None:

@@ -74,8 +74,8 @@ def predict_and_print(
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
         print(f"# flow engine: {METHODS[method]}")
-    remarks = *_remarks(results), *_sparse_remarks(results), *_in_network_remarks(ready, results, options["framing"])
-    print_remarks(remarks)
+    in_network = _in_network_remarks(ready, results, options["framing"], verbose)
+    print_remarks((*_remarks(results), *_sparse_remarks(results), *in_network))
     return results
 
 
@@ -121,19 +121,22 @@ def _sparse_remarks(results: list[Any]) -> list[str]:
     ]
 
 
-def _in_network_remarks(ready: Any, results: list[Any], wire: Any) -> list[str]:
-    """Say what the numbers of a collective that switches add up mean."""
+def _in_network_remarks(ready: Any, results: list[Any], framing: Any, verbose: bool) -> list[str]:
+    """Say what the numbers of in-network aggregation mean; when verbose, why the packet engine says otherwise."""
     from collectives import COLLECTIVES
 
     name = ready.schedule.name
-    wanted = COLLECTIVES[name].facts.get("helpers") if name in COLLECTIVES else None
-    if wanted is None or not ready.schedule.n_helpers:
+    if name not in COLLECTIVES or not COLLECTIVES[name].facts["systems"] or not ready.schedule.n_helpers:
         return []
-    lines = [f"{name}: {line}" for line in _above_line_rate(ready, results)]
-    counted = wire is not None or any(r.engine == "packet" for r in results)
-    if wanted.systems and not counted:
-        lines.append(f"{name}: headers are not counted; with them {' or '.join(map(_packets, wanted.systems))}")
-    return lines
+    lines, aggregation = _above_line_rate(ready, results), getattr(ready, "aggregation", None)
+    if aggregation is None:
+        lines += [] if framing is not None or results[0].engine == "packet" else ["headers are not counted"]
+    elif results[0].engine == "packet":
+        lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
+    elif verbose:
+        gaps = {r.size: aggregation.flow_view(ready.network, r.size).differences for r in results}
+        lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
+    return [f"{name}: {line}" for line in lines]
 
 
 def _above_line_rate(ready: Any, results: list[Any]) -> list[str]:
@@ -147,16 +150,6 @@ def _above_line_rate(ready: Any, results: list[Any]) -> list[str]:
                 "algorithms, and with aggregation in switches each byte is sent only once"
             ]
     return []
-
-
-def _packets(spec: str) -> str:
-    from commsim.core.spec import read_arguments, split_spec
-    from switch_model.systems import SYSTEMS
-
-    name, raw = split_spec(spec)
-    build = SYSTEMS[name].build
-    framing = build(**read_arguments(build, raw)).framing
-    return f"--payload {framing.payload:.0f}B --header {framing.header:.0f}B ({spec})"
 
 
 def read_tolerance(config: Config) -> float | None:

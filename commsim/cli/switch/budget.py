@@ -134,20 +134,10 @@ def _hardware(text: str) -> Hardware:
 
 def _system(args: argparse.Namespace) -> System:
     """Build the system; the pool is the budget's, which says what fits where the system would only refuse."""
-    from commsim.core.spec import read_arguments, split_spec
-    from switch_model.systems import SYSTEMS
+    from commsim.run.systems import named_system
 
-    name, raw = split_spec(args.system)
-    entry = SYSTEMS[name.replace("-", "_")]
-    for key in ("elements_per_packet", "packets_per_message"):
-        if (value := getattr(args, key)) is None:
-            continue
-        if key in raw:
-            raise InputError(f"{key} is given twice, in --system and as a flag")
-        if key not in entry.parameters:
-            raise InputError(f"{entry.name} has no {key}; it knows {', '.join(entry.parameters)}")
-        raw[key] = str(value)
-    system = entry.build(**read_arguments(entry.build, raw))
+    flags = {key: getattr(args, key) for key in ("elements_per_packet", "packets_per_message")}
+    system = named_system(args.system, flags)[0].at()
     if system.hosts:
         raise InputError(f"{system.name} aggregates on hosts, and takes no room on a switch")
     return system

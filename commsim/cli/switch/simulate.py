@@ -6,7 +6,6 @@ Which blocks the workers of `commsim switch simulate` have, when its system skip
 from __future__ import annotations
 
 import argparse
-import difflib
 import inspect
 import itertools
 import math
@@ -19,7 +18,6 @@ from commsim.report.table import print_table, progress, write_results
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
-    from commsim.core.registry import Entry
     from commsim.core.result import Result
     from commsim.engine.packet.packet_job import AggregationJob
     from commsim.sparse.occupancy import Occupancy
@@ -108,8 +106,8 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
 def _simulate(args: argparse.Namespace, point: dict[str, Any]) -> tuple[list[Result], list[dict[str, float]] | None]:
     import dataclasses
 
-    system = _system(args, point)
-    network, jobs = _jobs(args, point, system)
+    system, blocks = _system(args, point)
+    network, jobs = _jobs(args, point, system, blocks)
     line_rate = system.line_rate(_slowest(network, jobs))
     results, series = _play(args, point, network, jobs)
     more = {"line_rate_elements_per_s": line_rate}
@@ -149,36 +147,30 @@ def _play(
     return list(run.results), series if every else None
 
 
-def _system(args: argparse.Namespace, point: dict[str, Any]) -> System:
-    """Build the system that the flags describe; a flag that it does not know is refused."""
+def _system(args: argparse.Namespace, point: dict[str, Any]) -> tuple[System, dict[str, str]]:
+    """Build the system that the flags describe, and what was written of its blocks."""
     import dataclasses
 
-    from commsim.core.spec import read_arguments, split_spec
-    from switch_model.systems import SYSTEMS
+    from commsim.run.systems import named_system
 
-    name, raw = split_spec(args.system)
-    entry = SYSTEMS[name.replace("-", "_")]
-    chosen = {
+    flags = {
         "elements_per_packet": args.elements_per_packet,
         "packets_per_message": args.packets_per_message,
         "pool_size": point["pool_size"],
         "window": args.window,
         "rto": None if args.rto is None else parse_time(args.rto, "--rto"),
     }
-    given = {k: v for k, v in chosen.items() if v is not None}
-    raw = split_blocks(entry, raw)[0]
-    for key in given:
-        if key in raw:
-            raise InputError(f"{key} is given twice, in --system and as a flag")
-        if key not in entry.parameters:
-            raise InputError(f"{entry.name} has no {key}; it knows {', '.join(entry.parameters)}")
-    system = entry.build(**read_arguments(entry.build, raw), **given)
-    return system if args.versions is None else dataclasses.replace(system, versions=args.versions)
+    spec, blocks = named_system(args.system, flags, beside=DRAWN)
+    system = spec.at(parse_size(args.size, "--size"))
+    return (system if args.versions is None else dataclasses.replace(system, versions=args.versions)), blocks
 
 
-def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tuple[Network, list[AggregationJob]]:
+def _jobs(
+    args: argparse.Namespace, point: dict[str, Any], system: System, blocks: dict[str, str]
+) -> tuple[Network, list[AggregationJob]]:
     import numpy as np
 
+    from commsim.run.helper_placement import free_seat
     from commsim.run.packet_job import aggregation_job, job_workers, spare_hosts, with_loss
 
     for flag, n in (("--workers", point["workers"]), ("--jobs", args.jobs)):
@@ -198,13 +190,14 @@ def _jobs(args: argparse.Namespace, point: dict[str, Any], system: System) -> tu
         raise InputError(f"--tensors is at most {MAX_TENSORS}, got {args.tensors}")
     jitter = parse_time(args.start_jitter, "--start-jitter") if args.start_jitter else 0.0
     draw = np.random.default_rng(point["seed"])
-    blocks = drawn_blocks(args.system, system, point["workers"], math.ceil(n_elements))
-    jobs = []
-    for workers in job_workers(network, args.jobs, point["workers"], spare_hosts(system)):
+    occupancy = drawn_blocks(blocks, system, point["workers"], math.ceil(n_elements))
+    jobs, every = [], job_workers(network, args.jobs, point["workers"], spare_hosts(system))
+    server = free_seat(system.name, network, [w for workers in every for w in workers]) if system.server else None
+    for workers in every:
         starts = tuple(draw.uniform(0, jitter, len(workers)).tolist()) if jitter else ()
         sizes = [math.ceil(n_elements)] * args.tensors
-        more = {"floats": args.floats, "starts": starts, "without": args.without, "occupancy": blocks}
-        jobs.append(aggregation_job(system, network, workers, sizes, **more))
+        more = {"floats": args.floats, "starts": starts, "without": args.without, "occupancy": occupancy}
+        jobs.append(aggregation_job(system, network, workers, sizes, server=server, **more))
     return network, jobs
 
 
@@ -280,35 +273,15 @@ def drawn(density: float = 1.0, pattern: str = "random", seed: int = 0, exponent
 DRAWN = tuple(inspect.signature(drawn).parameters)
 
 
-def split_blocks(entry: Entry[System], raw: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Split what was written after a system's name into its own parameters and those of the blocks.
-
-    Raises
-    ------
-    InputError
-        If the system skips blocks and a parameter is neither's.
-    """
-    if not entry.build().hosts:
-        return raw, {}
-    mine = {key: text for key, text in raw.items() if key in DRAWN}
-    rest = {key: text for key, text in raw.items() if key not in mine}
-    for key in rest.keys() - set(entry.parameters):
-        close = difflib.get_close_matches(key, (*entry.parameters, *DRAWN), n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        known = ", ".join((*entry.parameters, *DRAWN))
-        raise InputError(f"{entry.name} has no parameter {key!r}; {hint}known: {known}")
-    return rest, mine
-
-
-def drawn_blocks(text: str, system: System, n_workers: int, n_elements: int) -> Occupancy | None:
+def drawn_blocks(mine: dict[str, str], system: System, n_workers: int, n_elements: int) -> Occupancy | None:
     """Return the blocks that are not all zero at each worker; None when every block is sent.
 
     Parameters
     ----------
-    text : str
-        The system as it was written.
+    mine : dict of str to str
+        What was written of the blocks.
     system : System
-        What it became.
+        Which sends them.
     n_workers, n_elements : int
         Workers, and elements of the tensor.
 
@@ -317,12 +290,9 @@ def drawn_blocks(text: str, system: System, n_workers: int, n_elements: int) -> 
     InputError
         If no such blocks can be drawn.
     """
-    from commsim.core.spec import read_arguments, split_spec
+    from commsim.core.spec import read_arguments
     from commsim.sparse.generate import drawn_occupancy
-    from switch_model.systems import SYSTEMS
 
-    name, raw = split_spec(text)
-    mine = split_blocks(SYSTEMS[name.replace("-", "_")], raw)[1]
     if not mine:
         return None
     if "density" not in mine:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives import FOUND
 from commsim.core.network import Network
 from commsim.core.placement import place
 from commsim.routing.network_metrics import most_oversubscribed
 from commsim.routing.routing import find_routes
-from commsim.run import ENGINES, GIVEN, Prepared, rank_groups
+from commsim.run import ENGINES, Prepared, rank_groups
 from commsim.run.auto.known_error import Case
 
 ONE_SWITCH = "star"
@@ -81,7 +82,7 @@ def family(prepared: Prepared) -> str:
 def _spec(prepared: Prepared) -> str:
     if prepared.data is not None:
         return f"{prepared.schedule.name} of sparse data"
-    given: Mapping[str, Any] = {k: v for k, v in prepared.parameters.items() if k not in GIVEN}
+    given: Mapping[str, Any] = {k: v for k, v in prepared.parameters.items() if k not in FOUND}
     words = ",".join(f"{k}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for k, v in sorted(given.items()))
     return f"{prepared.schedule.name}:{words}" if words else prepared.schedule.name
 
@@ -128,6 +129,7 @@ def estimated_seconds(prepared: Prepared, size: float) -> dict[str, float]:
     dict of str to float
         By engine, the cheapest first.
     """
+    prepared = prepared.at(size)
     n_transfers = prepared.schedule.n_transfers
     found = {engine: START[engine] + PER_TRANSFER[engine] * n_transfers for engine in ENGINES}
     found["packet"] += PER_PACKET_AND_LINK * _packets_times_links(prepared, size)

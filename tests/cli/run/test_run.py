@@ -186,14 +186,14 @@ def test_a_damaged_npz_is_refused(commsim, tmp_path):
 
 def test_in_network_aggregation_just_runs_and_says_where(commsim):
     (row,) = commsim.results("run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M")["results"]
-    assert row["max_link_bytes"] == 2**26
+    assert row["max_link_bytes"] == 2**26 * 1111 / 1024
     assert "# switchml: aggregators on switch0, assumed to be programmable" in commsim.out
     assert "# switchml: busbw is above the" in commsim.out
-    assert "--payload 1024B --header 76B (switchml_udp)" in commsim.out
-    with_headers = ("--payload", "1024B", "--header", "76B")
-    (more,) = commsim.results(
-        "run", "--collective", "switchml", "--topology", STAR, "-b", "64M", "-e", "64M", *with_headers
-    )["results"]
+    assert "# switchml: as switchml_rdma (packets of 1024 + 87 bytes of headers, 512 under way)" in commsim.out
+    plain = ("--collective", "switchml:system=none", "--topology", STAR, "-b", "64M", "-e", "64M")
+    assert commsim.results("run", *plain)["results"][0]["max_link_bytes"] == 2**26
+    assert "# switchml: headers are not counted" in commsim.out
+    (more,) = commsim.results("run", *plain, "--payload", "1024B", "--header", "76B")["results"]
     assert more["max_link_bytes"] == 2**26 * 1100 / 1024
     assert "headers are not counted" not in commsim.out
 

@@ -1,34 +1,49 @@
-"""The flow engine and the packet engine agree on in-network aggregation when both count header bytes."""
+"""One description, one answer: flow engine, packet engine and `switch simulate` on in-network aggregation."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from commsim.core.cost import Framing
-from commsim.engine.packet.aggregation import simulate_aggregation
+from commsim.cli import main
 from commsim.run import prepare
-from commsim.run.inputs import load_network
-from commsim.run.packet_job import aggregation_job
-from switch_model.systems import SYSTEMS
+
+NETWORKS = {
+    "star": "star:n_hosts=9,bandwidth=100Gbps,latency=1us",
+    "leaf_spine": "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=3,bandwidth=100Gbps,latency=1us",
+    "fat_tree": "fat_tree:k=4,bandwidth=100Gbps,latency=1us",
+}
 
 
-@pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma"])
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("name", ["switchml", "atp", "sharp", "panama"])
+@pytest.mark.parametrize("size", [1000, 1 << 14, 1 << 20])
+def test_the_packet_engine_is_switch_simulate_and_the_flow_engine_is_close(
+    name: str, network: str, size: int, tmp_path: Path
+) -> None:
+    ready = prepare(name, NETWORKS[network], n_ranks=8)
+    packet = ready.predict(size, engine="packet")
+    path = tmp_path / "simulated.json"
+    more = ["--topology", NETWORKS[network], "--workers", "8", "--size", f"{size}B", "--json", str(path)]
+    assert main(["switch", "simulate", "--system", name, *more]) == 0
+    (row,) = json.loads(path.read_text())["results"]
+    assert row["exact"]
+    assert packet.time == row["time_s"]
+    assert packet.link_bytes.sum() == row["bytes_on_wire"]
+    flow, view = ready.predict(size), ready.view(size)
+    assert view is not None
+    shared = any("share" in difference for difference in view.differences)  # 2 of 3 racks, on one spine
+    assert flow.time == pytest.approx(packet.time, rel=0.2 if shared else 0.02)
+    assert flow.link_bytes.sum() == pytest.approx(packet.link_bytes.sum(), rel=1e-3)
+
+
 @pytest.mark.parametrize(
-    "where",
-    [
-        "star:n_hosts=8,bandwidth=100Gbps,latency=1us",
-        "star:n_hosts=16,bandwidth=10Gbps,latency=2us",
-        "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us",
-    ],
+    "spec", ["switchml:system=switchml_udp,pool_size=16,elements_per_packet=64", "switchml:pool=2", "atp:window=10"]
 )
-def test_switchml_takes_the_same_time_in_both_engines(name: str, where: str) -> None:
-    system, network, size = SYSTEMS[name].build(), load_network(where), 32 << 20
-    # far more than 100 bandwidth-delay products of at most 100 Gbit/s times 8 us
-    assert size > 100 * 12.5e9 * 8e-6 or "10Gbps" in where
-    job = aggregation_job(system, network, network.endpoints.tolist(), size // 4)
-    packet = simulate_aggregation(network, [job]).results[0]
-    header = system.message_bytes / system.packets_per_message - system.payload
-    flow = prepare("switchml:n_chunks=1024", network).predict(size, framing=Framing(system.payload, header))
-    assert packet.counters["exact"]
-    assert flow.time == pytest.approx(packet.time, rel=0.03)
-    assert flow.link_bytes.sum() == pytest.approx(packet.link_bytes.sum(), rel=0.001)
+def test_parameters_of_the_system_reach_both_engines(spec: str) -> None:
+    plain, ready = (prepare(text, NETWORKS["star"], n_ranks=8) for text in (spec.split(":")[0], spec))
+    flow, packet = ready.predict(1 << 20), ready.predict(1 << 20, engine="packet")
+    assert packet.time > plain.predict(1 << 20, engine="packet").time
+    assert flow.time == pytest.approx(packet.time, rel=0.15)

@@ -1,0 +1,172 @@
+"""The switch system of a prepared collective: its packets, and what the flow engine takes from it at a size."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import Framing
+from commsim.core.network import Network
+from commsim.core.schedule import Schedule
+from commsim.core.units import format_bandwidth, format_time
+from commsim.routing.aggregation_tree import AggregationTree
+from commsim.routing.aggregator_placement import AggregatorPlacement
+from switch_model.systems import System, SystemSpec
+
+if TYPE_CHECKING:
+    from commsim.engine.packet.packet_job import AggregationJob
+
+FEWEST_CHUNKS, MOST_CHUNKS = 256, 4096
+MOST_TRANSFERS = 2**16
+"""Chunks times participants: with more, a flow prediction would take longer than a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowView:
+    """What the flow engine takes from a system at a size.
+
+    Parameters
+    ----------
+    size : float, bytes
+        Of whole messages.
+    parameters : mapping of str to value
+        Of the schedule: chunks of whole packets, and as many of them under way as the window holds where each is one.
+    framing : Framing
+        Of its packets.
+    rate_cap : float, bytes/s
+        Of each message, on the wire: a window in each round trip, and a packet in each turn of an aggregation unit.
+    latency : float, s
+        Of host and aggregation units, once per operation; less what a chunk takes longer at `rate_cap` than at the rate
+        of the links, since packets pass the links at the rate of the links.
+    differences : tuple of str
+        In what it still differs from the packet engine, and by how much.
+    """
+
+    size: float
+    parameters: Mapping[str, Any]
+    framing: Framing
+    rate_cap: float
+    latency: float
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregation:
+    """A collective's switch system, and where its aggregators are.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of its schedule.
+    given : mapping of str to value
+        Parameters of the builder that the user gave.
+    spec : SystemSpec
+        The system.
+    where : AggregatorPlacement
+        Switches, trees and server.
+    """
+
+    build: Callable[..., Schedule]
+    given: Mapping[str, Any]
+    spec: SystemSpec
+    where: AggregatorPlacement
+
+    def system(self, size: float) -> System:
+        """Return the system at a size, with the window that `pool` chunks of the schedule would be."""
+        system = self.spec.at(size)
+        if self.given.get("pool") is None:
+            return system
+        per_message = system.packets_per_message
+        packets = self.given["pool"] * size / self.given.get("n_chunks", FEWEST_CHUNKS) / system.payload
+        window = max(1, round(packets / per_message)) * per_message
+        return dataclasses.replace(system, window=window, pool_size=max(system.pool_size, window))
+
+    def job(self, network: Network, ranks: NDArray[np.integer], size: float, starts: Any = ()) -> AggregationJob:
+        """Return what the packet engine plays: all ranks' tensors of `size` bytes."""
+        from commsim.run.packet_job import aggregation_job
+
+        system = self.system(size)
+        n_elements = math.ceil(size / system.element_bytes)
+        return aggregation_job(system, network, ranks.tolist(), n_elements, starts=tuple(starts), where=self.where)
+
+    def flow_view(self, network: Network, size: float) -> FlowView:
+        """Return what the flow engine takes at this size."""
+        system, trees = self.spec.at(size), self.where.trees
+        n_packets = math.ceil(size / system.payload / system.packets_per_message) * system.packets_per_message
+        parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.given, "tree": self.where.tree}
+        chosen = {key for key in ("n_chunks", "pool") if self.given.get(key) is not None}
+        if not chosen:
+            most = min(MOST_CHUNKS, max(FEWEST_CHUNKS, MOST_TRANSFERS // len(self.where.tree)))
+            parameters["n_chunks"] = math.ceil(n_packets / math.ceil(n_packets / most))
+        units = _levels(trees[0]) * (system.segment_time + system.switch_latency)
+        bandwidth = float(min(network.bandwidth[link] for link in _links(trees)))
+        cap = _rate(system, network, trees, units, windowed="pool" not in chosen)
+        if parameters["n_chunks"] == n_packets and not system.segment_time and "pool" not in chosen:
+            parameters["pool"], cap = system.window, math.inf
+        cap = cap if cap < bandwidth else math.inf
+        chunk = float(system.framing.on_wire(n_packets * system.payload / parameters["n_chunks"]))
+        n_stages = 2 * (_levels(trees[0]) + system.server)
+        latency = system.host_latency + units - n_stages * max(0.0, chunk / cap - chunk / bandwidth) * (cap < math.inf)
+        longer = (n_stages - 1) * (chunk - system.message_bytes / system.packets_per_message) / bandwidth
+        differences = self._differences(system, network, n_packets / parameters["n_chunks"], longer)
+        if cap < math.inf:
+            differences += (f"window and aggregation units count as a rate of {format_bandwidth(cap)}",)
+        return FlowView(n_packets * system.payload, parameters, system.framing, cap, latency, differences)
+
+    def _differences(self, system: System, network: Network, packets: float, longer: float) -> tuple[str, ...]:
+        """Say in what the flow engine differs from the packet engine."""
+        said = []
+        if longer > 1e-12:
+            said.append(f"chunks of {packets:.3g} packets, which pass a switch when complete: +{format_time(longer)}")
+        if system.n_trees > 1:
+            said.append(f"1 tree of {system.n_trees}")
+        streams = collections.Counter(link for path in self.where.trees[0].up for link in path)
+        link, most = max(streams.items(), key=lambda item: item[1], default=(0, 0))
+        if most > 1:
+            said.append(f"{most} streams of packets share {network.link_name(link)}, flows take the network's routes")
+        if len(self.where.trees[0].leaf) > system.max_workers:
+            said.append(f"more than the {system.max_workers} workers that {system.name} takes")
+        return tuple(said)
+
+
+def _rate(
+    system: System, network: Network, trees: tuple[AggregationTree, ...], units: float, *, windowed: bool
+) -> float:
+    """Bytes per second on the wire that a worker's window and the aggregation units allow."""
+    packet = system.message_bytes / system.packets_per_message
+    cap: float = packet / system.segment_time if system.segment_time else math.inf
+    if not windowed:
+        return cap
+    hop = network.latency + packet / network.bandwidth
+    one_way = [float(hop[_path(tree, i)].sum()) for tree in trees for i in range(len(tree.leaf))]
+    links = _links(trees)
+    following = (system.packets_per_message - 1) * packet / float(min(network.bandwidth[link] for link in links))
+    return min(cap, float(system.window * packet / (2 * max(one_way) + units + following)))
+
+
+def _path(tree: AggregationTree, worker: int) -> list[int]:
+    """Links of a worker up to the root, and to the server above it."""
+    path, here = list(tree.worker_up[worker]), tree.leaf[worker]
+    while tree.parent[here] >= 0:
+        path += tree.up[here]
+        here = tree.parent[here]
+    return path + list(tree.to_server)
+
+
+def _levels(tree: AggregationTree) -> int:
+    """Count the aggregators that a packet passes on the longest way up."""
+    depth = [1]
+    for parent in tree.parent[1:]:
+        depth.append(depth[parent] + 1)
+    return max(depth)
+
+
+def _links(trees: tuple[AggregationTree, ...]) -> list[int]:
+    return [link for tree in trees for path in (*tree.worker_up, *tree.up, tree.to_server) for link in path]
