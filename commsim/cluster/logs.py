@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
+from commsim.files.csv_rows import MISSING, Row, read_rows, seconds
 from commsim.files.whole_files import read_any
 
-from .table_rows import MISSING, Row, read_rows, seconds
 from .trace_file import MAX_JOBS, TraceJob, built, checked
 
 GIB = 2.0**30
@@ -182,7 +182,7 @@ NEEDED = ("job_id", "gpu_num", "cpu_num", "node_num", "submit_time", "duration")
 
 
 def read_helios(path: str | Path) -> list[TraceJob]:
-    """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.cluster.table_rows.read_rows`."""
+    """Read one cluster's ``cluster_log.csv``; raises as :func:`commsim.files.csv_rows.read_rows`."""
     return [built(row, _row_job) for row in read_rows(path, NEEDED) if _ran(row)]
 
 

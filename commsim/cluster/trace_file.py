@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.files.csv_rows import Row, read_rows
 from commsim.files.whole_files import replacing
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
-
-from .table_rows import Row, read_rows
 
 MAX_GPUS = 2**20
 MAX_SECONDS = 1e10

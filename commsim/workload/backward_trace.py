@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
+from commsim.files.csv_rows import read_rows
 from commsim.files.whole_files import replacing
 
 FORWARD_SHARE = 0.5
@@ -133,26 +134,20 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
     InputError
         Naming the file, the line and what is wrong with it.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = csv.DictReader(file)
-            names = rows.fieldnames or []
-            if {"numel", "gap_us"} <= set(names):
-                columns, factor = ["numel", "gap_us"], float(value_bytes)
-            elif {"nbytes", "wait_us"} <= set(names):
-                columns, factor = ["nbytes", "wait_us"], 1.0
-            else:
-                raise InputError(f"{path}: needs the columns numel and gap_us, or nbytes and wait_us, got {names}")
-            columns += ["forward_us"] * ("forward_us" in names)
-            table = list(rows)
-            found = [[_number(path, i, row, column) for column in columns] for i, row in enumerate(table, 2)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    if not found:
+    rows = list(read_rows(path, ()))
+    if not rows:
         raise InputError(f"{path}: holds no tensor")
-    values = np.array(found)
+    names = rows[0].columns
+    if {"numel", "gap_us"} <= set(names):
+        columns, factor = ["numel", "gap_us"], float(value_bytes)
+    elif {"nbytes", "wait_us"} <= set(names):
+        columns, factor = ["nbytes", "wait_us"], 1.0
+    else:
+        raise InputError(f"{path}: needs the columns numel and gap_us, or nbytes and wait_us, got {', '.join(names)}")
+    columns += ["forward_us"] * ("forward_us" in names)
+    values = np.array([[row.non_negative(column) for column in columns] for row in rows])
     forward = values[:, 2] * 1e-6 if len(columns) > 2 else None
-    tensors = [row["tensor"] or "" for row in table] if "tensor" in names else []
+    tensors = [row.text("tensor") for row in rows] if "tensor" in names else []
     return trace_from_gaps(values[:, 0] * factor, values[:, 1] * 1e-6, forward, tensors)
 
 
@@ -165,17 +160,6 @@ def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:
         rows.writerow([trace.name(i), f"{n_bytes:.0f}", f"{gap * 1e6:.3f}", f"{forward * 1e6:.3f}"])
     with replacing(path) as out:
         out.write(text.getvalue().encode())
-
-
-def _number(path: str | Path, line: int, row: dict[str, str], column: str) -> float:
-    read: Callable[[str], float] = float
-    try:
-        value = read(row[column])
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise InputError(f"{path}, line {line}: {column} must be a number of 0 or more, got {row[column]!r}")
-    return value
 
 
 def read_vector_add(path: str | Path) -> Callable[[float], float]:
@@ -192,32 +176,17 @@ def read_vector_add(path: str | Path) -> Callable[[float], float]:
     InputError
         Naming the file, the line and what is wrong with it.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = csv.DictReader(file)
-            if not {"nbytes", "seconds"} <= set(rows.fieldnames or []):
-                raise InputError(f"{path}: needs the columns nbytes and seconds, got {rows.fieldnames or []}")
-            table = [_row(path, line, row) for line, row in enumerate(rows, 2)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    table = [
+        (row.non_negative("nbytes"), row.non_negative("seconds")) for row in read_rows(path, ("nbytes", "seconds"))
+    ]
     if not table:
         raise InputError(f"{path}: holds no measurement")
     sizes, seconds = np.array(table).T
-    if (np.diff(sizes) <= 0).any():
-        raise InputError(f"{path}: nbytes must rise from line to line")
+    if (np.diff(sizes, prepend=0) <= 0).any():
+        raise InputError(f"{path}: nbytes must be above 0, and rise from line to line")
 
     def add_time(n_bytes: float) -> float:
         beyond = max(1.0, n_bytes / sizes[-1])
         return float(np.interp(n_bytes, sizes, seconds) * beyond)
 
     return add_time
-
-
-def _row(path: str | Path, line: int, row: dict[str, str]) -> tuple[float, float]:
-    try:
-        n_bytes, seconds = float(row["nbytes"]), float(row["seconds"])
-    except (TypeError, ValueError):
-        n_bytes = seconds = np.nan
-    if not (0 < n_bytes < np.inf and 0 <= seconds < np.inf):
-        raise InputError(f"{path}, line {line}: nbytes and seconds must be numbers above 0, got {list(row.values())}")
-    return n_bytes, seconds

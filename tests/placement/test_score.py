@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from least_excess import least_excess
 
 from commsim.core.errors import InputError
 from commsim.placement.circles import unify
-from commsim.placement.score import different_rotations, least_excess, score_at, score_link, search, search_together
+from commsim.placement.score import different_rotations, score_at, score_link, search, search_together
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 LINK = 50 * GBPS

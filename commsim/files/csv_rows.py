@@ -51,6 +51,11 @@ class Row:
             value = math.nan
         return value if math.isfinite(value) else self.refuse(column, "a number", text)
 
+    def non_negative(self, column: str) -> float:
+        """Return a number of 0 or more."""
+        value = self.number(column)
+        return value if value >= 0 else self.refuse(column, "a number of 0 or more", self.text(column))
+
     def whole(self, column: str, default: int | None = None) -> int:
         """Return a whole number, also when it is written as ``8.0``."""
         value = self.number(column, default)
