@@ -122,7 +122,7 @@ def test_the_policies_are_listed(commsim):
         (("--bandwidth", "10Gbps", "--policy", "ddq"), "unknown training policy 'ddq'"),
         (("--bandwidth", "10Gbps", "--batch-time", "1ms"), "the backward pass alone takes 0.006 s"),
         (("--bandwidth", "10Gbps", "--compression", "0"), "compression must be 1 or more"),
-        (("--bandwidth", "10Gbps", "--vector-add", "gone.csv"), "gone.csv: cannot be read"),
+        (("--bandwidth", "10Gbps", "--vector-add", "gone.csv"), "gone.csv: No such file"),
         (("--bandwidth", "10Gbps", "--vector-add", "gone.csv", "--add-rate", "1GB/s"), "exclude each other"),
         (("--bandwidth", "10Gbps", "--iterations", "5"), "--iterations goes with --jitter"),
         (("--bandwidth", "10Gbps", "--jitter", "0.1", "--iterations", "0"), "iterations must be at least 1"),
