@@ -23,7 +23,7 @@ from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.result import Result
 
-from .flow_plan import FlowPlan, Job, plan_flows
+from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from .trace_files import TraceFile, keep_trace
 
 METHODS = ("auto", "recurrence", "simultaneous", "symmetric", "streamed", "events")
@@ -42,6 +42,13 @@ WAYS = {
     "streamed": ".streamed",
 }
 """Where the ways beside the full engine are; each has kernels and is imported when it is first tried."""
+
+SHARING = ("recurrence", "symmetric")
+"""Ways that begin with what the event engine begins with, so that little is lost where they turn out not to apply."""
+LEAST_FOR_SYMMETRY = 2**18
+"""Transfers above which symmetry is looked for in schedules that repeat nothing, all of which it has to lay out."""
+MAX_SHARED = 2**20
+"""Transfers up to which that is kept."""
 
 MAX_TRANSFERS = 2**26
 """The full engine keeps some hundred bytes for each."""
@@ -73,11 +80,22 @@ class FlowPaths:
     _plans: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def _begun(self) -> JobConnections | None:
+        """What several ways begin with; None where keeping it would take too much memory."""
+        if "begun" not in self._plans:
+            few = self.job.schedule.n_transfers <= MAX_SHARED
+            self._plans["begun"] = JobConnections(self.network, self.job, self.routing, self.seed) if few else None
+        begun: JobConnections | None = self._plans["begun"]
+        return begun
+
+    @property
     def plan(self) -> FlowPlan:
         """Tables of the full engine; they take memory for every transfer."""
         if "events" not in self._plans:
             with self._sized("events"):
-                self._plans["events"] = plan_flows(self.network, [self.job], routing=self.routing, seed=self.seed)
+                self._plans["events"] = plan_flows(
+                    self.network, [self.job], routing=self.routing, seed=self.seed, shared=self._begun
+                )
         plan: FlowPlan = self._plans["events"]
         return plan
 
@@ -146,9 +164,16 @@ class FlowPaths:
         recurrence = self._plan("recurrence")
         if recurrence.rings is not None:
             return ("recurrence", "streamed", "simultaneous", "symmetric")
+        if not recurrence.phases and not self._symmetry_may_pay():
+            return ("simultaneous", "recurrence")
         if recurrence.phases:  # that share links: to play them is less than to look for symmetry
             return ("streamed", "simultaneous", "recurrence", "symmetric")
         return ("simultaneous", "recurrence", "symmetric")
+
+    def _symmetry_may_pay(self) -> bool:
+        """Whether laying out one repetition, or one of many transfers, is little beside simulating all."""
+        schedule = self.job.schedule
+        return schedule.n_transfers > LEAST_FOR_SYMMETRY or any(block.times > 1 for block in schedule.blocks)
 
     def _try(
         self, name: str, size: float, starts: ArrayLike, framing: Framing | None, trace: bool | TraceFile
@@ -169,7 +194,8 @@ class FlowPaths:
     def _plan(self, name: str) -> Any:
         if name not in self._plans:
             lay_out = _way(name)[0]
-            self._plans[name] = lay_out(self.network, self.job, routing=self.routing, seed=self.seed)
+            begun = {"shared": self._begun} if name in SHARING else {}
+            self._plans[name] = lay_out(self.network, self.job, routing=self.routing, seed=self.seed, **begun)
         return self._plans[name]
 
 

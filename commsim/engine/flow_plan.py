@@ -5,6 +5,7 @@ What playing a plan gives: when everything happened, and what each link carried.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import connections, dependencies
+from commsim.core.dependencies import Dependencies, connections, dependencies
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
-from commsim.core.schedule import Schedule
+from commsim.core.schedule import Schedule, Transfers
 from commsim.routing.routing import Routes, find_routes
 
 from .flow_state import share_table
@@ -113,8 +114,71 @@ class FlowPlan:
         return sum(job.schedule.n_participants for job in self.jobs)
 
 
+@dataclass(frozen=True, eq=False)
+class JobConnections:
+    """All transfers of a job and what carries them, each part found when it is first needed.
+
+    Several ways of computing begin with it; where one of them turns out not to apply, the next finds this done.
+
+    Parameters
+    ----------
+    network, job, routing, seed
+        As in :func:`plan_flows`.
+    """
+
+    network: Network
+    job: Job
+    routing: str | None
+    seed: int
+
+    @functools.cached_property
+    def transfers(self) -> Transfers:
+        """All transfers; a block that neither repeats nor follows another is what it is."""
+        schedule = self.job.schedule
+        self.job.placement.check(self.network, schedule.n_ranks, schedule.n_helpers)
+        first = schedule.blocks[0] if len(schedule.blocks) == 1 else None
+        plain = first is not None and first.times == 1 and not any(first.step)
+        return first.body if first is not None and plain else schedule.expand()
+
+    @functools.cached_property
+    def numbered(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Connection of each transfer, and the first transfer of each connection."""
+        return connections(self.job.schedule, self.transfers)
+
+    @functools.cached_property
+    def waits(self) -> Dependencies:
+        """What each transfer waits for."""
+        return dependencies(self.job.schedule, self.transfers)
+
+    @functools.cached_property
+    def routes(self) -> Routes:
+        """Route of each connection; found from one repetition where all use the same connections."""
+        schedule = self.job.schedule
+        block = schedule.blocks[0] if len(schedule.blocks) == 1 else None
+        if block is not None and not block.xor and not any(block.step[:2]):
+            once = schedule.repetition(block, 0)
+            ends, channel = ends_of(once, connections(schedule, once)[1])
+        else:
+            ends, channel = ends_of(self.transfers, self.numbered[1])
+        src, dst = self.job.placement.nodes[ends].T
+        return find_routes(self.network, src, dst, channel, routing=self.routing, seed=self.seed)
+
+
+def ends_of(transfers: Transfers, lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Participants, and channel, of connections whose first transfers are `lead`: int32[n, 2], int64[n]."""
+    return np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1), transfers["channel"][lead].astype(
+        np.int64
+    )
+
+
 def plan_flows(
-    network: Network, jobs: Sequence[Job], *, routing: str | None = None, seed: int = 0, first_number: int = 0
+    network: Network,
+    jobs: Sequence[Job],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    first_number: int = 0,
+    shared: JobConnections | None = None,
 ) -> FlowPlan:
     """Lay out the tables: dependencies, connections, routes and resources of all jobs together.
 
@@ -128,6 +192,8 @@ def plan_flows(
         As in :func:`commsim.routing.routing.find_routes`.
     first_number : int
         Number of the first job; numbers are hashed, so that a job can keep its paths when it is planned by itself.
+    shared : JobConnections, optional
+        Of the only job, number 0, where other ways of computing share them.
 
     Raises
     ------
@@ -138,30 +204,33 @@ def plan_flows(
         raise InputError("a plan needs at least one job, got none")
     from commsim.core.dependencies_kernel import WRITE_AFTER_READ, counting_order, successor_rows
 
-    parts = [_job_tables(network, job) for job in jobs]
-    n_transfers = _offsets([len(p.connection) for p in parts])
-    n_connections = _offsets([len(p.ends) for p in parts])
-    n_edges = _offsets([len(p.pred) for p in parts])
+    parts = [_job_tables(shared or JobConnections(network, job, routing, seed)) for job in jobs]
+    of_jobs, ends_of_jobs, channels, ops, counts, waits = zip(*parts, strict=True)
+    n_transfers = _offsets([len(of) for of in of_jobs])
+    n_connections = _offsets([len(ends) for ends in ends_of_jobs])
+    n_edges = _offsets([len(w.pred) for w in waits])
     participants = _offsets([job.schedule.n_participants for job in jobs])
-    first = np.concatenate([np.zeros(1, np.int64), *(p.first[1:] + o for p, o in zip(parts, n_edges, strict=True))])
-    pred = np.concatenate([p.pred + np.int32(o) for p, o in zip(parts, n_transfers, strict=True)])
-    kind = np.concatenate([p.kind for p in parts])
-    connection_of = np.concatenate([p.connection + np.int32(o) for p, o in zip(parts, n_connections, strict=True)])
-    ends = np.concatenate([p.ends + np.int32(o) for p, o in zip(parts, participants, strict=True)])
+    first = np.concatenate([np.zeros(1, np.int64), *(w.first[1:] + o for w, o in zip(waits, n_edges, strict=True))])
+    pred = np.concatenate([w.pred + np.int32(o) for w, o in zip(waits, n_transfers, strict=True)])
+    kind = np.concatenate([w.kind for w in waits])
+    connection_of = np.concatenate([of + np.int32(o) for of, o in zip(of_jobs, n_connections, strict=True)])
+    ends = np.concatenate([e + np.int32(o) for e, o in zip(ends_of_jobs, participants, strict=True)])
     nodes = np.concatenate([job.placement.nodes for job in jobs])[ends]
-    job_of_connection = np.repeat(np.arange(len(jobs)), [len(p.ends) for p in parts])
+    job_of_connection = np.repeat(np.arange(len(jobs)), [len(e) for e in ends_of_jobs])
     number = first_number + job_of_connection
-    channel = np.concatenate([p.channel for p in parts]) + 1000 * number  # jobs hash to paths of their own
-    routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
-
+    channel = np.concatenate(channels) + 1000 * number  # jobs hash to paths of their own
+    if shared is not None:
+        routes = shared.routes
+    else:
+        routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
     flow, flow_link, capacity = lay_out_flows(network, jobs, routes, nodes, job_of_connection)
     return FlowPlan(
         network,
         tuple(jobs),
         connection_of,
         np.diff(first).astype(np.int32),
-        np.concatenate([p.op for p in parts]),
-        np.concatenate([p.count for p in parts]),
+        np.concatenate(ops),
+        np.concatenate(counts),
         lay_out_connections(
             network, np.bincount(connection_of, minlength=len(ends)), nodes, routes, (flow, flow_link, capacity)
         ),
@@ -171,7 +240,7 @@ def plan_flows(
         counting_order(connection_of, len(ends)),
         successor_rows(first, pred, kind != WRITE_AFTER_READ),
         routes,
-        tuple(slice(o, o + len(p.connection)) for o, p in zip(n_transfers, parts, strict=True)),
+        tuple(slice(o, o + len(of)) for o, of in zip(n_transfers, of_jobs, strict=True)),
         job_of_connection,
         ends,
         channel,
@@ -180,36 +249,15 @@ def plan_flows(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _JobTables:
-    connection: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    channel: NDArray[np.int64]
-    op: NDArray[np.uint8]
-    count: NDArray[np.int32]
-    first: NDArray[np.int64]
-    pred: NDArray[np.int32]
-    kind: NDArray[np.uint8]
+JobTables = tuple[
+    NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], Dependencies
+]
 
 
-def _job_tables(network: Network, job: Job) -> _JobTables:
-    schedule = job.schedule
-    job.placement.check(network, schedule.n_ranks, schedule.n_helpers)
-    transfers = schedule.expand()
-    connection, lead = connections(schedule, transfers)
-    waits = dependencies(schedule, transfers)
-    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
-    channel = transfers["channel"][lead].astype(np.int64)
-    return _JobTables(
-        connection,
-        ends,
-        channel,
-        transfers["op"].copy(),
-        transfers["count"].copy(),
-        waits.first,
-        waits.pred,
-        waits.kind,
-    )
+def _job_tables(of_job: JobConnections) -> JobTables:
+    """Return connections of transfers, their ends and channels, operations, counts and what is waited for."""
+    transfers, (of_transfer, lead) = of_job.transfers, of_job.numbered
+    return of_transfer, *ends_of(transfers, lead), transfers["op"].copy(), transfers["count"].copy(), of_job.waits
 
 
 def _offsets(counts: list[int]) -> list[int]:

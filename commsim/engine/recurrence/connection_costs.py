@@ -15,7 +15,7 @@ from commsim.routing.fabric_forest import LEAST
 from commsim.routing.merge_switches import Fold, fold
 from commsim.routing.routing import Routes, find_routes
 
-from ..flow_plan import Job
+from ..flow_plan import Job, JobConnections
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
@@ -99,12 +99,13 @@ def find_connection_costs(
     *,
     routing: str | None,
     seed: int,
+    shared: JobConnections | None = None,
 ) -> ConnectionCosts | None:
     """Route the connections and find their costs.
 
     Parameters
     ----------
-    network, job, routing, seed
+    network, job, routing, seed, shared
         As in :func:`commsim.engine.flow_plan.plan_flows`.
     ends, channel : int32[n_connections, 2], int64[n_connections]
         Participants, and channel, of each connection.
@@ -117,9 +118,7 @@ def find_connection_costs(
         None where receiving costs something: the cost occupies the last link while the next message may arrive there.
     """
     nodes = job.placement.nodes[ends]
-    folded, routes = _routes(network, nodes, channel, routing, seed)
-    if folded is not None:
-        network, nodes = folded.network, folded.node[nodes]
+    network, nodes, routes, folded = folded_routes(network, nodes, channel, routing=routing, seed=seed, shared=shared)
     length = np.diff(routes.first)
     crosses = length > 0
     if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
@@ -142,21 +141,41 @@ def find_connection_costs(
     return ConnectionCosts(network, folded, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
 
 
-def _routes(
-    network: Network, nodes: NDArray[np.int32], channel: NDArray[np.int64], routing: str | None, seed: int
-) -> tuple[Fold | None, Routes]:
+def folded_routes(
+    network: Network,
+    nodes: NDArray[np.int32],
+    channel: NDArray[np.int64],
+    *,
+    routing: str | None,
+    seed: int,
+    shared: JobConnections | None = None,
+) -> tuple[Network, NDArray[np.int32], Routes, Fold | None]:
     """Find the routes; sprayed ones on the folded network, where that makes each of them one path of bundles.
 
     Then each link of a bundle carries the same. What reaches a class of switches evenly leaves it evenly, since they
     have equally many links each, and reaches the next class evenly, for the same reason; and a source stands alone.
+
+    Parameters
+    ----------
+    network, routing, seed, shared
+        As in :func:`commsim.engine.flow_plan.plan_flows`.
+    nodes, channel : int32[n_connections, 2], int64[n_connections]
+        Ends, and channel, of each connection.
+
+    Returns
+    -------
+    network, nodes, routes, fold : Network, int32[n_connections, 2], Routes, Fold or None
+        Of the network that the routes are on, and how it was folded.
     """
     if (routing or network.routing) == "spray" and len(nodes) >= LEAST:
         folded = fold(network)
         ends = folded.node[nodes]
         routes = find_routes(folded.network, ends[:, 0], ends[:, 1], channel, routing="spray")
         if (routes.share == 1).all():
-            return folded, routes
-    return None, find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
+            return folded.network, ends, routes, folded
+    if shared is not None:
+        return network, nodes, shared.routes, None
+    return network, nodes, find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed), None
 
 
 def shared_resources(costs: ConnectionCosts) -> NDArray[np.bool_]:

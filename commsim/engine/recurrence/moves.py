@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.dependencies import connections, cut_cells
+from commsim.core.dependencies import cut_cells
 from commsim.core.network import Network
-from commsim.core.schedule import REDUCE, Schedule, Transfers
+from commsim.core.schedule import REDUCE
 
-from ..flow_plan import Job
+from ..flow_plan import Job, JobConnections, ends_of
 from .connection_costs import (
     ConnectionCosts,
     LockstepGroups,
@@ -100,8 +100,15 @@ class MoveTimes:
     done: NDArray[np.float64]
 
 
-def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) -> Moves | None:
+def plan_moves(
+    network: Network, job: Job, *, routing: str | None, seed: int, shared: JobConnections | None = None
+) -> Moves | None:
     """Lay out all transfers.
+
+    Parameters
+    ----------
+    network, job, routing, seed, shared
+        As in :func:`commsim.engine.flow_plan.plan_flows`.
 
     Returns
     -------
@@ -111,13 +118,13 @@ def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) ->
     schedule = job.schedule
     if schedule.n_transfers > MAX_TRANSFERS:
         return None
-    transfers = _expanded(schedule)
-    connection, lead = _in_order(*connections(schedule, transfers))
+    of_job = shared or JobConnections(network, job, routing, seed)
+    transfers = of_job.transfers
+    connection, lead = of_job.numbered if shared else _in_order(*of_job.numbered)
     reduces = transfers["op"] == REDUCE
-    ends = np.stack((transfers["src"][lead], transfers["dst"][lead]), axis=1)
     some_reduce = np.bincount(connection, weights=reduces, minlength=len(lead)) > 0
-    channel = transfers["channel"][lead].astype(np.int64)
-    costs = find_connection_costs(network, job, ends, channel, some_reduce, routing=routing, seed=seed)
+    ends, channel = ends_of(transfers, lead)
+    costs = find_connection_costs(network, job, ends, channel, some_reduce, routing=routing, seed=seed, shared=shared)
     if costs is None:
         return None
     hop = np.concatenate((np.flatnonzero(np.diff(transfers["hop"], prepend=-1)), [len(transfers)]))
@@ -128,13 +135,6 @@ def plan_moves(network: Network, job: Job, *, routing: str | None, seed: int) ->
     move["connection"], move["stage"], move["reduces"] = connection, transfers["stage"], reduces
     n_intervals = cut_cells(schedule, transfers, move)
     return Moves(job, costs, move, hop, transfers["count"].copy(), n_intervals, found, shared_resources(costs))
-
-
-def _expanded(schedule: Schedule) -> Transfers:
-    """Return all transfers; a block that neither repeats nor follows another is what it is."""
-    first = schedule.blocks[0] if len(schedule.blocks) == 1 else None
-    plain = first is not None and first.times == 1 and not any(first.step)
-    return first.body if first is not None and plain else schedule.expand()
 
 
 def _in_order(connection: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:

@@ -6,7 +6,9 @@ else, and rings that cannot be, transfer by transfer (:mod:`commsim.engine.recur
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+import functools
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,14 +18,17 @@ from commsim.core.network import Network
 from commsim.core.result import Result, Trace
 
 from ..flow import chunk_bytes, not_negative, one_job_result
-from ..flow_plan import Job
+from ..flow_plan import Job, JobConnections
 from .connection_costs import ConnectionCosts
 from .moves import Moves, plan_moves, play_moves
 from .ring_phases import RingPhase, find_ring_phases
 from .rings import Rings, plan_rings, play_rings
 
+TRIAL = 2
+"""Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on."""
 
-@dataclass(slots=True, eq=False)
+
+@dataclass(eq=False)
 class RecurrencePlan:
     """What does not depend on the size: rings where there are any, transfers when they are needed.
 
@@ -35,6 +40,8 @@ class RecurrencePlan:
         None where the schedule is not made of rings.
     rings : Rings or None
         None where they share links, too.
+    shared : JobConnections, optional
+        Of the job, where other ways of computing share them.
     """
 
     network: Network
@@ -43,22 +50,45 @@ class RecurrencePlan:
     seed: int
     phases: tuple[RingPhase, ...] | None
     rings: Rings | None
-    _moves: list[Moves | None] = field(default_factory=list)
+    shared: JobConnections | None = None
 
-    @property
+    @functools.cached_property
     def moves(self) -> Moves | None:
         """All transfers, laid out when they are first asked for; None where they are too many."""
-        if not self._moves:
-            self._moves.append(plan_moves(self.network, self.job, routing=self.routing, seed=self.seed))
-        return self._moves[0]
+        return plan_moves(self.network, self.job, routing=self.routing, seed=self.seed, shared=self.shared)
+
+    @functools.cached_property
+    def trial(self) -> Moves | None:
+        """Transfers of the first repetitions of a block that has many: where these share, so do all."""
+        block = self.job.schedule.blocks[0]
+        first = dataclasses.replace(self.job.schedule, blocks=(dataclasses.replace(block, times=TRIAL),))
+        job = dataclasses.replace(self.job, schedule=first)
+        trial = None
+        if self.shared is not None and not block.xor and not any(block.step[:2]):  # then connections are the same
+            trial = JobConnections(self.network, job, self.routing, self.seed)
+            vars(trial)["routes"] = self.shared.routes
+        return plan_moves(self.network, job, routing=self.routing, seed=self.seed, shared=trial)
+
+    @property
+    def has_trial(self) -> bool:
+        """Whether little is lost by a trial."""
+        blocks = self.job.schedule.blocks
+        return self.job.messages is None and len(blocks) == 1 and blocks[0].times >= 8 * TRIAL
 
 
-def plan_recurrence(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> RecurrencePlan:
+def plan_recurrence(
+    network: Network,
+    job: Job,
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    shared: JobConnections | None = None,
+) -> RecurrencePlan:
     """Lay out rings; what is not made of rings is laid out when it is needed.
 
     Parameters
     ----------
-    network, job, routing, seed
+    network, job, routing, seed, shared
         As in :func:`commsim.engine.flow_plan.plan_flows`.
 
     Returns
@@ -67,7 +97,7 @@ def plan_recurrence(network: Network, job: Job, *, routing: str | None = None, s
     """
     phases = None if job.messages is not None else find_ring_phases(job.schedule)
     rings = plan_rings(network, job, phases, routing=routing, seed=seed) if phases else None
-    return RecurrencePlan(network, job, routing, seed, phases, rings)
+    return RecurrencePlan(network, job, routing, seed, phases, rings, shared)
 
 
 def simulate_recurrence(
@@ -102,6 +132,8 @@ def simulate_recurrence(
     found = None
     if plan.rings is not None and not trace:
         found = _by_rings(plan.rings, chunk, cut, entered)
+    if found is None and plan.has_trial and not _passes(plan.trial, chunk, cut, entered):
+        return None
     if found is None and plan.moves is not None:
         found = _by_moves(plan.moves, size, chunk, cut, entered, trace)
     if found is None:
@@ -126,6 +158,10 @@ def _by_rings(rings: Rings, chunk: float, framing: Framing, starts: NDArray[np.f
     for phase, of, each in zip(rings.phases, rings.connection, n_bytes, strict=True):
         per_connection[of] += phase.n_rounds * each
     return last, rings.costs, per_connection, None
+
+
+def _passes(trial: Moves | None, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> bool:
+    return trial is not None and play_moves(trial, framing.on_wire(trial.count * chunk), starts) is not None
 
 
 def _by_moves(

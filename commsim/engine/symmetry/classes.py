@@ -17,17 +17,25 @@ from numpy.typing import NDArray
 from ..flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, FlowState, allocate_state, share_table
 from .pattern import Pattern
 
-MAX_SHARE = 0.5
-"""Classes per connection, above which playing all connections is as cheap."""
+MAX_SHARE = 0.1
+"""Classes per connection, above which it takes the event engine no longer to simulate all connections."""
+MANY, MAX_SHARE_OF_MANY = 2**22, 0.5
+"""Transfers from which on more classes are accepted, since the event engine would take gigabytes for all."""
 
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
-def are_few(colour: NDArray[np.uint64]) -> bool:
+def are_few(pattern: Pattern, n_classes: int, n: int) -> bool:
+    """Whether so few of `n` things of a pattern are different that simulating these is less work than all."""
+    many = len(pattern.transfers) * pattern.times > MANY
+    return n_classes <= n * (max(MAX_SHARE, MAX_SHARE_OF_MANY) if many else MAX_SHARE)
+
+
+def colours_are_few(pattern: Pattern, colour: NDArray[np.uint64]) -> bool:
     """Whether things of these colours fall into classes that are few enough."""
     from .symmetry_kernel import number_colours
 
-    return len(number_colours(colour)[1]) <= MAX_SHARE * len(colour)
+    return are_few(pattern, len(number_colours(colour)[1]), len(colour))
 
 
 def colour_participants(pattern: Pattern) -> NDArray[np.uint64]:
@@ -84,7 +92,7 @@ def refined(full: Full, colour: NDArray[np.uint64]) -> Quotient | None:
     while n_classes != n_before:
         colour = refine_connections(colour, (pattern.connection, pattern.place), pattern.waits)
         n_before, n_classes = n_classes, len(number_colours(colour)[1])
-        if n_classes > MAX_SHARE * len(colour):
+        if not are_few(pattern, n_classes, len(colour)):
             return None
     return quotient(full, colour)
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from commsim.core.dependencies import connections, dependencies
 from commsim.core.schedule import Block, Schedule, Transfers
 
+from ..flow_plan import JobConnections
+
 MAX_EXPANDED = 2**22
 Waits = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]
 
@@ -42,12 +44,12 @@ class Pattern:
     queue: NDArray[np.int32]
     waits: Waits | None = None
 
-    def find_waits(self, schedule: Schedule) -> None:
-        """Fill `waits`."""
+    def find_waits(self, schedule: Schedule, shared: JobConnections | None) -> None:
+        """Fill `waits`; `shared` is of all transfers, if these are the pattern."""
         from commsim.core.dependencies_kernel import WRITE_AFTER_READ
 
-        found = dependencies(schedule, self.transfers)
-        self.waits = found.first, found.pred, found.kind != WRITE_AFTER_READ
+        waits = dependencies(schedule, self.transfers) if shared is None else shared.waits
+        self.waits = waits.first, waits.pred, waits.kind != WRITE_AFTER_READ
 
     @property
     def n_on_connection(self) -> NDArray[np.int64]:
@@ -55,8 +57,8 @@ class Pattern:
         return np.bincount(self.connection, minlength=len(self.lead))
 
 
-def find_pattern(schedule: Schedule) -> Pattern | None:
-    """Find the pattern of a schedule.
+def find_pattern(schedule: Schedule, shared: JobConnections | None = None) -> Pattern | None:
+    """Find the pattern of a schedule, whose transfers may be laid out already.
 
     Returns
     -------
@@ -65,8 +67,14 @@ def find_pattern(schedule: Schedule) -> Pattern | None:
     """
     if len(schedule.blocks) == 1 and _repetitions_are_apart(schedule, schedule.blocks[0]):
         block = schedule.blocks[0]
-        return _pattern(schedule, schedule.repetition(block, 0), block.times)
-    return _pattern(schedule, schedule.expand(), 1) if schedule.n_transfers <= MAX_EXPANDED else None
+        transfers = schedule.repetition(block, 0)
+        return _pattern(transfers, block.times, *connections(schedule, transfers))
+    if schedule.n_transfers > MAX_EXPANDED:
+        return None
+    if shared is not None:
+        return _pattern(shared.transfers, 1, *shared.numbered)
+    transfers = schedule.expand()
+    return _pattern(transfers, 1, *connections(schedule, transfers))
 
 
 def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
@@ -92,10 +100,9 @@ def _repetitions_are_apart(schedule: Schedule, block: Block) -> bool:
     return len(np.unique(pairs // block.times)) == len(pairs)
 
 
-def _pattern(schedule: Schedule, transfers: Transfers, times: int) -> Pattern:
+def _pattern(transfers: Transfers, times: int, connection: NDArray[np.int32], lead: NDArray[np.intp]) -> Pattern:
     from commsim.core.dependencies_kernel import counting_order
 
-    connection, lead = connections(schedule, transfers)
     queue = counting_order(connection, len(lead))
     place = np.empty(len(queue), np.int32)
     n = np.bincount(connection, minlength=len(lead))

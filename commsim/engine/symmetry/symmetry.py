@@ -26,15 +26,16 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.routing.merge_switches import Fold, fold
-from commsim.routing.routing import Routes, find_routes
+from commsim.routing.merge_switches import Fold
+from commsim.routing.routing import Routes
 
 from ..flow import chunk_bytes, not_negative, one_job_result
-from ..flow_plan import Job
+from ..flow_plan import Job, JobConnections, ends_of
 from ..flow_state import FlowState
 from ..flow_tables import lay_out_connections, lay_out_flows
+from ..recurrence.connection_costs import folded_routes
 from ..trace_files import Columns, TraceFile, keep_trace
-from .classes import Full, Quotient, are_few, colour_connections, colour_participants, refined, told_apart
+from .classes import Full, Quotient, colour_connections, colour_participants, colours_are_few, refined, told_apart
 from .pattern import find_pattern
 
 __all__ = ["plan_symmetric", "simulate_symmetric"]
@@ -126,7 +127,7 @@ def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tu
 
 
 def _link_bytes(
-    network: Network, connections: Wires, n_bytes: NDArray[np.float64]
+    network: Network, connections: SymmetricConnections, n_bytes: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
     """Bytes that each link carried, and that left senders."""
     pattern, routes = connections.full.pattern, connections.routes
@@ -152,11 +153,11 @@ def _times(classes: Quotient, t: FlowState) -> Columns:
     return columns
 
 
-LEAST_WIRES = 64
+LEAST_CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wires:
+class SymmetricConnections:
     """All connections of a job on a network.
 
     Parameters
@@ -180,9 +181,9 @@ class SymmetricPlan:
 
     Parameters
     ----------
-    network, job, routing, seed
+    network, job, routing, seed, shared
         As :func:`plan_symmetric` takes them.
-    connections : Wires or None
+    connections : SymmetricConnections or None
         None before, and where there is nothing to win.
     classes : list of Quotient
         The first is what every run starts from, so that a result does not depend on what was asked before.
@@ -195,7 +196,8 @@ class SymmetricPlan:
     job: Job
     routing: str
     seed: int
-    connections: Wires | None = None
+    shared: JobConnections | None = None
+    connections: SymmetricConnections | None = None
     tried: bool = False
     classes: list[Quotient] = field(default_factory=list)
     finer: dict[tuple[int, bytes], int | None] = field(default_factory=dict)
@@ -203,18 +205,26 @@ class SymmetricPlan:
     def lay_out(self) -> None:
         """Find the connections and their first classes; nothing if the schedule is too long or most of them differ."""
         self.tried = True
-        pattern = find_pattern(self.job.schedule)
-        if pattern is None or len(pattern.lead) < LEAST_WIRES or not are_few(colour_participants(pattern)):
+        pattern = find_pattern(self.job.schedule, self.shared)
+        if (
+            pattern is None
+            or len(pattern.lead) < LEAST_CONNECTIONS
+            or not colours_are_few(pattern, colour_participants(pattern))
+        ):
             return
-        transfers = pattern.transfers[pattern.lead]
-        nodes = self.job.placement.nodes[np.stack((transfers["src"], transfers["dst"]), axis=1)]
-        on, nodes, routes, folded = _routes(self, nodes, transfers["channel"].astype(np.int64))
+        ends, channel = ends_of(pattern.transfers, pattern.lead)
+        nodes = self.job.placement.nodes[ends]
+        on, nodes, routes, folded = folded_routes(
+            self.network, nodes, channel, routing=self.routing, seed=self.seed, shared=self.shared
+        )
         tables = lay_out_flows(on, [self.job], routes, nodes, np.zeros(len(nodes), np.intp))
         full = Full(pattern, lay_out_connections(on, pattern.n_on_connection, nodes, routes, tables), *tables)
         colour = colour_connections(full)
-        if are_few(colour):
-            pattern.find_waits(self.job.schedule)
-            self.connections = None if self._add(refined(full, colour)) is None else Wires(full, routes, folded)
+        if colours_are_few(pattern, colour):
+            pattern.find_waits(self.job.schedule, self.shared if pattern.times == 1 else None)
+            self.connections = (
+                None if self._add(refined(full, colour)) is None else SymmetricConnections(full, routes, folded)
+            )
 
     def tell_apart(self, now: int, broken: NDArray[np.int64]) -> int | None:
         """Find the classes that tell apart what could have more from what could not.
@@ -243,7 +253,14 @@ class SymmetricPlan:
         return len(self.classes) - 1
 
 
-def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> SymmetricPlan | None:
+def plan_symmetric(
+    network: Network,
+    job: Job,
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    shared: JobConnections | None = None,
+) -> SymmetricPlan | None:
     """Plan to play a job by classes.
 
     Parameters
@@ -254,6 +271,8 @@ def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, se
         What runs.
     routing, seed : str, int
         As in :func:`commsim.routing.routing.find_routes`.
+    shared : JobConnections, optional
+        As in :func:`commsim.engine.flow_plan.plan_flows`.
 
     Returns
     -------
@@ -261,18 +280,4 @@ def plan_symmetric(network: Network, job: Job, *, routing: str | None = None, se
         None if messages have sizes of their own.
     """
     job.placement.check(network, job.schedule.n_ranks, job.schedule.n_helpers)
-    return None if job.messages is not None else SymmetricPlan(network, job, routing or network.routing, seed)
-
-
-def _routes(
-    plan: SymmetricPlan, nodes: NDArray[np.int32], channel: NDArray[np.int64]
-) -> tuple[Network, NDArray[np.int32], Routes, Fold | None]:
-    """Find the routes on the network, or on its fold where packets are sprayed over all of it alike."""
-    if plan.routing == "spray":
-        folded = fold(plan.network)
-        at = folded.node[nodes]
-        routes = find_routes(folded.network, at[:, 0], at[:, 1], channel, routing="spray")
-        if (routes.share == 1).all():
-            return folded.network, at, routes, folded
-    routes = find_routes(plan.network, nodes[:, 0], nodes[:, 1], channel, routing=plan.routing, seed=plan.seed)
-    return plan.network, nodes, routes, None
+    return None if job.messages is not None else SymmetricPlan(network, job, routing or network.routing, seed, shared)
