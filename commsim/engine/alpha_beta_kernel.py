@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 from commsim.core.schedule import REDUCE
 
+from .flow_state import Rows
 from .queue_kernel import pop_event, push_event
-
-Table = NDArray[Any]
 
 
 @kernel
 def critical_path(
-    transfer: Table,
+    transfer: Rows,
     waiting: NDArray[np.int32],
-    connection: Table,
+    connection: Rows,
     queue: NDArray[np.int32],
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
     ports: NDArray[np.int32],

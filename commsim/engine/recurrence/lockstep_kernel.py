@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +31,7 @@ def _join(
     per_byte: NDArray[np.float64],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     held: NDArray[np.bool_],
-    tables: tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]],
+    tables: tuple[NDArray[np.void], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]],
 ) -> bool:
     """Join the resources that are asked for too much by messages of one hop, if each of these uses several of them.
 

@@ -6,25 +6,22 @@ was last written and until when it was last read, each connection when it is fre
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
 
+from ..flow_state import Rows
 from .connection_costs import FULL, SLACK
-
-Table = NDArray[Any]
 
 
 @kernel
 def play_in_order(
-    moves: tuple[Table, NDArray[np.int64], NDArray[np.float64]],
-    connection: Table,
+    moves: tuple[Rows, NDArray[np.int64], NDArray[np.float64]],
+    connection: Rows,
     groups: tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
-    clusters: tuple[Table, NDArray[np.int32]],
+    clusters: tuple[Rows, NDArray[np.int32]],
     intervals: tuple[NDArray[np.int64], NDArray[np.int64]],
     fence: NDArray[np.int64],
     times: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
@@ -109,12 +106,12 @@ def play_in_order(
 
 
 @kernel
-def _stage(fence: NDArray[np.int64], who: int, stage: int) -> int:
-    """When all stages of `who` before this one were complete."""
-    if fence[0, who] != stage:
-        fence[0, who] = stage
-        fence[1, who] = fence[2, who]
-    before: int = fence[1, who]
+def _stage(fence: NDArray[np.int64], participant: int, stage: int) -> int:
+    """When all stages of `participant` before this one were complete."""
+    if fence[0, participant] != stage:
+        fence[0, participant] = stage
+        fence[1, participant] = fence[2, participant]
+    before: int = fence[1, participant]
     return before
 
 
@@ -128,7 +125,7 @@ def _in_step(spans: NDArray[np.int64], c: int, begin: int, end: int) -> bool:
 
 @kernel
 def _claim(
-    cluster: Table,
+    cluster: Rows,
     seen: NDArray[np.int32],
     rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     w: int,
@@ -146,7 +143,7 @@ def _claim(
 
 
 @kernel
-def _join(cluster: Table, r: int, part: float, seen: int, begin: int, end: int) -> int:
+def _join(cluster: Rows, r: int, part: float, seen: int, begin: int, end: int) -> int:
     """Add an interval to resource `r`; return the number of its cluster, or -1 if that might ask for too much.
 
     An interval that begins when all before have ended opens a new cluster. One that reaches back before the cluster is
@@ -166,7 +163,7 @@ def _join(cluster: Table, r: int, part: float, seen: int, begin: int, end: int) 
 
 
 @kernel
-def longest_chain(move: Table, hop: NDArray[np.int64], cost: NDArray[np.float64], n_connections: int) -> float:
+def longest_chain(move: Rows, hop: NDArray[np.int64], cost: NDArray[np.float64], n_connections: int) -> float:
     """Add up, over hops, the most that the messages of one connection take in it, one after the other.
 
     Parameters

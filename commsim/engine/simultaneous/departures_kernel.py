@@ -1,27 +1,25 @@
 """Kernel for flows of different sizes that start together: from departure to departure, rates change where they must.
 
-Each flow is *held* by one full link, and has that link's fair rate, which is its rate; what a link gives to flows that
-others hold is known. So when the fair rate of a link changes, its flows are not touched: each link has a clock that has
+Each flow has one full link as its *bottleneck*, and has that link's fair rate; what a link gives to flows limited
+elsewhere is known. So when the fair rate of a link changes, its flows are not touched: each link has a clock that has
 run through as many bytes as each of its flows has been sent, and a flow ends when the clock says so. What changes is
-what the other links of these flows give away, and then their fair rates, in rising order. A flow changes hands when a
-link would give it less than its bottleneck does, or its bottleneck more than another link can.
+what the other links of these flows give away, and then their fair rates, in rising order. A flow is reassigned when
+another link would give it less than its bottleneck does.
 
-When nothing is left to be done, each flow is held by a full link on which nobody has more: the max-min fair rates.
-
-Kernel that lays out the state of departures: who uses which links, and which of these holds each flow at first.
+When nothing is left to be done, each flow has a full link on which no flow has more: the max-min fair rates. One
+allocation per departure by the event engine gives the same and takes 6 times as long (128 ranks, docs/scale.md).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
 
-from .rebalance_kernel import LINK_ROW, TIE, State, ask, give, next_end, rebalance, swap
+from .rebalance_kernel import LINK_ROW, TIE, DepartureState, ask, give, next_end, rebalance, swap
 
 
 @kernel
@@ -77,8 +75,8 @@ def simulate_departures(
 
 
 @njit_norefcount
-def depart(t: Any, r: int, ended: NDArray[np.float64]) -> None:
-    """Take out the flow that ends first of those that link `r` holds."""
+def depart(t: DepartureState, r: int, ended: NDArray[np.float64]) -> None:
+    """Take out the flow that ends first of those that link `r` limits."""
     k = t.link[r]["first"]
     while t.ends[t.user[k]] != t.link[r]["least"]:
         k += 1
@@ -101,12 +99,12 @@ def depart(t: Any, r: int, ended: NDArray[np.float64]) -> None:
 @kernel
 def set_up(
     capacity: NDArray[np.float64], routes: tuple[NDArray[np.int64], NDArray[np.int32]], rate: NDArray[np.float64]
-) -> State:
+) -> DepartureState:
     """Lay out the tables, and give each flow to a full link on which nobody has more."""
     first, of_flow = routes
     n, n_links, n_flow_links = rate.shape[0], capacity.shape[0], of_flow.shape[0]
     link = np.zeros(n_links, LINK_ROW)
-    user, user_flow_link, place = (
+    user, user_link, place = (
         np.empty(n_flow_links, np.int32),
         np.empty(n_flow_links, np.int32),
         np.empty(n_flow_links, np.int32),
@@ -127,7 +125,7 @@ def set_up(
         for e in range(first[f], first[f + 1]):
             q = of_flow[e]
             place[e] = link[q]["first"] + link[q]["n_users"]
-            user[place[e]], user_flow_link[place[e]] = f, e
+            user[place[e]], user_link[place[e]] = f, e
             link[q]["n_users"] += 1
             link[q]["given"] += np.int64(rate[f] * link[q]["per_unit"])
             link[q]["top"] = max(link[q]["top"], rate[f])
@@ -138,11 +136,11 @@ def set_up(
     for k in range(n_flow_links):
         j = 0
         for e in range(first[user[k]], first[user[k] + 1]):
-            if e != user_flow_link[k]:
+            if e != user_link[k]:
                 others[k, j] = of_flow[e]
                 j += 1
-    t = State(
-        link, first, of_flow, place, user, user_flow_link, others, bottleneck, np.zeros(n), np.empty(n_links),
+    t = DepartureState(
+        link, first, of_flow, place, user, user_link, others, bottleneck, np.zeros(n), np.empty(n_links),
         np.full(n_links, -1, np.int32), np.empty(n_links, np.int32), np.empty(most, np.int32),
         np.full(n_links, -1.0), np.zeros(1), np.zeros(1, np.int64),
     )  # fmt: skip

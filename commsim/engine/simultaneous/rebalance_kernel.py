@@ -1,61 +1,61 @@
-"""State of flows that depart one after the other: links with clocks, and who holds whom.
+"""Flows that depart one after the other: fair rates rebalanced after each departure, on links with clocks.
 
-Kernels that rebalance fair rates after a departure: who gives less than he could, and who has more than he can.
-
-Kernels about links that hold flows: their clocks, their fair rates, and how a flow changes hands.
+Each flow has one full link as its bottleneck, which limits it. After a departure, links that give away less than they
+could, or more than they have, are looked at in rising order of fair rate; flows are reassigned to other bottlenecks.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
+from ..flow_state import Floats, Numbers, Offsets, Rows
 from ..queue_kernel import heap_fix
 
 TIE = 1.0 + 1e-12  # fair rates this close are one fair rate, as in the sharing kernels
 
 LINK_ROW = np.dtype(
     [
-        ("given", np.int64),  # what it gives to flows that others hold, in units so small that sums are exact,
+        ("given", np.int64),  # what it gives to flows limited elsewhere, in units so small that sums are exact,
         ("whole", np.int64),  # and its capacity
         ("per_unit", np.float64),
-        ("top", np.float64),  # no flow that others hold has a higher fair rate
-        ("fair_rate", np.float64),  # of the flows that it holds
+        ("top", np.float64),  # no flow limited elsewhere has a higher fair rate
+        ("fair_rate", np.float64),  # of the flows that it limits
         ("n_limited", np.int32),
         ("n_users", np.int32),
-        ("first", np.int32),  # row of its users: those that it holds, then the others
+        ("first", np.int32),  # row of its users: those that it limits, then the others
         ("unit", np.float64),
-        ("clock", np.float64),  # bytes that each flow would have been sent if it had always been held,
+        ("clock", np.float64),  # bytes that each flow would have been sent if it had always been limited here,
         ("since", np.float64),  # up to this time
-        ("least", np.float64),  # first end of a flow that it holds, on its clock
+        ("least", np.float64),  # first end of a flow that it limits, on its clock
         ("stale", np.bool_),  # whether `least` is to be found again
     ],
     align=True,
 )
 
 
-class State(NamedTuple):
-    """All state; changed in place."""
+class DepartureState(NamedTuple):
+    """All state of flows that depart; changed in place."""
 
-    link: Any
-    first: Any  # int64[n_flows + 1], rows of
-    of_flow: Any  # int32[n_flow_links], links
-    place: Any  # int32[n_flow_links], among the users of the link
-    user: Any  # int32[n_flow_links], flows by link,
-    user_flow_link: Any  # int32[n_flow_links], their flow links,
-    others: Any  # int32[n_flow_links, longest route], and their other links, ended by -1: read one after the other
-    bottleneck: Any  # int32[n_flows]
-    ends: Any  # float64[n_flows], on the clock of the bottleneck
-    key: Any  # float64[n_links], heap of links to be looked at
-    heap_place: Any  # int32[n_links]
-    heap: Any  # int32[n_links]
-    picked: Any  # int32[most users]
-    next_end: Any  # float64[n_links], s, when the first flow that each holds will end; -1 where that must be found
-    clock: Any  # float64[1], s
-    n_heap: Any  # int64[1]
+    link: Rows  # LINK_ROW[n_links]
+    first: Offsets  # [n_flows + 1], rows of
+    of_flow: Numbers  # [n_flow_links], links
+    place: Numbers  # [n_flow_links], among the users of the link
+    user: Numbers  # [n_flow_links], flows by link,
+    user_link: Numbers  # [n_flow_links], their flow links,
+    others: Numbers  # [n_flow_links, longest route], and their other links, ended by -1: read one after the other
+    bottleneck: Numbers  # [n_flows]
+    ends: Floats  # [n_flows], on the clock of the bottleneck
+    key: Floats  # [n_links], heap of links to be looked at
+    heap_place: Numbers  # [n_links]
+    heap: Numbers  # [n_links]
+    picked: Numbers  # [most users]
+    next_end: Floats  # [n_links], s, when the first flow that each limits will end; -1 where that must be found
+    clock: Floats  # [1], s
+    n_heap: Offsets  # [1]
 
 
 MAX_STEPS = 1000
@@ -63,7 +63,7 @@ MAX_STEPS = 1000
 
 
 @njit_norefcount
-def rebalance(t: Any, n_links: int) -> bool:
+def rebalance(t: DepartureState, n_links: int) -> bool:
     """Look at links, those with low fair rates first, until none is left; say whether it came to that."""
     steps = 0
     while t.n_heap[0] > 0:
@@ -79,7 +79,7 @@ def rebalance(t: Any, n_links: int) -> bool:
 
 
 @njit_norefcount
-def look_at(t: Any, r: int) -> bool:
+def look_at(t: DepartureState, r: int) -> bool:
     """Make link `r` give away what it has, and no more; say whether it has to be looked at again."""
     link = t.link[r]
     if link["n_limited"] == 0 and link["given"] <= link["whole"]:
@@ -112,8 +112,8 @@ def look_at(t: Any, r: int) -> bool:
 
 
 @njit_norefcount
-def above(t: Any, r: int, fair_rate: float) -> tuple[int, float]:
-    """Pick the flows that others hold and that have more than link `r` can give to each; find what it can give.
+def above(t: DepartureState, r: int, fair_rate: float) -> tuple[int, float]:
+    """Pick the flows limited elsewhere and that have more than link `r` can give to each; find what it can give.
 
     That rises as they are picked; Newton's method finds it from below.
     """
@@ -145,8 +145,8 @@ def above(t: Any, r: int, fair_rate: float) -> tuple[int, float]:
 
 
 @njit_norefcount
-def limited_elsewhere(t: Any, r: int, fair_rate: float) -> int:
-    """Pick the flows that link `r` holds and that another full link keeps below `fair_rate`."""
+def limited_elsewhere(t: DepartureState, r: int, fair_rate: float) -> int:
+    """Pick the flows that link `r` limits and that another full link keeps below `fair_rate`."""
     link = t.link[r]
     n = 0
     for k in range(link["first"], link["first"] + link["n_limited"]):
@@ -162,18 +162,18 @@ def limited_elsewhere(t: Any, r: int, fair_rate: float) -> int:
 
 
 @njit_norefcount
-def swap(t: Any, i: int, j: int) -> None:
+def swap(t: DepartureState, i: int, j: int) -> None:
     """Exchange two users of one link."""
     t.user[i], t.user[j] = t.user[j], t.user[i]
-    t.user_flow_link[i], t.user_flow_link[j] = t.user_flow_link[j], t.user_flow_link[i]
-    t.place[t.user_flow_link[i]], t.place[t.user_flow_link[j]] = i, j
+    t.user_link[i], t.user_link[j] = t.user_link[j], t.user_link[i]
+    t.place[t.user_link[i]], t.place[t.user_link[j]] = i, j
     for k in range(t.others.shape[1]):
         t.others[i, k], t.others[j, k] = t.others[j, k], t.others[i, k]
 
 
 @njit_norefcount
-def next_end(t: Any, r: int) -> float:
-    """Find when the first of the flows that link `r` holds will end."""
+def next_end(t: DepartureState, r: int) -> float:
+    """Find when the first of the flows that link `r` limits will end."""
     link = t.link[r]
     if link["n_limited"] == 0:
         return np.inf
@@ -187,8 +187,8 @@ def next_end(t: Any, r: int) -> float:
 
 
 @njit_norefcount
-def give(t: Any, r: int, more: float, less: float) -> None:
-    """Note that link `r` gives a flow that another one holds `more` in place of `less`."""
+def give(t: DepartureState, r: int, more: float, less: float) -> None:
+    """Note that link `r` gives a flow limited elsewhere `more` in place of `less`."""
     link = t.link[r]
     link["given"] += int(more * link["per_unit"]) - int(less * link["per_unit"])
     link["top"] = max(link["top"], more)
@@ -199,14 +199,14 @@ def give(t: Any, r: int, more: float, less: float) -> None:
 
 
 @njit_norefcount
-def ask(t: Any, r: int, key: float) -> None:
+def ask(t: DepartureState, r: int, key: float) -> None:
     """Have link `r` looked at, after those with smaller keys."""
     if t.heap_place[r] < 0:
         t.n_heap[0] = heap_fix(t.heap, t.n_heap[0], t.key, t.heap_place, r, key)
 
 
 @njit_norefcount
-def advance(t: Any, r: int) -> None:
+def advance(t: DepartureState, r: int) -> None:
     """Bring the clock of link `r` up to now."""
     link = t.link[r]
     if link["n_limited"] > 0:
@@ -216,8 +216,8 @@ def advance(t: Any, r: int) -> None:
 
 
 @njit_norefcount
-def set_fair_rate(t: Any, r: int, fair_rate: float) -> None:
-    """Give all flows that link `r` holds another fair rate, and tell their other links."""
+def set_fair_rate(t: DepartureState, r: int, fair_rate: float) -> None:
+    """Give all flows that link `r` limits another fair rate, and tell their other links."""
     link = t.link[r]
     advance(t, r)
     old = link["fair_rate"]
@@ -231,8 +231,8 @@ def set_fair_rate(t: Any, r: int, fair_rate: float) -> None:
 
 
 @njit_norefcount
-def reassign(t: Any, f: int, to: int) -> None:
-    """Let link `to` hold flow `f`."""
+def reassign(t: DepartureState, f: int, to: int) -> None:
+    """Make link `to` the bottleneck of flow `f`."""
     old, before = t.bottleneck[f], t.link[t.bottleneck[f]]["fair_rate"]
     advance(t, old)
     advance(t, to)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,16 +11,16 @@ from commsim.core.schedule import REDUCE
 
 @kernel
 def unroll(
-    body: NDArray[Any],
+    body: NDArray[np.void],
     repetitions: tuple[int, int, int, bool],
     step: tuple[int, int, int, int],
     sizes: tuple[int, NDArray[np.int64], NDArray[np.int64], int],
     first_hop: int,
     reads: bool,
-    writer: NDArray[Any],
+    writer: NDArray[np.signedinteger],
     out: tuple[NDArray[np.int32], NDArray[np.int32]],
 ) -> bool:
-    """Go through the transfers of a block; mark what they write, or check that nobody else writes what they read.
+    """Go through the transfers of a block; mark what they write, or check that nothing else writes what they read.
 
     Parameters
     ----------
@@ -57,16 +55,16 @@ def unroll(
             t = body[k]
             hop = np.int32(first_hop + repetition * n_hops + t["hop"])
             buffer = t["src_buffer"] if reads else t["dst_buffer"]
-            who = _moved(t["src"], r * step[0], n_ranks, xor)
+            participant = _moved(t["src"], r * step[0], n_ranks, xor)
             to = _moved(t["dst"], r * step[1], n_ranks, xor)
             chunk = _moved(
                 t["src_chunk"] if reads else t["dst_chunk"], r * step[2 if reads else 3], n_chunks[buffer], xor
             )
             if not reads:
-                out[0][i], out[1][i] = who, to
+                out[0][i], out[1][i] = participant, to
                 i += 1
-                who = to
-            at = who * n_addresses + offset[buffer] + chunk
+                participant = to
+            at = participant * n_addresses + offset[buffer] + chunk
             for a in range(at, at + t["count"]):
                 if reads:
                     if writer[a] >= 0 and writer[a] != hop:

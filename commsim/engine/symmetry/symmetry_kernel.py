@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
+
+from ..flow_state import Rows
 
 Whole = NDArray[np.uint64]
 
@@ -82,7 +82,7 @@ def number_colours(colour: Whole) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 
 @kernel
 def colour_resources(
-    flow: NDArray[Any], flow_link: NDArray[Any], flow_class: NDArray[np.int32], capacity: NDArray[np.float64]
+    flow: Rows, flow_link: Rows, flow_class: NDArray[np.int32], capacity: NDArray[np.float64]
 ) -> Whole:
     """Colour resources by their capacity and the classes of the flows that may use them, with shares and phases.
 
@@ -105,9 +105,7 @@ def colour_resources(
 
 
 @kernel
-def colour_flows(
-    flow: NDArray[Any], flow_link: NDArray[Any], flow_class: NDArray[np.int32], kind: NDArray[np.int32]
-) -> Whole:
+def colour_flows(flow: Rows, flow_link: Rows, flow_class: NDArray[np.int32], kind: NDArray[np.int32]) -> Whole:
     """Colour flows by their class and the kinds of their resources, in each phase."""
     colour = np.empty(flow.shape[0], np.uint64)
     for s in range(flow.shape[0]):
