@@ -17,7 +17,7 @@ from commsim.core.errors import InputError, PhysicsError
 from commsim.core.network import Network
 
 from .periodic import PeriodicJob
-from .shared_links_tables import Tables, lay_out
+from .shared_links_tables import SharedLinks, lay_out
 from .shared_run import SharedRun as SharedRun
 
 
@@ -147,7 +147,7 @@ def simulate_jobs(
 
 
 def _play(
-    tables: Tables,
+    tables: SharedLinks,
     jobs: Sequence[PeriodicJob],
     factor: NDArray[np.float64],
     mltcp: tuple[float, float, int],
@@ -161,7 +161,7 @@ def _play(
     slowest = max(job.period for job in jobs)
     expected = sum((2 * len(job.phases) + 3 + 2 * mltcp[2]) * (iterations * slowest / job.period + 1) for job in jobs)
     most = int(min(1e6 + 100 * expected, 1e9))
-    time, n_events = simulate(tables.rows, factor, mltcp, adjust, took, most)
+    time, n_events = simulate(tables, factor, mltcp, adjust, took, most)
     if n_events > most:
         done = tables.job["iteration"]
         last, first = int(done.argmin()), int(done.argmax())
@@ -176,7 +176,7 @@ def _run(
     network: Network,
     jobs: Sequence[PeriodicJob],
     loads: NDArray[np.float64],
-    tables: Tables,
+    tables: SharedLinks,
     time: float,
     took: NDArray[np.float64],
 ) -> SharedRun:
@@ -186,7 +186,7 @@ def _run(
         k = int((carried / network.bandwidth).argmax())
         raise PhysicsError(f"{network.link_name(k)} carried {carried[k]} bytes in {time} s, more than it can")
     contended, excess = np.zeros(network.n_links), np.zeros(network.n_links)
-    contended[tables.links], excess[tables.links] = tables.link["contended"], tables.link["excess"]
+    contended[tables.number], excess[tables.number] = tables.link["contended"], tables.link["excess"]
     return SharedRun(
         network,
         tuple(jobs),

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
+from commsim.engine.flow_state import Rows
 
-from .shared_links_tables import COMPUTING, SENDING, WAITING
-from .shared_rates_kernel import FULL, TIE, Reached, Table, Tables, reach, settle, share
+from .shared_links_tables import COMPUTING, SENDING, WAITING, SharedLinks
+from .shared_rates_kernel import FULL, TIE, Reached, bring_up_to_date, reach, share
 
 
 @kernel
 def simulate(
-    tables: Tables,
+    t: SharedLinks,
     factor: NDArray[np.float64],
     mltcp: tuple[float, float, int],
     adjust: float,
@@ -29,8 +30,8 @@ def simulate(
 
     Parameters
     ----------
-    tables : (job, phase, use, link, user)
-        Tables of shared_links_state, modified in place, and the jobs that use each link.
+    t : SharedLinks
+        Modified in place.
     factor : float64[n_jobs, n_draws]
         What the computing times of each iteration are multiplied by, used again from the first when they are spent.
     mltcp : (float, float, int)
@@ -47,13 +48,13 @@ def simulate(
     float, int
         The time at the end, and the number of events, which is more than `max_events` if the run was given up.
     """
-    reached = (np.empty(len(tables[0]), np.int32), np.empty(len(tables[3]), np.int32))
-    return _run(tables, reached, factor, mltcp, adjust, took, max_events)
+    reached = Reached(np.empty(len(t.job), np.int32), np.empty(len(t.link), np.int32))
+    return _run(t, reached, factor, mltcp, adjust, took, max_events)
 
 
 @njit_norefcount
 def _run(
-    tables: Tables,
+    t: SharedLinks,
     reached: Reached,
     factor: NDArray[np.float64],
     mltcp: tuple[float, float, int],
@@ -62,12 +63,12 @@ def _run(
     max_events: int,
 ) -> tuple[float, int]:
     """Do what :func:`simulate` says, with room for what a solve reaches."""
-    job, link = tables[0], tables[3]
+    job, link = t.job, t.link
     now, n_events, n_left, solve = 0.0, 0, len(job), 0
     for j in range(len(job)):
         job[j]["iteration_start"] = job[j]["start"]
         job[j]["state"] = COMPUTING
-        job[j]["due"] = job[j]["start"] + _gap(tables, j) * factor[j, 0]
+        job[j]["due"] = job[j]["start"] + _gap(t, j) * factor[j, 0]
     while n_left and n_events <= max_events:
         now = np.inf
         for j in range(len(job)):
@@ -75,26 +76,26 @@ def _run(
         for j in range(len(job)):
             if job[j]["due"] <= now * TIE:
                 n_events += 1
-                n_left -= _advance(tables, j, now, factor, adjust, took)
+                n_left -= _advance(t, j, now, factor, adjust, took)
         for j in range(len(job)):
             if job[j]["is_dirty"]:
                 job[j]["is_dirty"] = False
                 if job[j]["state"] == SENDING:
                     solve += 1
-                    found = reach(tables, j, reached, solve)
-                    share(tables, reached, found, now, mltcp)
+                    n_reached = reach(t, j, reached, solve)
+                    share(t, reached, n_reached, now, mltcp)
     for j in range(len(job)):
         if job[j]["state"] == SENDING:
-            settle(job, j, now)
+            bring_up_to_date(job, j, now)
     for k in range(len(link)):
         _account(link, k, now)
     return now, n_events
 
 
 @njit_norefcount
-def _gap(tables: Tables, j: int) -> float:
+def _gap(t: SharedLinks, j: int) -> float:
     """Seconds of computing before the job's next phase, or before the end of its iteration."""
-    job, phase = tables[0], tables[1]
+    job, phase = t.job, t.phase
     p = job[j]["phase"]
     gap: float = phase[p]["gap"] if p < job[j]["end_phase"] else job[j]["tail"]
     return gap
@@ -102,7 +103,7 @@ def _gap(tables: Tables, j: int) -> float:
 
 @njit_norefcount
 def _advance(
-    tables: Tables,
+    t: SharedLinks,
     j: int,
     now: float,
     factor: NDArray[np.float64],
@@ -110,17 +111,17 @@ def _advance(
     took: NDArray[np.float64],
 ) -> int:
     """Let what is due at job `j` happen, one step; return 1 if its last recorded iteration has just ended."""
-    job, phase = tables[0], tables[1]
+    job, phase = t.job, t.phase
     done = 0
     if job[j]["state"] == SENDING:
         if job[j]["finish"] > now * TIE:  # only its weight moves on
             job[j]["is_dirty"] = True
             return 0
-        settle(job, j, now)
+        bring_up_to_date(job, j, now)
         job[j]["communicated"] += now - job[j]["phase_start"]
         job[j]["sent"] += job[j]["left"]  # rounding
         job[j]["state"] = COMPUTING
-        _load(tables, j, -1.0, now)
+        _load(t, j, -1.0, now)
         job[j]["phase"] += 1
     elif job[j]["phase"] < job[j]["end_phase"]:
         if job[j]["state"] == COMPUTING and job[j]["phase"] == job[j]["aligned"]:
@@ -136,7 +137,7 @@ def _advance(
         job[j]["own_rate"] = phase[job[j]["phase"]]["rate"]
         job[j]["phase_start"] = job[j]["since"] = now
         job[j]["is_dirty"] = True
-        _load(tables, j, 1.0, now)
+        _load(t, j, 1.0, now)
         return 0
     else:
         i = job[j]["iteration"]
@@ -150,14 +151,14 @@ def _advance(
         job[j]["sent_before"] += job[j]["sent"]
         job[j]["sent"] = 0.0
         job[j]["phase"] = job[j]["first_phase"]
-    job[j]["due"] = now + _gap(tables, j) * factor[j, job[j]["iteration"] % factor.shape[1]]
+    job[j]["due"] = now + _gap(t, j) * factor[j, job[j]["iteration"] % factor.shape[1]]
     return done
 
 
 @njit_norefcount
-def _load(tables: Tables, j: int, sign: float, now: float) -> None:
-    """Put the job's phase on its links, or take it off; who shares a link that was or is tight gets another rate."""
-    job, _, use, link, user = tables
+def _load(t: SharedLinks, j: int, sign: float, now: float) -> None:
+    """Put the job's phase on its links, or take it off; jobs on links that were or are tight get other rates."""
+    job, use, link, user = t.job, t.use, t.link, t.user
     for u in range(job[j]["first_use"], job[j]["end_use"]):
         k = use[u]["link"]
         _account(link, k, now)
@@ -173,7 +174,7 @@ def _load(tables: Tables, j: int, sign: float, now: float) -> None:
 
 
 @njit_norefcount
-def _account(link: Table, k: int, now: float) -> None:
+def _account(link: Rows, k: int, now: float) -> None:
     """Add up how long, and by how much, a link was asked for more than it has."""
     lasted = now - link[k]["since"]
     link[k]["since"] = now

@@ -1,16 +1,13 @@
-"""From periodic jobs to the tables that the kernel of shared links plays.
+"""From periodic jobs to the tables that the kernel of shared links works on, one row per thing.
 
-The tables that the kernel of shared links works on, one row per thing.
-
-A *link* is here only if the jobs together could ask for more than it has; all others slow nobody down. At a given time
+A *link* is here only if the jobs together could ask for more than it has; all others slow no job down. At a given time
 it is *tight* if the jobs that are sending ask for more: only tight links join the rates of jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +34,7 @@ JOB_ROW = np.dtype(
         ("state", np.int32),
         ("phase", np.int32),
         ("is_dirty", np.bool_),  # its rate may be another now
-        ("is_open", np.bool_),  # while rates are shared: it has none yet
+        ("unfrozen", np.bool_),  # while rates are shared: it has none yet
         ("iteration", np.int64),
         ("iteration_start", np.float64),
         ("phase_start", np.float64),
@@ -49,7 +46,7 @@ JOB_ROW = np.dtype(
         ("rate", np.float64),
         ("own_rate", np.float64),  # of the phase, the most that it may be
         ("weight", np.float64),
-        ("own_level", np.float64),  # own rate per weight
+        ("own_fair_rate", np.float64),  # own rate per weight
         ("due", np.float64),  # when something happens next
         ("finish", np.float64),  # when the phase ends at this rate
         ("contended", np.float64),  # seconds at less than its own rate
@@ -77,42 +74,26 @@ LINK_ROW = np.dtype(
         ("contended", np.float64),  # seconds in which they ask for more than there is
         ("excess", np.float64),  # bytes, the integral of what they ask for too much
         ("free", np.float64),  # while rates are shared: not yet given away,
-        ("weight", np.float64),  # wanted by the open jobs of a class per unit of level,
-        ("n_open", np.int32),  # how many they are, and
-        ("level", np.float64),  # the level at which they fill the link
+        ("weight", np.float64),  # wanted by the unfrozen jobs of a class per unit of fair rate,
+        ("n_unfrozen", np.int32),  # how many they are, and
+        ("fair_rate", np.float64),  # at which they fill the link
     ],
     align=True,
 )
 
 
-Table = NDArray[Any]
+Table = NDArray[np.void]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tables:
-    """All that the kernel changes, and which links of the network its links are.
+class SharedLinks(NamedTuple):
+    """Jobs and the links that they share; `job` and `link` are changed by the kernel."""
 
-    Parameters
-    ----------
-    job, phase, use, link : structured arrays
-        Of shared_links_state.
-    user : int32[n_uses]
-        Jobs by link.
-    links : int[n_kept]
-        Links of the network.
-    """
-
-    job: Table
-    phase: Table
-    use: Table
-    link: Table
-    user: NDArray[np.int32]
-    links: NDArray[np.intp]
-
-    @property
-    def rows(self) -> tuple[Table, Table, Table, Table, Table]:
-        """What the kernel takes."""
-        return self.job, self.phase, self.use, self.link, self.user
+    job: Table  # JOB_ROW[n_jobs]
+    phase: Table  # PHASE_ROW, by job
+    use: Table  # USE_ROW, by job
+    link: Table  # LINK_ROW[n_links]
+    user: NDArray[np.int32]  # jobs by link
+    number: NDArray[np.intp]  # [n_links], of each among the links of the network
 
 
 def lay_out(
@@ -122,7 +103,7 @@ def lay_out(
     starts: NDArray[np.float64],
     weights: NDArray[np.float64],
     priorities: NDArray[np.int32],
-) -> Tables:
+) -> SharedLinks:
     """Lay out the tables.
 
     Parameters
@@ -149,7 +130,7 @@ def lay_out(
     link["capacity"] = bandwidth[tight]
     columns, user = np.nonzero(used.T)
     _bounds(link, "user", columns)
-    return Tables(job, phase, use, link, user.astype(np.int32), tight)
+    return SharedLinks(job, phase, use, link, user.astype(np.int32), tight)
 
 
 def _bounds(table: Table, name: str, owners: NDArray[np.intp]) -> None:
