@@ -31,7 +31,19 @@ from .traffic_state import Jobs
 
 @njit_norefcount
 def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
-    """Return the chunk that a packet carries, or -1 when it carries exponents only."""
+    """Return the chunk that a packet carries, or -1 when it carries exponents only.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        Aggregation jobs; changed in place.
+    job : JOB_ROW
+        Row of the job.
+    message : int
+        Number of the message in its job.
+    position : int
+        Of the packet in its message.
+    """
     if job["rounds"] >= 0:
         row_of_slot = job["rounds"] + message % job["window"]
         return int(jobs.round_block[jobs.round_first[row_of_slot] + message // job["window"]])
@@ -49,7 +61,17 @@ def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
 
 @njit_norefcount
 def slot_row(row: Row, job: Row, slot: int) -> int:
-    """Return the row of a reserved slot in the version that bit 30 names; a pool of one version ignores it."""
+    """Return the row of a reserved slot in the version that bit 30 names; a pool of one version ignores it.
+
+    Parameters
+    ----------
+    row : AGGREGATOR_ROW
+        Row of the aggregator.
+    job : JOB_ROW
+        Row of the job.
+    slot : int
+        Slot and version, as packets carry it.
+    """
     if job["versions"] == 1:
         return int(row["slots"] + (slot & ~VERSION))
     return int(row["slots"] + 2 * (slot & ~VERSION) + (slot & VERSION != 0))
@@ -57,7 +79,25 @@ def slot_row(row: Row, job: Row, slot: int) -> int:
 
 @njit_norefcount
 def note(links: Links, jobs: Jobs, action: int, register: int, worker: int, chunk: int, into: int, out: int) -> None:
-    """Write one operation on values to the log."""
+    """Write one operation on values to the log.
+
+    Parameters
+    ----------
+    links, jobs : Links, Jobs
+        All tables; changed in place.
+    action : int
+        Bits of `slot_kernel`, or RECEIVE.
+    register : int
+        That it concerns, or -1.
+    worker : int
+        Worker whose own values go in, or that receives; -1 for none.
+    chunk : int
+        Of the tensor.
+    into : int
+        Message whose values go in, or -1.
+    out : int
+        Message that is made, or -1.
+    """
     row = jobs.log[links.state["n_log"]]
     links.state["n_log"] += 1
     row["action"], row["register"], row["worker"], row["chunk"] = action, register, worker, chunk

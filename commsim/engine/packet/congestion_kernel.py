@@ -12,7 +12,19 @@ NEARLY = 0.999  # of the line's rate; halving the distance never arrives
 
 @njit_norefcount
 def adjust_window(flow: Row, transport: Row, newly: int, marked: bool) -> None:
-    """Update the share of marks once per round, cut the window once per round, and let it grow otherwise."""
+    """Update the share of marks once per round, cut the window once per round, and let it grow otherwise.
+
+    Parameters
+    ----------
+    flow : FLOW_ROW
+        Row of the flow; changed in place.
+    transport : TRANSPORT_ROW
+        How it sends.
+    newly : int
+        Packets that are newly acknowledged.
+    marked : bool
+        Whether the acknowledgement echoes a mark.
+    """
     flow["n_acks"] += 1
     flow["n_marks"] += marked
     if flow["una"] >= flow["round_end"]:
@@ -64,7 +76,17 @@ def collapse(flow: Row) -> None:
 
 @njit_norefcount
 def cut_rate(flow: Row, transport: Row, now: int) -> None:
-    """Cut the rate by half the estimate of congestion, which has decayed since the last notification."""
+    """Cut the rate by half the estimate of congestion, which has decayed since the last notification.
+
+    Parameters
+    ----------
+    flow : FLOW_ROW
+        Row of the flow; changed in place.
+    transport : TRANSPORT_ROW
+        How it sends.
+    now : int, ps
+        Present time.
+    """
     if flow["alpha_at"] >= 0:
         flow["alpha"] *= (1.0 - transport["gain"]) ** ((now - flow["alpha_at"]) // transport["decay_time"])
     flow["target"] = flow["rate"]
@@ -92,7 +114,19 @@ def raise_rate(flow: Row, transport: Row) -> None:
 
 @njit_norefcount
 def pace(flow: Row, transport: Row, now: int, size: int) -> None:
-    """Note that `size` bytes go: when the next packet may follow, and whether enough went for a rise."""
+    """Note that `size` bytes go: when the next packet may follow, and whether enough went for a rise.
+
+    Parameters
+    ----------
+    flow : FLOW_ROW
+        Row of the flow; changed in place.
+    transport : TRANSPORT_ROW
+        How it sends.
+    now : int, ps
+        Present time.
+    size : int
+        Bytes on the wire.
+    """
     if flow["rate"] >= flow["line"]:
         return
     flow["free_at"] = now + int(size / flow["rate"] + 0.5)
@@ -101,3 +135,19 @@ def pace(flow: Row, transport: Row, now: int, size: int) -> None:
         flow["n_sent"] = 0
         flow["by_bytes"] += 1
         raise_rate(flow, transport)
+
+
+@njit_norefcount
+def measure_round_trip(flow: Row, took: int) -> None:
+    """Follow the round trip and its deviation (RFC 6298)."""
+    if flow["round_trip"] == 0:
+        flow["round_trip"], flow["deviation"] = took, took // 2
+    else:
+        flow["deviation"] += (abs(flow["round_trip"] - took) - flow["deviation"]) // 4
+        flow["round_trip"] += (took - flow["round_trip"]) // 8
+
+
+@njit_norefcount
+def least_timeout(flow: Row, transport: Row) -> int:
+    """Time without acknowledgement after which a sender begins again, before it is doubled."""
+    return int(max(transport["rto"], flow["round_trip"] + 4 * flow["deviation"]))

@@ -6,7 +6,16 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .congestion_kernel import adjust_window, collapse, cut_rate, note_losses, pace, raise_rate
+from .congestion_kernel import (
+    adjust_window,
+    collapse,
+    cut_rate,
+    least_timeout,
+    measure_round_trip,
+    note_losses,
+    pace,
+    raise_rate,
+)
 from .link_kernel import free_packet, send, take_packet
 from .packet_state import ACK, DATA, ECN_MARKED, FIRST, GAP, RESENT, Links, Row
 from .traffic_state import GO, RISE, TIMEOUT, Flows
@@ -18,7 +27,19 @@ MAX_BACKOFF = 6
 
 @njit_norefcount
 def arm(links: Links, flows: Flows, f: int, kind: int, when: int) -> None:
-    """Set a timer of a flow, unless it is set."""
+    """Set a timer of a flow, unless it is set.
+
+    Parameters
+    ----------
+    links, flows : Links, Flows
+        All tables; changed in place.
+    f : int
+        Number of the flow.
+    kind : int
+        GO, TIMEOUT or RISE.
+    when : int, ps
+        When it fires.
+    """
     flow = flows.flow[f]
     if not flow["pending"] & (1 << kind):
         flow["pending"] |= 1 << kind
@@ -78,10 +99,10 @@ def on_ack(links: Links, flows: Flows, p: int) -> int:
         if flow["resend"] < number:
             flow["resend"] = -1
     if transport["rto"] > 0:
-        _measure(flow, took)
+        measure_round_trip(flow, took)
         if newly > 0:
             flow["backoff"] = 0
-            flow["deadline"] = now + _patience(flow, transport)
+            flow["deadline"] = now + least_timeout(flow, transport)
     if transport["kind"] == DCTCP:
         note_losses(flow, newly)
         adjust_window(flow, transport, newly, flags & ECN_MARKED != 0)
@@ -96,7 +117,15 @@ def on_ack(links: Links, flows: Flows, p: int) -> int:
 
 @njit_norefcount
 def on_flow_timer(links: Links, flows: Flows, timer: int) -> int:
-    """Let a timer fire; return the flow, or -1 when nothing may follow from it."""
+    """Let a timer fire; return the flow, or -1 when nothing may follow from it.
+
+    Parameters
+    ----------
+    links, flows : Links, Flows
+        All tables; changed in place.
+    timer : int
+        Number of the timer: flow + kind * n_flows.
+    """
     n_flows = len(flows.flow)
     f, kind = timer % n_flows, timer // n_flows
     flow, transport = flows.flow[f], flows.transport
@@ -122,7 +151,17 @@ def on_flow_timer(links: Links, flows: Flows, timer: int) -> int:
 
 @njit_norefcount
 def release(links: Links, flows: Flows, number: int, completed: int) -> None:
-    """Tell the messages that waited for this one to be sent, or to be complete."""
+    """Tell the messages that waited for this one to be sent, or to be complete.
+
+    Parameters
+    ----------
+    links, flows : Links, Flows
+        All tables; changed in place.
+    number : int
+        Of the message.
+    completed : int
+        1 when it is complete, 0 when it is sent.
+    """
     for i in range(flows.first_successor[number], flows.first_successor[number + 1]):
         code = flows.successor[i]
         if code & 1 == completed:
@@ -192,7 +231,7 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
         pace(flow, transport, links.state["now"], size)
     if transport["rto"] > 0:
         if flow["una"] == seq:
-            flow["deadline"] = links.state["now"] + (_patience(flow, transport) << flow["backoff"])
+            flow["deadline"] = links.state["now"] + (least_timeout(flow, transport) << flow["backoff"])
         arm(links, flows, f, TIMEOUT, flow["deadline"])
     send(links, p, flow["stream"])
 
@@ -222,24 +261,9 @@ def _on_timeout(links: Links, flows: Flows, f: int, flow: Row, transport: Row) -
     flow["backoff"] = min(flow["backoff"] + 1, MAX_BACKOFF)
     if transport["kind"] == DCTCP:
         collapse(flow)
-    flow["deadline"] = links.state["now"] + (_patience(flow, transport) << flow["backoff"])
+    flow["deadline"] = links.state["now"] + (least_timeout(flow, transport) << flow["backoff"])
     arm(links, flows, f, TIMEOUT, flow["deadline"])
     return True
-
-
-@njit_norefcount
-def _measure(flow: Row, took: int) -> None:
-    """Follow the round trip and its deviation (RFC 6298)."""
-    if flow["round_trip"] == 0:
-        flow["round_trip"], flow["deviation"] = took, took // 2
-    else:
-        flow["deviation"] += (abs(flow["round_trip"] - took) - flow["deviation"]) // 4
-        flow["round_trip"] += (took - flow["round_trip"]) // 8
-
-
-@njit_norefcount
-def _patience(flow: Row, transport: Row) -> int:
-    return int(max(transport["rto"], flow["round_trip"] + 4 * flow["deviation"]))
 
 
 @njit_norefcount

@@ -14,7 +14,19 @@ LOSS_DRAW, STATE_DRAW, MARK_DRAW = 1, 2, 3
 
 @njit_norefcount
 def uniform(seed: int, kind: int, link: int, count: int) -> float:
-    """Return a number in [0, 1) that depends on nothing but the arguments (SplitMix64's finaliser on a counter)."""
+    """Return a number in [0, 1) that depends on nothing but the arguments (SplitMix64's finaliser on a counter).
+
+    Parameters
+    ----------
+    seed : int
+        Of the run.
+    kind : int
+        What is drawn: LOSS_DRAW, STATE_DRAW or MARK_DRAW.
+    link : int
+        Number of the link.
+    count : int
+        Packets of the link so far.
+    """
     z = np.uint64(count) * np.uint64(0x9E3779B97F4A7C15)
     z += np.uint64(link) * np.uint64(0xD1B54A32D192ED03)
     z += np.uint64(kind) * np.uint64(0x8CB92BA72F3D8DD7)
@@ -44,7 +56,17 @@ def free_packet(links: Links, p: int) -> None:
 
 @njit_norefcount
 def send(links: Links, p: int, stream: int) -> None:
-    """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over."""
+    """Send a packet over a stream: `queue_sent` puts it into the first queue when the event is over.
+
+    Parameters
+    ----------
+    links : Links
+        Links, packets and time; changed in place.
+    p : int
+        Number of the packet.
+    stream : int
+        Number of the stream.
+    """
     packet = links.packet[p]
     packet["stream"] = stream
     packet["hop"] = links.stream[stream]["begin"]

@@ -23,8 +23,18 @@ from .transport import Fabric
 
 @dataclass(slots=True)
 class Draft:
-    """Rows that are being collected; numbers are places in the lists."""
+    """Rows that are being collected; numbers are places in the lists.
 
+    Parameters
+    ----------
+    n_links : int
+        Of the network.
+    reverse : dict of int to int
+        Link in the other direction of each link that has one.
+    """
+
+    n_links: int
+    reverse: dict[int, int]
     route: list[int] = field(default_factory=list)
     stream: list[tuple[int, ...]] = field(default_factory=list)
     job: list[Any] = field(default_factory=list)
@@ -47,6 +57,17 @@ class Draft:
         self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child))
         self.route += links
         return len(self.stream) - 1
+
+    def add_link(self, packet_time: float = 0.0, latency: float = 0.0) -> list[int]:
+        """Add a link from a node to itself that takes so many seconds per packet, and after it; return it as a path."""
+        self.units.append((round(packet_time * PS), round(latency * PS)))
+        return [self.n_links + len(self.units) - 1]
+
+    def back(self, links: Sequence[int]) -> list[int]:
+        """Return the path back."""
+        if any(link not in self.reverse for link in links):
+            raise InputError("an aggregation tree needs links in both directions")
+        return [self.reverse[link] for link in reversed(links)]
 
 
 def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, seed: int) -> Tables:
@@ -71,11 +92,10 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     if not jobs:
         raise InputError("a run needs at least one job, got none")
     link, buffer = link_tables(network, fabric)
-    reverse = reverse_links(network)
-    draft = Draft()
+    draft = Draft(len(link), reverse_links(network))
     for number, job in enumerate(jobs):
         job.check(network)
-        _add_job(draft, number, job, reverse, len(link))
+        _add_job(draft, number, job)
         system = job.system  # a packet that never fits would be repeated for ever
         last = system.packet_bytes(system.packets_per_message - 1)
         size = max(system.payload + system.header, system.packet_bytes(0), last)
@@ -88,7 +108,7 @@ def reverse_links(network: Network) -> dict[int, int]:
     return {link: back for link, back in enumerate(partners(network).tolist()) if back != link}
 
 
-def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, int], n_links: int) -> None:
+def _add_job(draft: Draft, number: int, job: AggregationJob) -> None:
     system, n = job.system, len(job.workers)
     row = np.zeros((), m.JOB_ROW)
     row["worker"], row["n_workers"], row["window"] = len(draft.worker), n, job.window
@@ -107,7 +127,7 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
     _add_rounds(draft, row, job.rounds)
     draft.job.append(row)
     _add_tensors(draft, job)
-    up = _add_trees(draft, number, job, reverse, n_links)
+    up = _add_trees(draft, number, job)
     for i in range(n):
         worker = np.zeros((), m.WORKER_ROW)
         worker["job"], worker["number"], worker["up"] = number, i, up[i]
@@ -116,10 +136,8 @@ def _add_job(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, 
         worker["congestion_window"] = min(system.window, system.max_window)
         worker["finished"] = -1
         draft.worker.append(worker)
-    if system.shared:
-        draft.entry_slots.append(np.tile(job.shared_slots(number), n))
-    else:
-        draft.entry_slots.append(np.zeros(n * job.window, np.int32))
+    slots = job.shared_slots(number) if system.shared else np.zeros(job.window, np.int32)
+    draft.entry_slots.append(np.tile(slots, n))
     draft.n_entries += n * job.window
 
 
@@ -144,7 +162,7 @@ def _add_tensors(draft: Draft, job: AggregationJob) -> None:
         draft.tensor.append((int(first[i]), int(first[i + 1]), lead, int(first_chunk[i]), int(first_chunk[i + 1])))
 
 
-def _add_trees(draft: Draft, number: int, job: AggregationJob, reverse: dict[int, int], n_links: int) -> list[int]:
+def _add_trees(draft: Draft, number: int, job: AggregationJob) -> list[int]:
     """Add aggregators, the server, and all streams between them; return each worker's first stream."""
     system, n, base = job.system, len(job.workers), len(draft.worker)
     tree_aggregators = [_add_aggregators(draft, number, job, i) for i in range(system.n_trees)]
@@ -155,8 +173,8 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob, reverse: dict[int
             leaf = tree.leaf[i]
             child = len(children[k][leaf])
             to = tree_aggregators[k] + leaf
-            draft.add_stream(tree.worker_up[i] or _inside(draft, n_links), s.TO_AGGREGATOR, to, child)
-            down = _back(tree.worker_up[i], reverse) or _inside(draft, n_links)
+            draft.add_stream(tree.worker_up[i] or draft.add_link(), s.TO_AGGREGATOR, to, child)
+            down = draft.back(tree.worker_up[i]) or draft.add_link()
             children[k][leaf].append((down, s.TO_WORKER, base + i))
     for k, tree in enumerate(job.trees):
         first = tree_aggregators[k]
@@ -164,16 +182,18 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob, reverse: dict[int
             parent = tree.parent[a]
             child = len(children[k][parent])
             draft.aggregator[first + a]["up"] = draft.add_stream(tree.up[a], s.TO_AGGREGATOR, first + parent, child)
-            children[k][parent].append((_back(tree.up[a], reverse), s.TO_AGGREGATOR, first + a))
+            children[k][parent].append((draft.back(tree.up[a]), s.TO_AGGREGATOR, first + a))
         for a, below in enumerate(children[k]):
             row = draft.aggregator[first + a]
             row["down"], row["fan_in"] = len(draft.stream), len(below)
             for links, target, owner in below:
                 draft.add_stream(links, target, owner)
             row["down_end"] = len(draft.stream)
-            _add_unit(draft, row, first + a, job, n_links)
+            if system.segment_time or system.switch_latency:  # the aggregation unit
+                unit = draft.add_link(system.segment_time, system.switch_latency)
+                row["unit"] = draft.add_stream(unit, s.TO_UNIT, first + a)
         if system.server:
-            _add_server(draft, number, job, first, reverse)
+            _add_server(draft, number, job, first)
     return up
 
 
@@ -204,27 +224,12 @@ def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> 
     return first
 
 
-def _add_unit(draft: Draft, row: Any, number: int, job: AggregationJob, n_links: int) -> None:
-    """Give an aggregator a unit that takes its time: a link from the switch to itself."""
-    if not (job.system.segment_time or job.system.switch_latency):
-        return
-    unit = n_links + len(draft.units)
-    draft.units.append((round(job.system.segment_time * PS), round(job.system.switch_latency * PS)))
-    row["unit"] = draft.add_stream([unit], s.TO_UNIT, number)
-
-
-def _inside(draft: Draft, n_links: int) -> list[int]:
-    """Return the way from a host to itself: a link that takes no time."""
-    draft.units.append((0, 0))
-    return [n_links + len(draft.units) - 1]
-
-
-def _add_server(draft: Draft, number: int, job: AggregationJob, root: int, reverse: dict[int, int]) -> None:
+def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> None:
     row = np.zeros((), m.SERVER_ROW)
     links = job.server_links
     owner = len(draft.server)
     draft.aggregator[root]["up"] = draft.add_stream(links, s.TO_SERVER, owner)
-    row["job"], row["down"] = number, draft.add_stream(_back(links, reverse), s.TO_AGGREGATOR, root)
+    row["job"], row["down"] = number, draft.add_stream(draft.back(links), s.TO_AGGREGATOR, root)
     row["fragments"], row["n_registers"] = draft.n_fragments, 2 * job.window
     row["register"] = draft.n_registers
     draft.n_fragments += int(job.messages().sum())
@@ -233,16 +238,9 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int, rever
     draft.server.append(row)
 
 
-def _back(links: Sequence[int], reverse: dict[int, int]) -> list[int]:
-    if any(link not in reverse for link in links):
-        raise InputError("an aggregation tree needs links in both directions")
-    return [reverse[link] for link in reversed(links)]
-
-
 def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
     unit = idle_links(len(draft.units))
-    for i, (busy, latency) in enumerate(draft.units):
-        unit["packet_time"][i], unit["latency"][i] = busy, latency
+    unit["packet_time"], unit["latency"] = np.array(draft.units, np.int64).reshape(-1, 2).T
     link = np.concatenate((link, unit))
     entry = np.zeros(draft.n_entries, m.ENTRY_ROW)
     entry["message"], entry["slot"] = -1, np.concatenate(draft.entry_slots)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,8 +123,7 @@ class Window:
 
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
-        row: NDArray[np.void] = _row(WINDOW, self.ack_bytes, self.ack_every)
-        return row
+        return _row(WINDOW, self.ack_bytes, self.ack_every)
 
     def windows(self, bdp: NDArray[np.float64], payload: float) -> tuple[NDArray[np.float64], int]:
         """Window of each flow in packets, and the most packets that one may have outstanding."""
@@ -168,7 +166,7 @@ class Dctcp:
 
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
-        row: NDArray[np.void] = _row(DCTCP, self.ack_bytes, 1)
+        row = _row(DCTCP, self.ack_bytes, 1)
         row["flags"], row["keeps"], row["gain"] = ECN_CAPABLE, True, self.gain
         row["rto"] = _picoseconds("rto", self.rto)
         return row
@@ -230,7 +228,7 @@ class Dcqcn:
 
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
-        row: NDArray[np.void] = _row(DCQCN, self.ack_bytes, self.ack_every)
+        row = _row(DCQCN, self.ack_bytes, self.ack_every)
         row["flags"], row["gain"], row["n_recovery"] = ECN_CAPABLE, self.gain, self.n_recovery
         for field in ("cnp_interval", "decay_time", "rise_time", "rto"):
             row[field] = _picoseconds(field, getattr(self, field))
@@ -254,7 +252,7 @@ Transport = Window | Dctcp | Dcqcn
 TRANSPORTS: dict[str, type[Window] | type[Dctcp] | type[Dcqcn]] = {"window": Window, "dctcp": Dctcp, "dcqcn": Dcqcn}
 
 
-def _row(kind: int, ack_bytes: int, ack_every: int) -> Any:
+def _row(kind: int, ack_bytes: int, ack_every: int) -> NDArray[np.void]:
     if not 0 <= ack_bytes < 2**31 or not 1 <= ack_every < 2**31:
         raise InputError(f"acknowledgements have ack_bytes >= 0 and ack_every >= 1, got {ack_bytes} and {ack_every}")
     row = np.zeros(1, TRANSPORT_ROW)

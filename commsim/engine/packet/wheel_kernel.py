@@ -29,6 +29,15 @@ def schedule(queue: EventQueue, number: int, when: int) -> None:
 
     It only joins a list, which `next_event` sees to: a short function is inlined wherever something is scheduled, and
     the long one once.
+
+    Parameters
+    ----------
+    queue : EventQueue
+        Pending events; changed in place.
+    number : int
+        Number of the event.
+    when : int, ps
+        When it fires.
     """
     wheel = queue.wheel
     queue.event[number]["when"], queue.event[number]["after"] = when, -1

@@ -20,7 +20,15 @@ from .wheel_kernel import schedule
 
 @njit_norefcount
 def on_worker_timer(links: Links, jobs: Jobs, number: int) -> None:
-    """Start a worker, or repeat the messages that have timed out."""
+    """Start a worker, or repeat the messages that have timed out.
+
+    Parameters
+    ----------
+    links, jobs : Links, Jobs
+        All tables; changed in place.
+    number : int
+        Of the worker.
+    """
     worker = jobs.worker[number]
     job = jobs.job[worker["job"]]
     worker["timer_pending"] = False
