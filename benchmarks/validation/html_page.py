@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from commsim.report.chart import draw_scatter
+from commsim.report.chart import Axis, Series, draw_chart
 from commsim.report.paint import svg_text
+from commsim.report.picture import Picture
 
 from .page import number, percent
 from .row import KINDS, Row
@@ -53,6 +54,33 @@ def plot(rows: Sequence[Row], title: str) -> str:
         return "<p>Nothing to draw.</p>"
     picture = draw_scatter(title, "reference, in each row's unit", "ours", points)
     return svg_text(picture).partition("\n")[2]  # without the XML declaration, which HTML does not take
+
+
+def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple[float, float, str]]]) -> Picture:
+    """Draw groups of points over the diagonal.
+
+    Parameters
+    ----------
+    title, x, y : str
+        Above the chart, and of its axes.
+    points : mapping of str to sequence of (float, float, str)
+        By the group's name: what was measured, what was predicted, and what a mouse on the mark is told. Points that
+        are not positive are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is no point to draw.
+    """
+    groups = [
+        Series(name, tuple((a, b) for a, b, _ in marks), joined=False, titles=tuple(text for _, _, text in marks))
+        for name, marks in points.items()
+    ]
+    both = [value for marks in points.values() for a, b, _ in marks if a > 0 and b > 0 for value in (a, b)]
+    if not both:
+        raise ValueError("a scatter plot needs at least one point with both coordinates above 0")
+    equal = Series("equal", ((min(both), min(both)), (max(both), max(both))), dashed=True)
+    return draw_chart(title, Axis(x, True), Axis(y, True), [*groups, equal])
 
 
 def _tooltip(row: Row) -> str:

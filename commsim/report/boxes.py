@@ -39,12 +39,12 @@ def machines(network: Network, merge: bool) -> tuple[Numbers, Numbers]:
     return of_node, np.unique(lowest, return_inverse=True)[1]
 
 
-def fewer(network: Network, of_node: Numbers, row: Numbers) -> Numbers:
+def _fewer(network: Network, of_node: Numbers, row: Numbers) -> Numbers:
     """Merge in the bottom row, and then in others, those with the most elements first, until few bundles are left."""
     ends = _ends(network, of_node)
     unit = np.arange(len(row))
     for level in (0, *(1 + np.argsort(-np.bincount(row)[1:], kind="stable"))):
-        if level and len(np.unique(elided_rows(unit, row, MAX_IN_ROW)[0][ends], axis=0)) <= 2 * MAX_BUNDLES:
+        if level and len(np.unique(_elided_rows(unit, row, MAX_IN_ROW)[0][ends], axis=0)) <= 2 * MAX_BUNDLES:
             break
         unit = np.where(row == level, _merged(network, of_node, row == level, ends), unit)
     return unit
@@ -58,7 +58,7 @@ def _ends(network: Network, of_node: Numbers) -> Numbers:
 
 
 def _merged(network: Network, of_node: Numbers, which: NDArray[np.bool_], ends: Numbers) -> Numbers:
-    """Return the unit of each element: of `which` elements, those of a kind that have the same neighbours are one."""
+    """Return the unit of each element: of the elements in `which`, those of a kind with the same neighbours are one."""
     begin = np.searchsorted(ends[:, 0], np.arange(len(which) + 1))
     kind = np.empty(len(which), np.int64)
     kind[of_node[::-1]] = network.kind[::-1]
@@ -70,8 +70,8 @@ def _merged(network: Network, of_node: Numbers, which: NDArray[np.bool_], ends: 
     return unit
 
 
-def elided_rows(unit: Numbers, row: Numbers, most: int) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Make the middle of long rows one unit; which elements are in such a middle."""
+def _elided_rows(unit: Numbers, row: Numbers, most: int) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Make the middle of each long row one unit."""
     elided = np.zeros(len(unit), np.bool_)
     for level in range(int(row.max()) + 1):
         units = np.unique(unit[row == level])
@@ -129,9 +129,9 @@ def make_boxes(network: Network, collapse: bool | None = None) -> Boxes:
     n_endpoints = len(network.endpoints)
     merge = n_endpoints > MAX_ENDPOINTS if collapse is None else collapse
     of_node, row = machines(network, merge)
-    unit = fewer(network, of_node, row) if merge else np.arange(len(row))
+    unit = _fewer(network, of_node, row) if merge else np.arange(len(row))
     long = MAX_IN_ROW_IF_ASKED if not merge or grid_dims(network) else MAX_IN_ROW
-    unit, elided = elided_rows(unit, row, long)
+    unit, elided = _elided_rows(unit, row, long)
     first, of_unit = np.unique(unit, return_index=True, return_inverse=True)[1:]
     size = np.bincount(of_unit)
     notes = []

@@ -16,8 +16,8 @@ from .palette import BOX_HEIGHT, FAINT, LINK, load_colour
 from .picture import Label, Line, Point, Shape
 
 
-def anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
-    """Return x of both ends of each bundle: at the edge of a box lines are spread in the order of where they lead."""
+def _anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
+    """X of both ends of each bundle; at the edge of a box, lines are spread in the order of their other ends."""
     x = np.stack((at.x[bundles.low], at.x[bundles.high]), axis=1)
     if at.shape != "rows":
         return x
@@ -34,7 +34,7 @@ def anchors(boxes: Boxes, bundles: Bundles, at: Layout) -> NDArray[np.float64]:
     return x
 
 
-def path_of(
+def _path_of(
     network: Network, boxes: Boxes, bundles: Bundles, at: Layout, x: NDArray[np.float64], i: int
 ) -> list[Point]:
     """Points of bundle `i`, from the lower box to the upper one; `x` is where it leaves the two."""
@@ -42,7 +42,7 @@ def path_of(
     y_low, y_high = float(at.y[low]), float(at.y[high])
     if at.shape == "grid":
         a, b = (int(np.flatnonzero(boxes.of_node == box)[0]) for box in (low, high))
-        return link_on_grid(network, grid_dims(network), (a, b), ((float(x[0]), y_low), (float(x[1]), y_high)))
+        return _link_on_grid(network, grid_dims(network), (a, b), ((float(x[0]), y_low), (float(x[1]), y_high)))
     if at.shape == "circle":
         return _chord(boxes, at, low, high)
     half = BOX_HEIGHT / 2
@@ -56,7 +56,7 @@ def path_of(
     return [(float(middle - reach * math.cos(t)), y_low + down * half + height * math.sin(t)) for t in turns]
 
 
-def beside(path: list[Point], offset: float) -> list[Point]:
+def _beside(path: list[Point], offset: float) -> list[Point]:
     """Move a path sideways."""
     dx, dy = path[-1][0] - path[0][0], path[-1][1] - path[0][1]
     length = math.hypot(dx, dy) or 1.0
@@ -109,26 +109,26 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
         Load that has the darkest colour; None without loads.
     """
     rates = rate_classes(bundles)
-    ends = anchors(boxes, bundles, at)
+    ends = _anchors(boxes, bundles, at)
     thin = min(1.0, max(0.4, MAX_THICK / max(1, len(bundles))))
     lines: list[Shape] = []
     counts: list[Label] = []
     busy = np.maximum(bundles.load_up, bundles.load_down)
     for i in np.argsort(busy, kind="stable").tolist():  # what is busy is painted last
-        path = path_of(network, boxes, bundles, at, ends[i], i)
+        path = _path_of(network, boxes, bundles, at, ends[i], i)
         cables = int(max(bundles.up[i], bundles.down[i]))
         width, title = thin * line_width(float(bundles.rate[i]), rates), _title(boxes, bundles, i, full)
         per_member = cables == max(boxes.size[bundles.low[i]], boxes.size[bundles.high[i]])
         drawn = cables if cables <= MAX_PARALLEL and not (per_member and cables > 1) else 1
         for offset in _APART * (np.arange(drawn) - (drawn - 1) / 2):
-            lines += _line(beside(path, float(offset)), width, bundles, i, full, title)
+            lines += _line(_beside(path, float(offset)), width, bundles, i, full, title)
         if drawn < cables and not per_member and len(bundles) <= MAX_COUNTS:
             counts += _count(f"{cables}x", path, counts)
     return [*lines, *counts]
 
 
 def _count(text: str, path: list[Point], others: list[Label]) -> list[Label]:
-    """Write how many cables a line stands for, where no other such label is; nowhere when all places are taken."""
+    """Label with the number of cables of a line, at the first place without another label; none if all are taken."""
     (x0, y0), (x1, y1) = path[0], path[-1]
     for share in (0.3, 0.42, 0.18, 0.56, 0.68, 0.8):
         x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
@@ -164,7 +164,7 @@ def _title(boxes: Boxes, bundles: Bundles, i: int, full: float | None) -> str:
     return text.replace("1 links", "1 link") if up == down == 1 else text
 
 
-def link_on_grid(network: Network, dims: list[int], ends: tuple[int, int], path: tuple[Point, Point]) -> list[Point]:
+def _link_on_grid(network: Network, dims: list[int], ends: tuple[int, int], path: tuple[Point, Point]) -> list[Point]:
     """Points of a link between two nodes: straight between neighbours, an arc around those in between otherwise."""
     a, b = (network.coordinates[node, dims].astype(int) for node in ends)
     (x0, y0), (x1, y1) = path

@@ -1,10 +1,10 @@
-"""Line charts, and predicted against measured, of the same shapes as other pictures; charts of cluster runs."""
+"""Line charts of the same shapes as other pictures; charts of cluster runs."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -178,33 +178,6 @@ def _legend(series: Sequence[Series]) -> list[Shape]:
                 shapes.append(Disc(left + 15, y, 3.0, colour, colour))
             shapes.append(Label(left + 28, y, one.name, 10.0, INK, "start"))
     return shapes
-
-
-def draw_scatter(title: str, x: str, y: str, points: Mapping[str, Sequence[tuple[float, float, str]]]) -> Picture:
-    """Draw groups of points over the diagonal.
-
-    Parameters
-    ----------
-    title, x, y : str
-        Above the chart, and of its axes.
-    points : mapping of str to sequence of (float, float, str)
-        By the group's name: what was measured, what was predicted, and what a mouse on the mark is told. Points that
-        are not positive are left out.
-
-    Raises
-    ------
-    ValueError
-        If there is no point to draw.
-    """
-    groups = [
-        Series(name, tuple((a, b) for a, b, _ in marks), joined=False, titles=tuple(text for _, _, text in marks))
-        for name, marks in points.items()
-    ]
-    both = [value for marks in points.values() for a, b, _ in marks if a > 0 and b > 0 for value in (a, b)]
-    if not both:
-        raise ValueError("a scatter plot needs at least one point with both coordinates above 0")
-    equal = Series("equal", ((min(both), min(both)), (max(both), max(both))), dashed=True)
-    return draw_chart(title, Axis(x, True), Axis(y, True), [*groups, equal])
 
 
 HOUR, DAY = 3600.0, 86400.0

@@ -96,7 +96,17 @@ class Table:
 
 
 def number_column(name: str, values: Any, unit: str | None = None) -> Column:
-    """Make a column of numbers; the unit is that which the name ends with unless it is given. Infinity is no number."""
+    """Make a column of numbers; infinity is no number.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    values : array of float
+        NaN where there is none.
+    unit : str, optional
+        By default the one that the name ends with.
+    """
     numbers = np.asarray(values, np.float64)
     numbers = np.where(np.isfinite(numbers), numbers, np.nan)
     return Column(name, numbers, unit_of(name) if unit is None else unit)

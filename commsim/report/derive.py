@@ -13,7 +13,7 @@ Numbers = NDArray[np.int64]
 
 
 def is_algorithm(name: str) -> bool:
-    """Whether a column says how, not what: all else being equal, such rows do the same."""
+    """Whether a column names the algorithm or its parameters rather than the task."""
     return name == "collective" or name.startswith("collective.")
 
 

@@ -81,13 +81,13 @@ class Figure:
 
     @property
     def wording(self) -> dict[str, str]:
-        """What is said of each role: its words, else the name of its column without the unit."""
+        """Label of each role: its words, else the name of its column without the unit."""
         names = {role: without_unit(name) for role, name in self.roles.items()}
         return names | dict(self.words)
 
 
 def without_unit(name: str) -> str:
-    """Return the name of a column as people say it."""
+    """Name of a column in plain words, without its unit."""
     bare = name.removesuffix("_Bps").removesuffix("_B").removesuffix("_s")
     return bare.replace("_", " ").replace("n ranks", "ranks")
 
@@ -113,9 +113,18 @@ def drawn(figure: Figure) -> Table:
 
 
 def summarised(table: Table, keys: list[str], value: str, low: str = "", high: str = "") -> Table:
-    """Median of a column, and the least and greatest of two, per combination of the keys' values, in their order.
+    """Median of a column, and the least and greatest of two, for each combination of the keys' values.
 
-    Rows without one of the keys or the value are left out.
+    Parameters
+    ----------
+    table : Table
+        Rows without one of the keys or the value are left out.
+    keys : list of str
+        Columns whose combinations get a row each, in ascending order.
+    value : str
+        Column of the median.
+    low, high : str
+        Columns of the least and the greatest; `value` unless given.
     """
     used, group, n = grouped(table, keys, [value])
     values = table[value].values[used]
@@ -136,9 +145,16 @@ def summarised(table: Table, keys: list[str], value: str, low: str = "", high: s
 
 
 def grouped(table: Table, keys: list[str], needed: list[str], *, missing: bool = False) -> tuple[Numbers, Numbers, int]:
-    """Give the combinations of the keys' values numbers, in ascending order.
+    """Return numbers for the combinations of the keys' values, in ascending order.
 
-    Rows without one of them are left out; with `missing`, none is a value like others.
+    Parameters
+    ----------
+    table : Table
+        Of which rows.
+    keys, needed : list of str
+        Columns; rows without a value in one of them are left out.
+    missing : bool
+        Whether a missing key is a value like others instead.
 
     Returns
     -------
@@ -158,7 +174,17 @@ def grouped(table: Table, keys: list[str], needed: list[str], *, missing: bool =
 
 
 def medians(group: Numbers, values: Reals, n: int) -> Reals:
-    """Median of each group; every group has a value."""
+    """Median of each group; every group has a value.
+
+    Parameters
+    ----------
+    group : int64[m]
+        Group of each value.
+    values : float64[m]
+        Numbers.
+    n : int
+        Number of groups.
+    """
     ordered = values[np.lexsort((values, group))]
     count = np.bincount(group, minlength=n)
     end = np.cumsum(count)

@@ -160,7 +160,7 @@ def accuracy(study: Study) -> Figure:
 
 
 def pairs(rows: Table, measured: Table) -> tuple[Numbers, Numbers]:
-    """Rows and measurements that tell of the same; what a measurement does not say is no reason not to match.
+    """Rows and measurements of the same operation, size and ranks; what a measurement leaves open matches any row.
 
     Returns
     -------

@@ -96,7 +96,7 @@ def messages(run: SimulatedRun) -> Figure:
 
 
 class _Load:
-    """How many slices each track would have, and how much of the time, what is on the critical path counting most."""
+    """Number of slices and busy time of each track; time on the critical path has the largest weight."""
 
     def __init__(self, n: int) -> None:
         self._slices, self._time = np.zeros(n, np.int64), np.zeros(n)

@@ -18,13 +18,13 @@ from .picture import text_width
 Reals = NDArray[np.float64]
 
 
-def in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
+def _in_rows(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
     """Spread the bottom row evenly, and put every other box above the middle of what hangs on it."""
     n_rows = int(row.max()) + 1
     members = [np.flatnonzero(row == level) for level in range(n_rows)]
     total = max(NARROW, *(len(boxes) * (width[boxes[0]] + GAP) for boxes in members))
     x = np.zeros(len(row))
-    attached = first_above(row, bundles)
+    attached = _first_above(row, bundles)
     members[0] = members[0][np.lexsort((members[0], attached[members[0]]))]
     x[members[0]] = (np.arange(len(members[0])) + 0.5) * total / len(members[0])
     if len(members[0]) > 1 and len(np.unique(attached[members[0]])) > 1:
@@ -84,7 +84,7 @@ def spread(wanted: Reals, spacing: float, low: float, high: float) -> Reals:
     return np.asarray(np.clip(flat, low, max(low, room)) + spacing * np.arange(len(wanted)))
 
 
-def first_above(row: NDArray[np.int64], bundles: Bundles) -> NDArray[np.int64]:
+def _first_above(row: NDArray[np.int64], bundles: Bundles) -> NDArray[np.int64]:
     """By box, the first box of a higher row that it is cabled to; itself where there is none."""
     above = np.arange(len(row))
     rising = np.flatnonzero(row[bundles.low] < row[bundles.high])[::-1]  # so that the first is written last
@@ -101,10 +101,10 @@ def _mean_below(row: NDArray[np.int64], bundles: Bundles, x: Reals, total: float
     return np.where(n > 0, mean, total / 2)
 
 
-def on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
+def _on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[Reals, Reals]:
     """Put the top row on a circle, and what hangs on it around it."""
     ring, outer = np.flatnonzero(row == row.max()), np.flatnonzero(row < row.max())
-    attached = first_above(row, bundles)
+    attached = _first_above(row, bundles)
     outer = outer[np.lexsort((outer, attached[outer]))]
     hanging = np.bincount(attached[outer], minlength=len(row))[ring] if outer.size else np.zeros(len(ring), np.int64)
     slots = np.maximum(1, hanging)
@@ -153,7 +153,15 @@ class Layout:
 
 
 def make_layout(network: Network, boxes: Boxes, bundles: Bundles) -> Layout:
-    """Place boxes so that they do not overlap; the top left corner of the drawing is near (0, 0)."""
+    """Place boxes so that they do not overlap; the top left corner of the drawing is near (0, 0).
+
+    Parameters
+    ----------
+    network : Network
+        For its coordinates.
+    boxes, bundles
+        What is placed, and the links between.
+    """
     n_rows = int(boxes.row.max()) + 1
     top = np.flatnonzero(boxes.row == n_rows - 1)
     within_top = np.count_nonzero(np.isin(bundles.low, top) & np.isin(bundles.high, top))
@@ -168,9 +176,9 @@ def make_layout(network: Network, boxes: Boxes, bundles: Bundles) -> Layout:
             texts[box] = text
     dims = grid_dims(network)
     if dims and n_rows == 1 and (boxes.size == 1).all():
-        x, y = on_grid(network, dims, boxes.of_node, widths, BOX_HEIGHT)
+        x, y = _on_grid(network, dims, boxes.of_node, widths, BOX_HEIGHT)
         return Layout(x, y, widths, tuple(texts), tuple(stems), "grid")
-    place = on_circle if is_round else in_rows
+    place = _on_circle if is_round else _in_rows
     x, y = place(boxes.row, bundles, widths)
     return Layout(x, y, widths, tuple(texts), tuple(stems), "circle" if is_round else "rows")
 
@@ -189,7 +197,7 @@ def _texts(labels: list[str], wide: float) -> tuple[list[str], str]:
 GAP_X, GAP_Y = 46.0, 62.0
 
 
-def on_grid(
+def _on_grid(
     network: Network, dims: list[int], of_node: NDArray[np.int64], width: NDArray[np.float64], height: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Place boxes by the coordinates of their first nodes: the last dimension to the right, the one before it down.

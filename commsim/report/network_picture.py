@@ -23,12 +23,12 @@ _ROW, _BAR, _STEPS = 22.0, 180.0, 36
 
 
 def full_load(busiest: float) -> float:
-    """Load that gets the darkest colour: the next of 1, 2, 5, 10, 20, 50, 100 %, so that pictures can be compared."""
+    """Load of the darkest colour: the next of 1, 2, 5, 10, 20, 50, 100 %, so that pictures can be compared."""
     steps = [m * 10.0**e for e in (-2, -1) for m in (1, 2, 5)]
     return next((step for step in steps if busiest <= step * (1 + 1e-9)), 1.0)
 
 
-def draw_legend(
+def _draw_legend(
     kind: NDArray[np.int64], rates: list[float], full: float | None, x: float, y: float, width: float
 ) -> tuple[list[Shape], float]:
     """Draw it with its top left corner at (x, y).
@@ -116,12 +116,12 @@ def draw_network(
     if layout.shape == "rows":
         shapes += _captions(boxes, at)
     bottom = float(at.y.max()) + BOX_HEIGHT / 2 + 34
-    legend, height = draw_legend(boxes.kind, rate_classes(bundles), full, MARGIN, bottom, width - 2 * MARGIN)
+    legend, height = _draw_legend(boxes.kind, rate_classes(bundles), full, MARGIN, bottom, width - 2 * MARGIN)
     return Picture(width, bottom + height + MARGIN, f"The network {network.name}", (*shapes, *legend)), boxes.notes
 
 
 def _heading(network: Network, result: Result | None, notes: Sequence[str], width: float) -> tuple[list[Shape], float]:
-    """Title and what else is to be known, and where the drawing may begin."""
+    """Title and remarks, and the height at which the drawing begins."""
     lines = wrapped([network.name.replace(",", ", ")], width - 2 * MARGIN, 14)
     shapes: list[Shape] = [
         Label(MARGIN, MARGIN + 4 + 19 * i, line, 14, INK, "start", bold=True) for i, line in enumerate(lines)
@@ -160,7 +160,7 @@ def _sheet(x: float, y: float, width: float, kind: int, title: str) -> Rectangle
 
 
 def _captions(boxes: Boxes, at: Layout) -> list[Shape]:
-    """Beside each row, what is in it."""
+    """Content of each row, written beside it."""
     shapes: list[Shape] = []
     for row in range(int(boxes.row.max()) + 1):
         members = np.flatnonzero(boxes.row == row)

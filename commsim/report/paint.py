@@ -32,7 +32,7 @@ def require_matplotlib() -> None:
         raise InputError("PNG needs matplotlib: pip install 'commsim[plot]', or draw to a .svg file") from None
 
 
-def write_png(picture: Picture, out: BinaryIO) -> None:
+def _write_png(picture: Picture, out: BinaryIO) -> None:
     """Draw `picture`.
 
     Raises
@@ -203,4 +203,4 @@ def write_picture(picture: Picture, path: str | Path) -> None:
         if Path(path).suffix == ".svg":
             out.write(svg_text(picture).encode())
         else:
-            write_png(picture, out)
+            _write_png(picture, out)

@@ -18,7 +18,7 @@ LETTER = 0.64
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points; `title` is what a mouse that rests on it is told."""
+    """A line through points; `title` is its tooltip."""
 
     points: tuple[Point, ...]
     colour: str
@@ -105,13 +105,29 @@ def text_width(text: str, size: float = 11.0) -> float:
 
 
 def shortened(text: str, width: float, size: float = 11.0) -> str:
-    """Cut `text` so that it fits in `width` pixels, with an ellipsis where something is missing."""
+    """Cut `text` so that it fits in `width` pixels, with an ellipsis where something is missing.
+
+    Parameters
+    ----------
+    text : str
+        One line.
+    width, size : float, pixels
+        Room, and size of the font.
+    """
     fits = max(1, int(width / (LETTER * size)))
     return text if len(text) <= fits else text[: fits - 1] + "…"
 
 
 def wrapped(texts: Iterable[str], width: float, size: float = 11.0) -> list[str]:
-    """Break texts at spaces, and in the middle of long words, so that every line fits in `width` pixels."""
+    """Break texts at spaces, and in the middle of long words, so that every line fits in `width` pixels.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        Each begins a line.
+    width, size : float, pixels
+        Room, and size of the font.
+    """
     import textwrap
 
     fits = max(8, int(width / (LETTER * size)))

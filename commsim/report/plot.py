@@ -29,7 +29,7 @@ NARROW = 4.0
 """Points: rows of bars on the critical path that are narrower are marked above and below only."""
 
 
-def draw_spans(canvas: Any, figure: Figure) -> None:
+def _draw_spans(canvas: Any, figure: Figure) -> None:
     """Draw every bar."""
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.patches import Patch
@@ -90,7 +90,7 @@ def draw(figure: Figure, width: float) -> Any:
 
     kinds: Mapping[str, Callable[[Any, Figure], None]] = {
         "curves": _curves, "cdf": _cdf, "scatter": _scatter, "heat": draw_heat, "choice": draw_choice,
-        "spans": draw_spans,
+        "spans": _draw_spans,
     }  # fmt: skip
     if figure.picture is not None:
         return matplotlib_figure(figure.picture)
@@ -99,7 +99,7 @@ def draw(figure: Figure, width: float) -> Any:
     return canvas
 
 
-def by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
+def _by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
     """Split a table by the values of a column: name, number of the colour, rows.
 
     Raises
@@ -112,10 +112,10 @@ def by_series(table: Table, by: str | None) -> list[tuple[str, int, Table]]:
     values = distinct(table[by])
     if len(values) > MAX_SERIES:
         raise InputError(f"{len(values)} values of {by} are too many for one plot (at most {MAX_SERIES}); choose --by")
-    return [(label_of(table[by], v), i, table.take(table[by].values == v)) for i, v in enumerate(values)]
+    return [(_label_of(table[by], v), i, table.take(table[by].values == v)) for i, v in enumerate(values)]
 
 
-def label_of(column: Column, value: float) -> str:
+def _label_of(column: Column, value: float) -> str:
     """Write a value for people."""
     if column.labels is not None:
         return column.labels[int(value)]
@@ -127,7 +127,7 @@ def _curves(canvas: Any, figure: Figure) -> None:
     x, y = figure.roles["x"], figure.roles["y"]
     table = drawn(figure)
     to_x, to_y = label_axis(axes, figure, "x", table[x].values), label_axis(axes, figure, "y", table[y].values)
-    for name, i, part in by_series(table, figure.roles.get("by")):
+    for name, i, part in _by_series(table, figure.roles.get("by")):
         at = part[x].values / to_x
         low, high = (part[f"{end}_{y}"].values / to_y for end in ("least", "greatest"))
         if (low < high).any():
@@ -159,7 +159,7 @@ def _cdf(canvas: Any, figure: Figure) -> None:
     axes = canvas.add_subplot()
     x, table = figure.roles["x"], drawn(figure)
     scale = label_axis(axes, figure, "x", table[x].values)
-    for name, i, part in by_series(table, figure.roles.get("by")):
+    for name, i, part in _by_series(table, figure.roles.get("by")):
         values = part[x].values / scale
         axes.step(np.r_[values[:1], values], np.r_[0.0, part["share"].values], where="post", color=SERIES[i % 7],
                   linestyle=DASHES[i % 4], label=name or None)  # fmt: skip
@@ -175,7 +175,7 @@ def _scatter(canvas: Any, figure: Figure) -> None:
     label_axis(axes, figure, "y", np.r_[table[y].values, 1 - 2 * BAND, 1 + 2 * BAND])
     axes.axhspan(1 - BAND, 1 + BAND, color="#dddddd", linewidth=0)
     axes.axhline(1, color=INK, linewidth=0.8, linestyle=DASHES[1])
-    for name, i, part in by_series(table, figure.roles.get("by")):
+    for name, i, part in _by_series(table, figure.roles.get("by")):
         axes.plot(part[x].values / to_x, part[y].values, MARKS[i % 6], color=SERIES[i % 7], label=name or None)
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 1 - 2 * BAND), max(high, 1 + 2 * BAND))
@@ -183,7 +183,7 @@ def _scatter(canvas: Any, figure: Figure) -> None:
 
 
 def _legend(canvas: Any, axes: Any) -> None:
-    """Write names above the axes, where they cover no data; the plot becomes higher, the axes no smaller."""
+    """Write names above the axes; the plot grows, the axes do not shrink."""
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1 or any(name.startswith("measured") for name in names):
         columns = legend_columns(canvas, names)

@@ -58,7 +58,7 @@ def legend_columns(canvas: Any, names: Sequence[str]) -> int:
 
 
 def unit_scale(unit: str, largest: float) -> tuple[float, str]:
-    """By what numbers of a unit are divided on an axis, and the unit that is then written on it."""
+    """Divisor of the values on an axis, and the unit written on it."""
     if unit == "B/s":
         return next(((s, u) for s, u in ((1e9, "GB/s"), (1e6, "MB/s")) if largest >= s), (1e3, "kB/s"))
     if unit == "s":
@@ -71,7 +71,18 @@ NARROW = 4.0
 
 
 def label_axis(axes: Any, figure: Figure, role: str, values: NDArray[np.float64]) -> float:
-    """Write name and unit on the axis of a role, make it logarithmic if the figure says so.
+    """Write name and unit on the axis of a role; make it logarithmic if the figure says so.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        Written to.
+    figure : Figure
+        What is drawn.
+    role : {"x", "y"}
+        Which axis.
+    values : float64[n]
+        That the axis shows.
 
     Returns
     -------

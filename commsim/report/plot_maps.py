@@ -22,7 +22,7 @@ MANY = 20
 Reals = NDArray[np.float64]
 
 
-def panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]]:
+def _panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]]:
     """One pair of axes per value of the facet, one above the other; the height suits the rows."""
     parts = _parts(figure, table)
     if len(parts) > MAX_PANELS:
@@ -45,7 +45,7 @@ def panels(canvas: Any, figure: Figure, table: Table) -> list[tuple[Any, Table]]
 
 
 def _parts(figure: Figure, table: Table) -> dict[str, Table]:
-    """Rows of each value of the facet; of speed-ups without the baseline itself, which is 1 everywhere."""
+    """Rows of each value of the facet; without the baseline of speed-ups, which is 1 everywhere."""
     if "facet" not in figure.roles:
         return {"": table}
     facet = table[figure.roles["facet"]]
@@ -55,7 +55,7 @@ def _parts(figure: Figure, table: Table) -> dict[str, Table]:
     return shown if figure.scale == "ratio" and shown else parts
 
 
-def cells_of(axes: Any, figure: Figure, part: Table, values: Reals) -> Reals:
+def _cells_of(axes: Any, figure: Figure, part: Table, values: Reals) -> Reals:
     """Lay values out by row and column; what is missing is masked. The labels are those of the whole figure."""
     whole = drawn(figure)
     xs, ys = (distinct(whole[figure.roles[r]]) for r in ("x", "y"))
@@ -122,9 +122,9 @@ def draw_heat(canvas: Any, figure: Figure) -> None:
     far = float(np.exp(np.abs(np.log(table[value].values)).max())) if ratio else 1.0
     most = next((end for end in RATIO_ENDS if end >= far), far)
     norm = LogNorm(1 / most, most) if ratio else Normalize(np.finfo(float).tiny, 1)
-    maps = panels(canvas, figure, table)
+    maps = _panels(canvas, figure, table)
     for axes, part in maps:
-        cells = cells_of(axes, figure, part, part[value].values)
+        cells = _cells_of(axes, figure, part, part[value].values)
         mesh = axes.pcolormesh(cells, cmap=colours, norm=norm, rasterized=cells.size > 4000)
     bar = canvas.colorbar(mesh, ax=[axes for axes, _ in maps], location="bottom", aspect=30, pad=0.02)
     canvas.set_size_inches(canvas.get_figwidth(), canvas.get_figheight() + BAR)
@@ -139,7 +139,7 @@ def draw_heat(canvas: Any, figure: Figure) -> None:
 
 
 def draw_choice(canvas: Any, figure: Figure) -> None:
-    """Draw a map per value of the facet: a colour and a mark per algorithm, pale where it hardly leads."""
+    """Draw a map per value of the facet: a colour and a mark per algorithm, pale where its lead is small."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -149,10 +149,10 @@ def draw_choice(canvas: Any, figure: Figure) -> None:
     colours = [SERIES[i % len(SERIES)] for i in range(len(place))]
     ramp = ListedColormap([*colours, colours[0]][: max(2, len(place))])
     norm = BoundaryNorm(np.arange(len(place) + 1) - 0.5, max(2, len(place)))
-    for axes, part in panels(canvas, figure, table):
+    for axes, part in _panels(canvas, figure, table):
         code = np.array([place[v] for v in part[by].values.tolist()], np.float64)
-        cells = cells_of(axes, figure, part, code)
-        lead = cells_of(axes, figure, part, part["times_best_of_second"].values)
+        cells = _cells_of(axes, figure, part, code)
+        lead = _cells_of(axes, figure, part, part["times_best_of_second"].values)
         pale = np.where(np.ma.filled(lead, np.inf) < CLOSE, 0.45, 1.0)
         axes.pcolormesh(cells, cmap=ramp, norm=norm, edgecolors="white", linewidth=0.3, alpha=pale)
         _marks(axes, cells, pale)

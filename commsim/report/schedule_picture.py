@@ -40,7 +40,7 @@ class Arrow:
     title: str
 
 
-def gather(hop: Transfers, words: Callable[[Transfers], tuple[str, str]]) -> list[Arrow]:
+def _gather(hop: Transfers, words: Callable[[Transfers], tuple[str, str]]) -> list[Arrow]:
     """Arrows of one hop.
 
     Parameters
@@ -58,7 +58,7 @@ def gather(hop: Transfers, words: Callable[[Transfers], tuple[str, str]]) -> lis
     ]
 
 
-def draw_arrow(arrow: Arrow, x0: float, x1: float, y: Sequence[float]) -> list[Shape]:
+def _draw_arrow(arrow: Arrow, x0: float, x1: float, y: Sequence[float]) -> list[Shape]:
     """Draw an arrow from (x0, y of its source) to (x1, y of its destination): a plus in a circle where it adds."""
     start, end = (x0, y[arrow.src]), (x1, y[arrow.dst])
     dx, dy = end[0] - start[0], end[1] - start[1]
@@ -71,7 +71,7 @@ def draw_arrow(arrow: Arrow, x0: float, x1: float, y: Sequence[float]) -> list[S
     return [shaft, *(_plus(end, arrow.title) if arrow.adds else [_tip(near, end, arrow.title)])]
 
 
-def draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: Sequence[Label]) -> list[Label]:
+def _draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: Sequence[Label]) -> list[Label]:
     """Write the chunks on the arrow, near an end, where no label of the same hop is; nowhere when there is no place."""
     text = shortened(arrow.text, text_width("0" * MAX_LETTERS, SIZE), SIZE)
     reach = text_width(text, SIZE) / 2
@@ -87,12 +87,12 @@ def draw_label(arrow: Arrow, x0: float, x1: float, y: Sequence[float], taken: Se
     return []
 
 
-def draw_legend(x: float, y: float) -> list[Shape]:
+def _draw_legend(x: float, y: float) -> list[Shape]:
     """Draw one arrow of each kind, and say what it means."""
     shapes: list[Shape] = []
     for text, adds, local in (("copied", False, False), ("added on arrival", True, False), ("local", False, True)):
         arrow = Arrow(0, 0 if local else 1, adds, "", "")
-        shapes += draw_arrow(arrow, x, x + 34, (y, y))
+        shapes += _draw_arrow(arrow, x, x + 34, (y, y))
         shapes.append(Label(x + 46, y, text, 11, FAINT, "start"))
         x += 46 + text_width(text) + 22
     return [*shapes, Label(x, y, "numbers are chunks", 11, FAINT, "start")]
@@ -157,7 +157,7 @@ def draw_schedule(schedule: Schedule) -> Picture:
         shapes += _columns(transfers, system, left, len(names))
         shapes += _messages(schedule, transfers, system, left)
     bottom = systems[-1].top + HEAD + LANE * len(names) + 30
-    shapes += draw_legend(MARGIN, bottom)
+    shapes += _draw_legend(MARGIN, bottom)
     return Picture(width, bottom + MARGIN, f"The schedule {schedule.name}", tuple(shapes))
 
 
@@ -220,13 +220,13 @@ def _messages(schedule: Schedule, transfers: Transfers, system: System, left: fl
     shapes: list[Shape] = []
     labels: list[Shape] = []
     for hop in np.unique(shown["hop"]).tolist():
-        arrows = gather(shown[shown["hop"] == hop], lambda t: _words(schedule, t))
+        arrows = _gather(shown[shown["hop"] == hop], lambda t: _words(schedule, t))
         x = left + (hop - system.first) * COLUMN + 9
         y = [system.top + HEAD + LANE * (i + 0.5) for i in range(schedule.n_participants)]
         taken: list[Label] = []
         for arrow in arrows:
-            shapes += draw_arrow(arrow, x, x + COLUMN - 20, y)
-            taken += draw_label(arrow, x, x + COLUMN - 20, y, taken)
+            shapes += _draw_arrow(arrow, x, x + COLUMN - 20, y)
+            taken += _draw_label(arrow, x, x + COLUMN - 20, y, taken)
         labels += taken
     return [*shapes, *labels]
 

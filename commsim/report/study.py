@@ -178,7 +178,19 @@ def read_study(path: str | Path, *, baseline: str = "", by: str = "") -> tuple[S
 def study_of_rows(
     title: str, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], baseline: str = "", by: str = ""
 ) -> Study:
-    """Make a study of the rows of one command."""
+    """Make a study of the rows of one command.
+
+    Parameters
+    ----------
+    title : str
+        Unless the configuration says what ran where.
+    rows : sequence of mapping
+        As ``--json`` writes them.
+    config : mapping
+        The flags of the command.
+    baseline, by : str
+        As in :class:`Study`.
+    """
     named = _with_specs(rows, config)
     text = json.dumps(config, sort_keys=True, default=str)
     provenance = {"input": title, "made by": f"commsim {config.get('version', '?')}"}
@@ -191,7 +203,19 @@ def study_of_rows(
 
 
 def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline: str = "", by: str = "") -> Study:
-    """Make a study of a table: find its parameters, drop failed points, add what compares rows."""
+    """Make a study of a table: its parameters, without failed points, with columns that compare rows.
+
+    Parameters
+    ----------
+    title : str
+        Of the page.
+    rows : Table
+        Results; failed points may be among them.
+    provenance : mapping of str to str
+        Version, file, hash of the configuration.
+    baseline, by : str
+        As in :class:`Study`.
+    """
     from commsim import __version__
 
     rows, failed = _without_failed(rows)

@@ -13,7 +13,17 @@ T = TypeVar("T")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print rows of text under right-aligned columns; the title is a comment, as in nccl-tests."""
+    """Print rows of text under right-aligned columns.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Their names.
+    rows : sequence of sequence of str
+        A cell for each column.
+    title : str
+        Printed above as a comment, as in nccl-tests.
+    """
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
         print(f"# {printable(title)}", flush=True)
@@ -51,7 +61,19 @@ def progress(items: Sequence[T], what: str) -> Iterator[T]:
 
 
 def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mapping[str, Any]], **more: object) -> None:
-    """Write the JSON of the command line's contract: schema 1, the configuration, one object per row, and `more`."""
+    """Write the JSON of a command: schema 1, its configuration, one object per row.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    config : mapping
+        The flags; the version is added.
+    results : iterable of mapping
+        The rows.
+    **more : object
+        Further keys of the top level.
+    """
     from commsim import __version__
 
     tree = {"schema": 1, "config": {"version": __version__, **config}, "results": list(results), **more}

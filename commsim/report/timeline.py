@@ -56,7 +56,7 @@ def sends(run: SimulatedRun, transfers: Numbers) -> Slices:
 
 
 def receives(run: SimulatedRun, transfers: Numbers) -> Slices:
-    """Every transfer on its receiver, from the arrival of its first byte until it is complete, added if need be."""
+    """Every transfer on its receiver, from the arrival of its first byte to its completion, with its reduction."""
     wire = run.prepared.plan.connection_of[transfers]
     receiver = run.prepared.plan.ends[wire, 1].astype(np.int64)
     done = run.trace.done[transfers]
@@ -65,7 +65,17 @@ def receives(run: SimulatedRun, transfers: Numbers) -> Slices:
 
 
 def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None) -> Slices:
-    """Every transfer on every link of its path, or on some of them, while its bytes leave the sender."""
+    """Every transfer on every link of its path, while its bytes leave the sender.
+
+    Parameters
+    ----------
+    run : SimulatedRun
+        Of which run.
+    transfers : int64[n]
+        Which transfers.
+    links : int64[m], optional
+        Only these links.
+    """
     wanted = np.ones(run.prepared.network.n_links, bool)
     if links is not None:
         wanted[:] = False
@@ -77,7 +87,16 @@ def on_links(run: SimulatedRun, transfers: Numbers, links: Numbers | None = None
 
 
 def chosen(run: SimulatedRun, window: tuple[float, float] | None = None, limit: int | None = None) -> Numbers:
-    """Transfers that touch a window of time; of more than `limit`, those on the critical path and evenly drawn others.
+    """Choose the transfers of a timeline.
+
+    Parameters
+    ----------
+    run : SimulatedRun
+        Of which run.
+    window : (float, float), s
+        Only transfers that touch it.
+    limit : int
+        Of more transfers, those on the critical path and evenly drawn others.
 
     Raises
     ------

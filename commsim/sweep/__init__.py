@@ -1,6 +1,6 @@
 """Sweeps: many points over any parameter, on any executor, resumable.
 
-`commsim.sweep.run_sweep` runs one, `commsim.sweep.table.read_table` reads what it found.
+`commsim.sweep.run_sweep` runs one, `commsim.sweep.table.read_table` reads its results.
 """
 
 from .run import Progress, run_sweep

@@ -63,7 +63,7 @@ def kind_of(value: Any) -> str:
         return "text"
 
 
-def joined_kind(kinds: set[str]) -> str | None:
+def _joined_kind(kinds: set[str]) -> str | None:
     """Return the kind that values of several kinds have together; None if they cannot stand in one column."""
     if len(kinds) == 1:
         return next(iter(kinds))
@@ -173,7 +173,7 @@ def kind_in(name: str, everything: list[Any]) -> str:
             if isinstance(value, int) and abs(value) >= 2**63:
                 raise InputError(f"{name} must fit 64 bits, got {value}")
             kinds.add(kind_of(value))
-    kind = joined_kind(kinds) if kinds else None
+    kind = _joined_kind(kinds) if kinds else None
     if kind is None:
         raise InputError(f"{name} must have values of one kind, got {' and '.join(sorted(kinds)) or 'none'}")
     return kind

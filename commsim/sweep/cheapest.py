@@ -149,6 +149,17 @@ def rank_offers(
 ) -> tuple[Offer, ...]:
     """Rank the topologies of a sweep: those that keep the bound first, then by cost, then by value.
 
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Results of the sweep.
+    config : Config
+        The sweep.
+    bills : mapping of str to tuple of Line
+        Price of each topology, by its text.
+    goal : Goal
+        The bound.
+
     Raises
     ------
     InputError

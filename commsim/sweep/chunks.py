@@ -20,7 +20,7 @@ MAX_IN_CHUNK = 500
 
 
 class Chunker:
-    """Cuts a stream of points into chunks, as long as the chunks before it were quick.
+    """Cuts a stream of points into chunks whose length follows the speed of earlier chunks.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Chunker:
         self._points_per_second = 0.0
 
     def measured(self, seconds: float, n_points: int) -> None:
-        """Learn from a chunk how fast points are."""
+        """Update the measured rate with a chunk."""
         if seconds > 0:
             now = n_points / seconds
             self._points_per_second = now if not self._points_per_second else (self._points_per_second + now) / 2
@@ -110,7 +110,7 @@ class Group:
 
     @property
     def likeness(self) -> tuple[tuple[str, ...], float, int]:
-        """What groups are sorted by: the nearer, the more alike is what they take."""
+        """Sort key of groups: neighbours take similar time."""
         texts = tuple(f"{k}={v}" for k, v in self.first.parameters.items() if isinstance(v, str))
         return texts, self.ranks, self.first.order
 
@@ -122,6 +122,15 @@ class Group:
 
 def walk_groups(config: Config, max_points: int, draw: random.Random) -> tuple[list[Group], int, int]:
     """Draw up to ``MAX_GROUPS`` groups, each as likely as any other.
+
+    Parameters
+    ----------
+    config : Config
+        The sweep.
+    max_points : int
+        More points than that are refused.
+    draw : Random
+        Chooses the groups.
 
     Returns
     -------
@@ -141,7 +150,7 @@ def walk_groups(config: Config, max_points: int, draw: random.Random) -> tuple[l
 
 
 def spread(stream: Iterable[T], least: int) -> tuple[list[T], int]:
-    """Keep between `least` and twice as many members of a stream, spread evenly; all, if there are fewer; count all."""
+    """Return between `least` and twice as many members of a stream, spread evenly (all, if fewer), and their number."""
     members: list[T] = []
     step, n = 1, 0
     for member in stream:

@@ -1,4 +1,4 @@
-"""What a sweep is: the cases of a TOML file, each with its parameters, how they are sampled, and what is left out."""
+"""The configuration of a sweep: cases of a TOML file, each with parameters, sampling and filters."""
 
 from __future__ import annotations
 

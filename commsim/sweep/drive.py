@@ -1,4 +1,4 @@
-"""The loop of a sweep: chunks out, rows in, a bounded number in flight; a worker that dies takes no point with it."""
+"""The loop of a sweep: chunks out, rows in, a bounded number in flight; no point is lost with a worker."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Drive:
         )
 
     def _drain(self) -> None:
-        """Wait for all that is in flight; then try what was there when a worker died, one chunk at a time."""
+        """Wait for all chunks in flight; then retry those in flight when a worker died, one at a time."""
         while self._in_flight or self._suspects:
             if not self._in_flight:
                 self._submit(self._suspects.popleft())
@@ -120,7 +120,7 @@ class Drive:
             self._suspects.extend(lost)
 
     def _take(self, future: Future[Answer]) -> Exception | None:
-        """Hand on the answer of a chunk, or return how it was lost."""
+        """Pass on the answer of a chunk, or return why it was lost."""
         try:
             seconds, lines = future.result(timeout=SECONDS_TO_BREAK)
         except (BrokenExecutor, BackendError) as error:
@@ -135,7 +135,7 @@ class Drive:
         return None
 
     def _lost(self, chunk: Chunk, error: Exception) -> None:
-        """Try the halves of a chunk that was lost alone; a point that is lost too often has failed."""
+        """Retry the halves of a chunk that was lost alone; a point that is lost ``STRIKES`` times has failed."""
         if len(chunk) > 1:
             half = len(chunk) // 2
             self._suspects.extend((chunk.part(slice(half)), chunk.part(slice(half, None))))

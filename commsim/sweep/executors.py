@@ -64,7 +64,7 @@ class Pool:
             _end(broken)
 
     def end_if_cut_off(self) -> None:
-        """End the workers where one has died and the executor does not see it.
+        """End the workers when one has died and the executor does not notice.
 
         Python's pool reads an answer to its end before it looks at its workers, and holds the pipe open itself: it
         waits for ever for the rest of an answer in the middle of which a worker was killed.
@@ -145,7 +145,7 @@ def processors(jobs: int | None) -> int:
     return jobs
 
 
-def is_under_mpi() -> bool:
+def _is_under_mpi() -> bool:
     """Whether this process was started by ``mpiexec -n N python -m mpi4py.futures``, and others wait for work."""
     core = sys.modules.get("mpi4py.futures._core")
     return core is not None and core.SharedPool is not None
@@ -154,7 +154,7 @@ def is_under_mpi() -> bool:
 def _pool(executor: str | Executor | None, n: int) -> Pool:
     if isinstance(executor, Executor):
         return Pool(type(executor).__name__, None, _workers_of(executor, n), executor)
-    name = executor or ("mpi" if is_under_mpi() else "process")
+    name = executor or ("mpi" if _is_under_mpi() else "process")
     if name.startswith("dask"):
         return _dask(name, n)
     known: dict[str, Callable[[int], Pool]] = {"process": _process, "serial": _serial, "loky": _loky, "mpi": _mpi}
@@ -188,7 +188,7 @@ def _mpi(n: int) -> Pool:  # noqa: ARG001 - mpiexec said how many
         from mpi4py.futures import MPIPoolExecutor
     except ImportError:
         raise InputError("--executor mpi needs mpi4py: pip install 'commsim[mpi]'") from None
-    if not is_under_mpi():
+    if not _is_under_mpi():
         raise InputError("--executor mpi: start with `mpiexec -n N python -m mpi4py.futures -m commsim sweep ...`")
     executor = MPIPoolExecutor()
     return Pool("mpi", lambda: executor, max(1, executor.num_workers))

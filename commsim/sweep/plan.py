@@ -1,4 +1,4 @@
-"""What a sweep will take: its points are counted, and those of some groups, spread over it, are measured.
+"""Estimate of the time and memory of a sweep: points are counted, and some groups, spread over it, are measured.
 
 Points that share their preparation are a group, and the sample has two stages. Groups are sorted by their text
 parameters and their ranks, which decide most of what they take, and cut into strata; two are drawn of each stratum, and
@@ -35,7 +35,7 @@ OTHERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a group took.
+    """Measured time of a group.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ class Measured:
 
     @property
     def total(self) -> float:
-        """Of the whole group, as far as one can tell."""
+        """Estimated time of the whole group."""
         return self.first + self.n_others * statistics.fmean(self.others or (0.0,))
 
     @property
     def variance(self) -> float:
-        """Of that total, since not all others were measured."""
+        """Variance of that total, since not all other points were measured."""
         k = len(self.others)
         return self.n_others * (self.n_others - k) * statistics.variance(self.others) / k if k > 1 else 0.0
 
@@ -91,7 +91,7 @@ class Stopwatch:
         self.start += self.clock() - began
 
     def warm(self, group: Group) -> None:
-        """Compute a group's first point twice: kernels that it needs first are no part of what it takes later."""
+        """Compute a group's first point twice: loading kernels is no part of its later time."""
         before, again = self._first(group), self._first(group)
         self.start += max(0.0, before - again)
 
@@ -123,7 +123,7 @@ _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a sweep will take.
+    """Estimated cost of a sweep.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def plan_sweep(
 
 
 def _most_strata(largest: Group, watch: Stopwatch, draw: random.Random) -> int:
-    """Say how many strata there is time for, if all groups were like the one with the most ranks."""
+    """Return the number of strata within ``SECONDS``, if all groups were like the one with the most ranks."""
     watch.imports()
     watch.warm(largest)
     took = watch.group(largest, draw)
@@ -232,7 +232,7 @@ def _measured(stratum: list[Group], watch: Stopwatch, draw: random.Random) -> li
 
 
 def _uncertain(sizes: Sequence[float], samples: Sequence[Sequence[Measured]]) -> float:
-    """Half the width of the interval; of groups that were all measured only what is within them is uncertain."""
+    """Half the width of the interval; where all groups were measured, only their points are uncertain."""
     between = within = 0.0
     for size, sample in zip(sizes, samples, strict=True):
         n = len(sample)

@@ -157,7 +157,7 @@ def _is_kept(case: Case, parameters: Mapping[str, Any], config: Config) -> bool:
 
 
 def _values(parameters: Mapping[str, Any], config: Config) -> Callable[[str], Any]:
-    """Return what names in a filter stand for: parameters, and the number of hosts that a topology really has."""
+    """Value of a name in a filter: a parameter, or the number of hosts of the topology."""
     known = lookup(parameters)
 
     def value(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a network costs to buy: the prices of a file for ports, cables and switches, times how many it has."""
+"""Purchase cost of a network: prices of ports, cables and switches from a file, times their numbers."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _cabling(network: Network) -> dict[tuple[str, float], int]:
 
 
 def _require_cables(network: Network, outside: NDArray[np.bool_]) -> None:
-    """Refuse links that no cable is: each needs one back, at the same rate."""
+    """Refuse links that are no cable: each needs one back, at the same rate."""
     src, dst, rate = network.src[outside], network.dst[outside], network.bandwidth[outside]
     there, back = np.lexsort((rate, dst, src)), np.lexsort((rate, src, dst))
     wrong = (src[there] != dst[back]) | (dst[there] != src[back]) | (rate[there] != rate[back])

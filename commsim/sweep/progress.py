@@ -1,4 +1,4 @@
-"""How far a sweep is, for people: a bar on a terminal, a line now and then elsewhere, with the time that is left."""
+"""Progress of a sweep: a bar on a terminal, a line now and then elsewhere, with the time left."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Lines:
 
 
 def line(progress: Progress, left: float) -> str:
-    """Say how far a sweep is, and how many seconds are left if that is known."""
+    """Format progress and, if known, the seconds left."""
     text = f"{progress.n_done} of {progress.n_points} points"
     if progress.n_before:
         text += f", {progress.n_before} of them from before"
@@ -58,7 +58,7 @@ def line(progress: Progress, left: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time as people say it: seconds, then minutes, then hours."""
+    """Format a time in seconds, minutes or hours."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {unit}"

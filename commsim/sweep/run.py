@@ -44,11 +44,11 @@ def provenance(config: Config, host: bool = False) -> dict[str, Any]:
     }
     if host:
         machine["host"] = platform.node()
-    return {"commsim": __version__, "commit": commit(), "config_hash": config.hash, "seed": config.seed,
+    return {"commsim": __version__, "commit": _commit(), "config_hash": config.hash, "seed": config.seed,
             "machine": machine}  # fmt: skip
 
 
-def commit() -> str | None:
+def _commit() -> str | None:
     """Commit of the source tree that this package runs from, with a + when files differ from it; None outside one."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
@@ -68,7 +68,7 @@ def _git(root: Path, *command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is.
+    """Progress of a sweep.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def run_sweep(
     config : Config, mapping or path
         The sweep, or the .toml file that says it.
     directory : path
-        For the results; made if it is missing. One that has the same sweep is gone on with.
+        For the results; made if it is missing. One with the same sweep is continued.
     executor : str or Executor, optional
         Any ``concurrent.futures.Executor``, or ``process``, ``serial``, ``loky``, ``mpi``, ``dask``,
         ``dask://HOST:PORT``; processes unless MPI's workers wait.
     jobs : int, optional
         Workers of an executor that is made here; by default one for each processor.
     limit : int, optional
-        At most so many points, spread evenly over the sweep: a taste of it.
+        At most so many points, spread evenly over the sweep.
     max_points : int
         More points than that, before filters, are refused.
     host : bool
@@ -122,7 +122,7 @@ def run_sweep(
     retry_failed : bool
         Whether the rows of points that failed are taken out first, so that these are computed again.
     say : callable
-        Is told the progress, whenever a chunk is finished.
+        Called with the progress, whenever a chunk is finished.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def run_sweep(
     InputError
         If the sweep is wrong, or the directory has another one.
     BackendError
-        If the executor fails; the same call goes on later.
+        If the executor fails; the same call continues later.
     """
     if not isinstance(config, Config):
         config = read_config(config)
@@ -178,7 +178,7 @@ class _Todo:
 
 
 class _Run:
-    """Keeps the rows of a run, and how far it is."""
+    """Stores the rows of a run, and counts them."""
 
     def __init__(self, config: Config, store: Store, progress: Progress, say: Callable[[Progress], None]) -> None:
         from commsim import __version__
@@ -188,7 +188,7 @@ class _Run:
         self._store, self._say = store, say
 
     def finished(self, seconds: float, lines: list[bytes]) -> None:
-        """Keep the rows of a chunk."""
+        """Store the rows of a chunk."""
         failed = self._store.append(lines)
         self.chunker.measured(seconds, len(lines))
         now = self.progress
@@ -197,7 +197,7 @@ class _Run:
 
 
 def _open_store(config: Config, directory: Path, from_here: Mapping[str, Any], n_points: int) -> Store:
-    """Make the directory and its store, or open it if it has the same sweep."""
+    """Make the directory and its store, or open those of the same sweep."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -203,7 +203,7 @@ def _check_words(axes: Mapping[str, Axis]) -> None:
 
 
 def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> None:
-    """Read a spec as far as that costs nothing."""
+    """Check a spec as far as that costs no time."""
     if table == "topology" and config.is_workload and parameters.get("topology.name") is None:
         return
     text = _spec(table, parameters, config.kinds)

@@ -67,7 +67,7 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
         if "." not in name or kind not in KINDS:
             raise InputError(f"{path}: {name!r} is no parameter of one of the kinds {', '.join(KINDS)}")
     with reading(directory) as db:
-        schema = schema_of((name for (name,) in db.execute("SELECT name FROM columns")), about["parameters"])
+        schema = _schema_of((name for (name,) in db.execute("SELECT name FROM columns")), about["parameters"])
         cursor = db.execute("SELECT row FROM points ORDER BY place")
         tables = [schema.empty_table()]
         while rows := cursor.fetchmany(ROWS_AT_ONCE):
@@ -94,7 +94,7 @@ def _table_of_lines(pa: Any, lines: list[str], schema: pyarrow.Schema, path: Pat
     return table.select(schema.names).cast(schema)
 
 
-def schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
+def _schema_of(columns: Iterable[str], kinds: Mapping[str, str]) -> pyarrow.Schema:
     """Return the schema of these columns, in the order that all tables have.
 
     Raises
@@ -169,7 +169,7 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
     suffix, path = require_suffix(path), Path(path)
     about = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
     if suffix == ".parquet":
-        write_parquet(path, table, about)
+        _write_parquet(path, table, about)
     elif suffix == ".json":
         rows = [{key: _finite(value) for key, value in row.items()} for row in table.to_pylist()]
         write_json(path, {"schema": 1, "config": about, "results": rows})
@@ -177,7 +177,7 @@ def write_table(table: pyarrow.Table, path: str | Path) -> None:
         _write_csv(table, path)
 
 
-def write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, Any]) -> None:
+def _write_parquet(path: Path, table: pyarrow.Table, provenance: Mapping[str, Any]) -> None:
     """Write a table with zstd, and where it comes from in the metadata ``commsim``."""
     pa = require_pyarrow()
     table = table.replace_schema_metadata({"commsim": json.dumps(provenance, sort_keys=True)})

@@ -1,4 +1,4 @@
-"""What a worker does with a chunk of points. This module imports nothing heavy: the environment has to be set first."""
+"""The worker: computes chunks of points. This module imports nothing heavy: the environment has to be set first."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def compute_chunk(chunk: Chunk) -> tuple[float, list[bytes]]:
 
 def import_all() -> None:
     """Import what points need, so that all workers do so at once; it compiles nothing, but nothing is interpreted."""
-    one_thread()
+    _one_thread()
     importlib.import_module("commsim.core.jit").compile_all()
     for name in ("numba", "commsim.run", "commsim.sweep.compute", "commsim.engine.flow_kernel"):
         importlib.import_module(name)
@@ -106,11 +106,11 @@ def one_line(error: BaseException) -> str:
 
 
 def begin_worker() -> None:
-    """Make a process a worker: one thread, Ctrl-C is the driver's business, and it ends when the driver does."""
+    """Make a process a worker: one thread, no reaction to Ctrl-C, and it ends with the driver."""
     import signal
     from multiprocessing import connection, parent_process
 
-    one_thread()
+    _one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
 
@@ -122,14 +122,14 @@ def begin_worker() -> None:
         threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()
 
 
-def one_thread() -> None:
+def _one_thread() -> None:
     """Let the libraries of this process start no threads, unless it was said how many."""
     for name in THREADS:
         os.environ.setdefault(name, "1")
 
 
 def _ready(chunk: Chunk) -> Bench:
-    one_thread()
+    _one_thread()
     from commsim import __version__
     from commsim.core.errors import BackendError
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commsim.report.chart import Axis, Series, draw_chart, draw_scatter
+from benchmarks.validation.html_page import draw_scatter
+from commsim.report.chart import Axis, Series, draw_chart
 from commsim.report.picture import Disc, Label, Line
 
 pytestmark = pytest.mark.nojit

@@ -48,7 +48,7 @@ def test_ctrl_c_keeps_what_is_there_ends_all_processes_and_is_one_line(small, tm
         time.sleep(0.05)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
-    assert said.splitlines()[-1] == f"commsim sweep: stopped; the same command goes on with {tmp_path / 'r'}"
+    assert said.splitlines()[-1] == f"commsim sweep: stopped; the same command continues {tmp_path / 'r'}"
     assert all(line.startswith("commsim sweep: ") for line in said.splitlines()), said
     assert 0 < read_table(tmp_path / "r").num_rows < 4800
     until = time.monotonic() + 10  # the one that watches over shared memory hears of it when all others have ended

@@ -59,12 +59,12 @@ def encode_column(column: Column) -> dict[str, Any]:
     return out | {"type": kind, "data": _text(codes.astype("<" + kind))}
 
 
-def encode_table(table: Table, names: Iterable[str]) -> dict[str, Any]:
+def _encode_table(table: Table, names: Iterable[str]) -> dict[str, Any]:
     """Encode some columns of a table."""
     return {"n": table.n_rows, "columns": [encode_column(table[name]) for name in names if name in table]}
 
 
-def encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Table) -> dict[str, Any]:
+def _encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Table) -> dict[str, Any]:
     """Encode figures and, once each, the tables that they show.
 
     Parameters
@@ -111,7 +111,7 @@ def encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Tabl
         if figure.picture is not None:
             one["picture"] = svg_text(figure.picture).partition("?>")[2]
         shown.append(one)
-    encoded = [encode_table(table, names) for table, names in zip(tables, used, strict=True)]
+    encoded = [_encode_table(table, names) for table, names in zip(tables, used, strict=True)]
     words = {name: without_unit(name) for name in listed}
     return {"tables": encoded, "figures": shown, "rows": 0, "filters": list(filters), "listed": listed, "words": words}
 
@@ -123,7 +123,7 @@ def json_in_html(tree: Mapping[str, Any]) -> str:
 
 
 def _more(figure: Figure) -> list[str]:
-    """Columns without a role that a mouse is told of."""
+    """Columns without a role that tooltips show."""
     if figure.kind in ("curves", "heat", "choice", "cdf"):
         return []
     if figure.kind == "scatter":
@@ -160,7 +160,7 @@ def write_page(study: Study, path: str | Path) -> dict[str, str]:
 def page_text(study: Study) -> tuple[str, dict[str, str]]:
     """Return the page, and which figures are left out and why."""
     figures, left_out = make_figures(study)
-    data = encode_figures(figures, _filters(study), study.rows)
+    data = _encode_figures(figures, _filters(study), study.rows)
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
     data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}
@@ -180,7 +180,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """Put each part in its place, once: what stands in a part is not looked at again."""
+    """Insert each part at its place, once; inserted text is not searched again."""
     return re.sub(r"@(\w+)@", lambda match: parts[match[1]], template)
 
 
@@ -190,7 +190,7 @@ def _filters(study: Study) -> list[str]:
 
 
 def _facts(study: Study) -> str:
-    """Say what was asked that is the same in all rows."""
+    """Parameters that are the same in all rows."""
     facts: dict[str, str] = {}
     for name in constants_of(study.rows):
         column = study.rows[name]
