@@ -93,8 +93,7 @@ class Registry(Generic[T]):
             self._afterwards.append(call)
 
     def __getitem__(self, name: str) -> Entry[T]:
-        self._import_all()
-        if name not in self._entries:
+        if name not in self:
             close = difflib.get_close_matches(name, self._entries, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise InputError(f"unknown {self.kind} {name!r}; {hint}known: {', '.join(self)}")
@@ -109,8 +108,19 @@ class Registry(Generic[T]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        self._import_all()
+        if not self._complete and name not in self._entries:
+            self._import_definition(f"def {name}(".encode())
+        if name not in self._entries:
+            self._import_all()
         return name in self._entries
+
+    def _import_definition(self, text: bytes) -> None:
+        """Import only the modules with this definition: all of a package take long, of which a command needs one."""
+        package = importlib.import_module(self._package)
+        for module in self._find(package.__path__, f"{self._package}."):
+            spec = module.module_finder.find_spec(module.name, None)
+            if spec is not None and spec.origin is not None and text in Path(spec.origin).read_bytes():
+                importlib.import_module(module.name)
 
     def _import_all(self) -> None:
         if self._complete:

@@ -22,7 +22,7 @@ from ..core.schedule import TRANSFER, Block, Schedule, Transfers
 from .fields import Fields
 from .network_file import read_network, write_network
 from .npz import Archive, read_archive, write_archive
-from .whole_files import read_tree, write_json, write_tree
+from .whole_files import SUFFIXES, read_tree, write_json, write_tree
 
 __all__ = ["SUFFIXES", "read_network", "read_placement", "read_result", "read_schedule", "save"]
 
@@ -237,9 +237,6 @@ def _check_codes(transfers: Transfers, path: str | Path) -> None:
     for field in ("hop", "stage", "channel"):
         if transfers.size and transfers[field].min() < 0:
             raise InputError(f"{path}: {field} must not be negative, got {transfers[field].min()}")
-
-
-SUFFIXES = (".toml", ".json", ".npz")
 
 
 def save(value: Network | Schedule | Placement | Result, path: str | Path, *, network: Network | None = None) -> None:

@@ -11,13 +11,15 @@ import json
 import os
 import re
 import tempfile
-import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..core.errors import InputError
+
+SUFFIXES = (".toml", ".json", ".npz")
+"""Of files that hold a network, a placement, a schedule or a result of ours."""
 
 
 def check_regular(path: str | Path) -> None:
@@ -111,6 +113,8 @@ def read_any(path: str | Path) -> Any:
             text = _decoded(read_regular(path, MAX_TOML_BYTES))
             if any(key[0].count(".") > MAX_DEPTH for key in _DOTTED.finditer(text)):
                 raise InputError(f"{path}: nested too deeply")
+            import tomllib
+
             return tomllib.loads(text)
         return parse_json(_decoded(read_regular(path, MAX_TEXT_BYTES)))
     except RecursionError:

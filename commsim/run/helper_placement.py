@@ -18,7 +18,7 @@ from ..core.network import KINDS, PLURALS, SWITCH, Network
 from ..core.placement import Placement, helper_nodes, is_strategy, place, rank_levels
 from ..core.registry import Entry
 from ..core.schedule import Schedule
-from ..files.store import SUFFIXES, read_placement
+from ..files.whole_files import SUFFIXES
 from ..routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
 from .inputs import load_placement
 
@@ -116,6 +116,8 @@ def _who_sits_where(
     """Nodes of the ranks, of aggregators that are placed already, and of the server; and what should be said."""
     notes: list[str] = []
     if isinstance(placement, str) and Path(placement).suffix in SUFFIXES:
+        from ..files.store import read_placement
+
         placement = read_placement(placement, network)
     if isinstance(placement, Placement):
         nodes = placement.nodes.tolist()
@@ -205,6 +207,8 @@ def machines_of(
     if "machines" not in entry.facts["needs"] or network.machine.max() < 0 or not fits:
         return {}
     if isinstance(placement, str) and not is_strategy(placement):
+        from ..files.store import read_placement
+
         placement = read_placement(placement, network)
     ranks = placement if isinstance(placement, Placement) else place(network, n_ranks, placement, seed)
     levels = rank_levels(network, ranks, n_ranks)

@@ -11,18 +11,14 @@ from typing import Any
 
 from collectives import COLLECTIVES, found_parameters
 from topologies import TOPOLOGIES
-from topologies.hosts.load import build_preset, is_machine, load_machine
-from topologies.presets import PRESETS
 
-from ..core.checking.check_compact import check_builder
 from ..core.errors import InputError
-from ..core.machine import attach_machines
 from ..core.network import Network
 from ..core.placement import STRATEGIES, Placement, is_strategy, place
 from ..core.registry import Entry, blamed, is_own_file, own_entry
 from ..core.schedule import Schedule
 from ..core.spec import read_arguments, split_spec
-from ..files.store import SUFFIXES, read_network, read_placement, read_schedule
+from ..files.whole_files import SUFFIXES
 
 
 def load_network(text: str) -> Network:
@@ -41,10 +37,21 @@ def load_network(text: str) -> Network:
         If a name is unknown, an argument is wrong, or the file does not hold a network.
     """
     if Path(text).suffix in SUFFIXES and (Path(text).exists() or "@" not in text):
+        from ..files.store import read_network
+
         return read_network(text)
     if is_own_file(text):
         own, given = own_entry(TOPOLOGIES, text)
         return own.build(**read_arguments(own.build, given))
+    name = text.partition(":")[0].strip()
+    if "@" not in text and name in TOPOLOGIES:
+        build = TOPOLOGIES[name].build
+        return build(**read_arguments(build, split_spec(text)[1]))
+    from topologies.hosts.load import build_preset, is_machine, load_machine
+    from topologies.presets import PRESETS
+
+    from ..core.machine import attach_machines
+
     machine, at, fabric = text.partition("@")
     if at:
         joined = attach_machines(load_network(fabric), load_machine(machine))
@@ -54,11 +61,11 @@ def load_network(text: str) -> Network:
     name, raw = split_spec(text)
     if name in PRESETS:
         return build_preset(name, raw)
-    if name not in TOPOLOGIES and (Path(text).exists() or "/" in name):
+    if Path(text).exists() or "/" in name:
         raise InputError(
             f"{text}: a network file ends with {', '.join(SUFFIXES)}; `commsim topo import` makes one of other files"
         )
-    build = TOPOLOGIES[name].build
+    build = TOPOLOGIES[name].build  # refuses what it does not know
     return build(**read_arguments(build, raw))
 
 
@@ -88,6 +95,8 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
             files = f"a file that ends with {', '.join(SUFFIXES)}"
             raise InputError(f"unknown placement {text!r}; known: {', '.join(STRATEGIES)}, or {files}")
         return place(network, n_participants, text, seed, n_helpers=n_helpers)
+    from ..files.store import read_placement
+
     placement = read_placement(text, network)
     if len(placement.nodes) != n_participants:
         raise InputError(f"{text}: places {len(placement.nodes)} participants, but there are {n_participants}")
@@ -110,6 +119,8 @@ def load_schedule(text: str, n_ranks: int | None = None) -> Schedule:
         If the collective is unknown, an argument is wrong or missing, or the file does not hold a schedule.
     """
     if Path(text).suffix in SUFFIXES:
+        from ..files.store import read_schedule
+
         return read_schedule(text)
     build, parameters = read_collective(text, n_ranks)
     return build(n_ranks, **parameters)
@@ -169,6 +180,7 @@ def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:
 
 def _proved(build: Callable[..., Schedule]) -> Callable[..., Schedule]:
     """Return a function that builds the same schedule, but refuses one that does not keep its promise."""
+    from ..core.checking.check_compact import check_builder
 
     @functools.wraps(build)
     def call(n_ranks: int, **parameters: Any) -> Schedule:

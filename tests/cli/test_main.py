@@ -19,12 +19,23 @@ def test_help_lists_every_verb_without_importing_what_is_slow():
         assert f"  {verb} " in done.stdout
 
 
-def test_help_of_a_verb_needs_no_kernels():
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (["run", "--help"], {"numba"}),
+        (
+            ["run", "--topology", "fat_tree:k=4", "--collective", "ring_all_reduce"],
+            {"commsim.files.store", "commsim.core.checking.check", "collectives.dense.torus", "topologies.torus",
+             "commsim.cli.report", "rich", "scipy.optimize", "tomllib"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_imports_only_what_it_needs(words, absent):
     program = (
         "import sys\nfrom commsim.cli import main\n"
-        "try: main(['run', '--help'])\n"
+        f"try: assert main({words}) == 0\n"
         "except SystemExit as stop: assert stop.code == 0\n"
-        "assert 'numba' not in sys.modules\n"
+        f"assert not {absent} & set(sys.modules), {absent} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import BackendError, InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_time
-from commsim.files.store import SUFFIXES, save
-from commsim.files.whole_files import MAX_TEXT_BYTES, write_tree
+from commsim.files.whole_files import MAX_TEXT_BYTES, SUFFIXES, write_tree
 
 from ..flags import Flags, flag
 
@@ -52,6 +51,8 @@ def run(config: Config) -> int:
         raise InputError(f"--gpus-per-host is from 1 to 1024, got {config.gpus_per_host}")
     _refuse_what_has_no_effect(config)
     network = _machine(config) if config.source in MACHINES else _fabric(config)
+    from commsim.files.store import save
+
     wrote = str(output)
     if config.gpus_per_host is None:
         save(network, output)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.report.table import print_remarks, write_results
 
-from ..bound import print_distance
 from ..flags import Verb
 from ..flags.outputs import check_drawable, draw_loads
-from ..report import check_page, report_run
 from .config import AUTO, Config, network_and_options, without_effect
 from .operation import run_operation
 from .predicted import predict_and_print, predict_with_auto, read_tolerance, run_groups
@@ -37,6 +35,8 @@ def run(config: Config) -> int:
     if config.json:
         write_results(config.json, config.flags("report"), [r.row() for r in results], **more)
     if config.report:
+        from ..report import report_run
+
         report_run(config, results, config.report)
     return 0
 
@@ -54,6 +54,8 @@ def _run_one(config: Config, spec: str, network: Network, sizes: list[int], opti
             ready = compressed(ready, config.compressor)
         results = predict_and_print(spec, ready, sizes, options, verbose=config.verbose)
     if config.bound:
+        from ..bound import print_distance
+
         print_distance(ready, results)
     return results
 
@@ -65,6 +67,8 @@ def _check(config: Config) -> None:
     if config.draw:
         check_drawable(config.draw)
     if config.report:
+        from ..report import check_page
+
         check_page(config.report)
     if config.engine not in (*ENGINES, AUTO):
         raise InputError(f"unknown engine {config.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
