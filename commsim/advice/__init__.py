@@ -91,8 +91,8 @@ def advise(question: Question, network: Network) -> Advice:
     InputError
         If nothing can run.
     """
-    found, left_out = candidates(question, network)
-    by_spec = {candidate.spec: candidate for candidate in found}
+    ways, left_out = candidates(question, network)
+    by_spec = {candidate.spec: candidate for candidate in ways}
     ready, refused = prepare_all(
         list(by_spec),
         network,
@@ -115,7 +115,7 @@ def advise(question: Question, network: Network) -> Advice:
     for spec, result in order:
         best.setdefault(by_spec[spec].group, Ranked(by_spec[spec], result, bounds[spec], _block(ready[spec])))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
-    small = (f"{c.label} {REDUCED}" for c in found if c.reduced and c.spec in ready)
+    small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
     return Advice(tuple(best.values()), ready, left_out | refused, notes)
 

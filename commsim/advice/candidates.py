@@ -93,9 +93,9 @@ def variants(
             left_out[f"{entry.name}:{key}=1"] = "needs a host on which no worker sits"
     for tried in tries:
         fitted = (fitting(entry, own, question, network) for own in tried)
-        found = next((own for own in fitted if own is not None), None)
-        if found is not None:
-            yield found, found != tried[0]
+        first = next((own for own in fitted if own is not None), None)
+        if first is not None:
+            yield first, first != tried[0]
         else:
             why = f"too large to be simulated in seconds; commsim run --collective {entry.name} does it"
             left_out[spec_of(entry.name, tried[0])] = why
@@ -204,7 +204,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
     list of Candidate, dict of str to str
         And by name what is not, and why.
     """
-    found: list[Candidate] = []
+    ways: list[Candidate] = []
     left_out: dict[str, str] = {}
     for name in COLLECTIVES:
         entry = COLLECTIVES[name]
@@ -224,8 +224,8 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
                 for own in coarser(entry, fitted, network):
                     for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
                         label = spec_of(name, own, density if len(question.densities) > 1 else "")
-                        found.append(Candidate(spec_of(name, own, data), label, (group, density), way, exact, reduced))
-    return found, left_out
+                        ways.append(Candidate(spec_of(name, own, data), label, (group, density), way, exact, reduced))
+    return ways, left_out
 
 
 def _kind(entry: Entry[Schedule]) -> tuple[str, bool]:

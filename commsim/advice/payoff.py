@@ -70,9 +70,9 @@ def density_crossover(
     def faster(spec: str, density: float) -> bool:
         return at_density(ready[spec], density).predict(question.size).time < dense_time * (1 - TIE)
 
-    found = SparsePays(0.0, _lowest(question), "", dense)
+    crossover = SparsePays(0.0, _lowest(question), "", dense)
     for spec in sparse:
-        low, high = found.high, highest
+        low, high = crossover.high, highest
         if not faster(spec, low):
             continue
         if faster(spec, highest):
@@ -80,8 +80,8 @@ def density_crossover(
         while high > low * (1 + TOLERANCE):
             middle = math.sqrt(low * high)
             low, high = (middle, high) if faster(spec, middle) else (low, middle)
-        found = SparsePays(low, high, spec, dense)
-    return found
+        crossover = SparsePays(low, high, spec, dense)
+    return crossover
 
 
 def can_search(prepared: Prepared, question: Question) -> bool:
@@ -168,5 +168,7 @@ def server_gains(question: Question, network: Network) -> Servers:
 
 def _time(spec: str, question: Question, network: Network) -> float:
     placement, routing = question.placement, question.routing
-    ready = prepare(spec, network, n_ranks=question.n_workers, placement=placement, routing=routing, seed=question.seed)
-    return ready.predict(question.size).time
+    prepared = prepare(
+        spec, network, n_ranks=question.n_workers, placement=placement, routing=routing, seed=question.seed
+    )
+    return prepared.predict(question.size).time

@@ -47,16 +47,16 @@ def spreads(
         hosts = np.flatnonzero(free >= n)
         ranks = -room[hosts] if order == "demand" else free[hosts].astype(np.float64)
         return [((int(hosts[np.argmin(ranks)]), n),)]  # inside of one host no link is used: nothing to compare
-    found: dict[Spread, None] = {}
+    ways: dict[Spread, None] = {}
     if order == "fragments":
         hosts = np.flatnonzero(free > 0)
         taken = _take(free, hosts[np.argsort(free[hosts], kind="stable")], n)
-        found[tuple(sorted(taken))] = None  # in the order of hosts, so that ring neighbours share a rack
+        ways[tuple(sorted(taken))] = None  # in the order of hosts, so that ring neighbours share a rack
     for ordered in _orders(machines, free, n, order, room):
-        if len(found) >= limit:
+        if len(ways) >= limit:
             break
-        found.setdefault(_take(free, ordered, n))
-    return list(found)
+        ways.setdefault(_take(free, ordered, n))
+    return list(ways)
 
 
 def _orders(
@@ -69,17 +69,17 @@ def _orders(
     by_size = np.lexsort((np.arange(len(free)), -free, key))
     fits = np.flatnonzero(space >= n)
     for rack in fits[np.argsort(space[fits], kind="stable")]:
-        mine = by_size[where[by_size] == rack]
-        yield mine
-        yield mine[::-1]  # small hosts first: as many racks, other links
+        hosts = by_size[where[by_size] == rack]
+        yield hosts
+        yield hosts[::-1]  # small hosts first: as many racks, other links
     largest = np.argsort(-space, kind="stable")
     largest = largest[space[largest] > 0]
     for turn in range(len(largest)):
         rank = np.empty(len(racks), np.int64)
         rank[largest] = np.arange(len(largest))
         rank[largest[turn]] = -1
-        mine = by_size[np.argsort(np.where(space[where] > 0, rank[where], len(racks))[by_size], kind="stable")]
-        yield mine
+        hosts = by_size[np.argsort(np.where(space[where] > 0, rank[where], len(racks))[by_size], kind="stable")]
+        yield hosts
 
 
 def _take(free: NDArray[np.int64], hosts: NDArray[np.intp], n: int) -> Spread:

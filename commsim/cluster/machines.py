@@ -79,8 +79,8 @@ class Machines(Value):
         usable = ~self.inference
         idle = 0.5 + 0.5 * math.cos(2 * math.pi * (now / DAY - 4 / 24))
         n = int(idle * int(self.inference.sum()) + 1e-9)
-        mine = np.flatnonzero(self.inference)
-        usable[mine[np.argsort(-used[mine], kind="stable")][:n]] = True
+        lending = np.flatnonzero(self.inference)
+        usable[lending[np.argsort(-used[lending], kind="stable")][:n]] = True
         return usable
 
 

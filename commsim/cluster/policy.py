@@ -155,9 +155,9 @@ def fill(
     """
     grants = [Grant(state, len(state.gpus), beside=state.beside, order=order) for state in view.kept]
     free = view.n_gpus - len({gpu for state in view.kept for gpu in state.gpus})
-    kept = set(map(id, view.kept))
+    unchanged = set(map(id, view.kept))
     for state in ordered:
-        if id(state) in kept:
+        if id(state) in unchanged:
             continue
         if state.job.gpus <= free:
             grants.append(Grant(state, state.job.gpus, order=order))

@@ -158,9 +158,9 @@ class _Replay:
             for state in tuple(allocation.running):
                 if not all(self._usable[host] for host, _ in state.spread):
                     allocation.stop(state)
-        kept = [] if is_round and self._facts["interval"] else list(allocation.running)
+        unchanged = [] if is_round and self._facts["interval"] else list(allocation.running)
         usable = np.where(self._usable, self._machines.gpus, 0)
-        view = View(self._now, tuple(self._active), kept, usable, self._work, self._machines)
+        view = View(self._now, tuple(self._active), unchanged, usable, self._work, self._machines)
         grants = self._policy(view)
         if not isinstance(grants, list) or not all(isinstance(grant, Grant) and grant.gpus >= 1 for grant in grants):
             raise InputError(

@@ -231,20 +231,20 @@ def speeds(machines: Machines, work: Work, states: Iterable[JobState], tuned: bo
         Whether jobs that need less than their part of a host's CPUs and memory leave the rest to those that need more;
         otherwise each has its part, which follows from its GPUs.
     """
-    found: dict[int, float] = {}
+    part_of_speed: dict[int, float] = {}
     hosts: dict[int, Claims] = {}
     for state in states:
         busy = work.models[state.index].busy
         other = work.models[state.beside.index].busy if state.beside is not None else 0.0
-        found[state.index] = 1 / max(1.0, busy + other) if other else 1.0
+        part_of_speed[state.index] = 1 / max(1.0, busy + other) if other else 1.0
         for host, n in state.spread if any(needs(work, state, 1)) else ():
             part = n / float(machines.gpus[host]) / (2 if state.beside is not None else 1)
             hosts.setdefault(host, []).append((state, part, *needs(work, state, n)))
     for host, claims in hosts.items():
         for limit, column in ((float(machines.cpu[host]), 2), (float(machines.memory[host]), 3)):
             if np.isfinite(limit):
-                _slow_down(found, claims, column, limit, tuned)
-    return found
+                _slow_down(part_of_speed, claims, column, limit, tuned)
+    return part_of_speed
 
 
 def _slow_down(found: dict[int, float], claims: Claims, column: int, limit: float, tuned: bool) -> None:

@@ -177,9 +177,9 @@ class Ranking:
         score : float
             Of it.
         """
-        found = [self._score(job, links, use) for links, use in self._traffic.uses(routes)]
-        chosen = max(range(len(found)), key=lambda i: (found[i][1], -i))
-        return chosen, *found[chosen]
+        scored = [self._score(job, links, use) for links, use in self._traffic.uses(routes)]
+        chosen = max(range(len(scored)), key=lambda i: (scored[i][1], -i))
+        return chosen, *scored[chosen]
 
     def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
         """Best shift and its score on these links."""
@@ -193,9 +193,9 @@ class Ranking:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
             self._shifted[job] = np.array([self._traffic.rates(job, shift) for shift in shifts])
-        mine = links[contended]
+        shared = links[contended]
         scores = np.empty(SHIFTS)
-        base, capacity = self._traffic.demand[mine], self._traffic.capacity[mine]
+        base, capacity = self._traffic.demand[shared], self._traffic.capacity[shared]
         shift_scores(base, use[contended], capacity, self._shifted[job], scores)
         best = int(np.argmax(scores > scores.max() - 1e-12))
         return job.period * best / SHIFTS, float(scores[best])

@@ -131,9 +131,9 @@ def helper_nodes(network: Network) -> NDArray[np.intp]:
         None when ranks sit on memories themselves, or the network has neither.
     """
     for kind in (MEMORY, CPU):
-        found = np.flatnonzero((network.kind == kind) & network.aggregates)
-        if found.size and kind != network.seat_kind:
-            return found
+        nodes = np.flatnonzero((network.kind == kind) & network.aggregates)
+        if nodes.size and kind != network.seat_kind:
+            return nodes
     return np.empty(0, np.intp)
 
 
@@ -182,7 +182,7 @@ def rank_levels(network: Network, placement: Placement, n_ranks: int) -> tuple[t
         Name of a level and the ranks of each of its groups, the innermost level first. Levels that say nothing are
         left out: every rank by itself, all ranks together, or the same groups as the level before.
     """
-    found: list[tuple[str, Groups]] = []
+    levels: list[tuple[str, Groups]] = []
     for level in locality_levels(network):
         group = np.full(network.n_nodes, -1, np.int64)
         group[network.endpoints] = level.group
@@ -194,9 +194,9 @@ def rank_levels(network: Network, placement: Placement, n_ranks: int) -> tuple[t
             order = np.argsort(of_rank, kind="stable")
             cuts = np.searchsorted(of_rank[order], np.arange(1, n_groups))
             groups = tuple(tuple(part.tolist()) for part in np.split(order, cuts))
-            if not found or groups != found[-1][1]:
-                found.append((level.name, groups))
-    return tuple(found)
+            if not levels or groups != levels[-1][1]:
+                levels.append((level.name, groups))
+    return tuple(levels)
 
 
 def rank_groups(network: Network, placement: Placement, n_ranks: int) -> Groups:

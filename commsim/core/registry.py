@@ -188,16 +188,16 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
         raise InputError(f"expected FILE.py:function:key=value, got {text!r}")
     path, (name, rest) = Path(match[1]), _split(match[2] or "")
     raw = split_spec(f"{name or path.stem}:{rest}")[1]
-    found = _load(registry, path)
-    if not found:
+    names = _load(registry, path)
+    if not names:
         raise InputError(
             f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind.replace(' ', '_')}"
         )
-    if name is None and len(found) > 1:
-        raise InputError(f"{path}: registers several; say which: {', '.join(f'{path}:{known}' for known in found)}")
-    if name is not None and name not in found:
-        raise InputError(f"{path}: registers no {registry.kind} {name!r}; known: {', '.join(found)}")
-    return registry[name or found[0]], raw
+    if name is None and len(names) > 1:
+        raise InputError(f"{path}: registers several; say which: {', '.join(f'{path}:{known}' for known in names)}")
+    if name is not None and name not in names:
+        raise InputError(f"{path}: registers no {registry.kind} {name!r}; known: {', '.join(names)}")
+    return registry[name or names[0]], raw
 
 
 def guarded(build: Callable[..., T], path: Path) -> Callable[..., T]:
@@ -251,13 +251,13 @@ def _load(registry: Registry[T], path: Path) -> list[str]:
     sys.modules[module.__name__] = module  # where dataclasses look for the module of a class
     with blamed(path):
         exec(compile(source, str(path), "exec"), module.__dict__)
-    found = [name for name in registry if registry[name].build.__module__ == module.__name__ and name in vars(module)]
-    for name in found:
+    names = [name for name in registry if registry[name].build.__module__ == module.__name__ and name in vars(module)]
+    for name in names:
         entry = registry[name]
         _require_annotations(entry, path)
         facts = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.facts.items()}
         registry.add(guarded(entry.build, path), **facts)
-    return found
+    return names
 
 
 def _require_annotations(entry: Entry[T], path: Path) -> None:

@@ -80,11 +80,11 @@ def components(links: Sequence[tuple[int, ...]]) -> list[Component]:
     members: dict[int, list[int]] = {}
     for job in sorted(root):
         members.setdefault(find(job), []).append(job)
-    mine: dict[int, list[int]] = {first: [] for first in members}
+    links_of: dict[int, list[int]] = {first: [] for first in members}
     for number, jobs in enumerate(links):
-        mine[find(jobs[0])].append(number)
+        links_of[find(jobs[0])].append(number)
     return [
-        Component(tuple(jobs), tuple(mine[first]), sum(len(links[i]) - 1 for i in mine[first]) > len(jobs) - 1)
+        Component(tuple(jobs), tuple(links_of[first]), sum(len(links[i]) - 1 for i in links_of[first]) > len(jobs) - 1)
         for first, jobs in members.items()
     ]
 
@@ -188,10 +188,10 @@ def joint_shifts(
     for row, links in zip(demand, classes, strict=True):
         row[[place[job] for job in links.jobs]] = links.part
     weight = np.array([len(links.links) for links in classes])
-    mine = list(part.jobs)
-    walked = np.rint((shifts[mine] - shifts[mine[0]]) % circle.period / circle.step).astype(np.int64)
+    jobs = list(part.jobs)
+    walked = np.rint((shifts[jobs] - shifts[jobs[0]]) % circle.period / circle.step).astype(np.int64)
     starts = (walked % circle.n_positions)[None]
     rotations = search_together(circle, demand, weight, starts)
-    found = shifts.copy()
-    found[mine] = circle.seconds(rotations)
-    return found
+    joint = shifts.copy()
+    joint[jobs] = circle.seconds(rotations)
+    return joint

@@ -157,7 +157,8 @@ def simulated(
     shifts = [candidate.shifts[job.name] for job in jobs]
     run = simulate_jobs(cluster.network, jobs, list(use), shifts=shifts, iterations=iterations)
     times = {
-        job.name: float(mine[iterations // 2 :].mean()) for job, mine in zip(jobs, run.iteration_times, strict=True)
+        job.name: float(seconds[iterations // 2 :].mean())
+        for job, seconds in zip(jobs, run.iteration_times, strict=True)
     }
     return dataclasses.replace(candidate, predicted=times, prediction="simulation")
 
@@ -228,11 +229,11 @@ def estimate(
             alone = sum(max(0.0, float(links.part[0]) * phase.rate - 1.0) * phase.duration for phase in job.phases)
             delay[links.jobs[0]] = max(delay[links.jobs[0]], alone)
         elif scores.is_tight(links):
-            mine = list(links.jobs)
+            sharing = list(links.jobs)
             circle = scores.circle(links.jobs)
-            demand = circle.rotated(shifts[mine])
+            demand = circle.rotated(shifts[sharing])
             over = np.maximum(links.part @ demand - 1.0, 0.0)
-            sending = demand / np.maximum(scores.peak[mine], 1e-300)[:, None]  # part of the angle, for one height
+            sending = demand / np.maximum(scores.peak[sharing], 1e-300)[:, None]  # part of the angle, for one height
             per_iteration = circle.period / circle.n_angles
-            delay[mine] = np.maximum(delay[mine], np.where(over > 1e-9, over, 0.0) @ sending.T * per_iteration)
+            delay[sharing] = np.maximum(delay[sharing], np.where(over > 1e-9, over, 0.0) @ sending.T * per_iteration)
     return np.array([job.period for job in jobs]) + delay

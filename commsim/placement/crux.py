@@ -262,21 +262,21 @@ def compress(weights: NDArray[np.float64], n_levels: int, *, n_orders: int = 10,
     if n_levels < 1 or n_orders < 1:
         raise InputError(f"levels and orders must be at least 1, got {n_levels} and {n_orders}")
     random = np.random.default_rng(seed)
-    found = [best_runs(weights, _drawn_order(weights, random), n_levels) for _ in range(n_orders)]
-    return max(found, key=lambda levels: cut(weights, levels))  # of equals the first
+    drawn = [best_runs(weights, _drawn_order(weights, random), n_levels) for _ in range(n_orders)]
+    return max(drawn, key=lambda levels: cut(weights, levels))  # of equals the first
 
 
 def _drawn_order(weights: NDArray[np.float64], random: np.random.Generator) -> list[int]:
     """Draw an order in which every edge goes forward."""
     edge = weights > 0
     waits_for = edge.sum(axis=0)
-    ready = np.flatnonzero(waits_for == 0).tolist()
+    available = np.flatnonzero(waits_for == 0).tolist()
     order: list[int] = []
-    while ready:
-        job = ready.pop(int(random.integers(len(ready))))
+    while available:
+        job = available.pop(int(random.integers(len(available))))
         order.append(job)
         waits_for[edge[job]] -= 1
-        ready += np.flatnonzero(edge[job] & (waits_for == 0)).tolist()
+        available += np.flatnonzero(edge[job] & (waits_for == 0)).tolist()
     if len(order) != len(weights):
         raise InputError("jobs cannot be ordered: the edges go round in a circle")
     return order

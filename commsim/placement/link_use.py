@@ -77,7 +77,8 @@ def link_classes(network: Network, use: NDArray[np.float64]) -> list[LinkClass]:
     order = np.argsort(first)  # the order of the links, which does not depend on sizes of floats
     jobs = [np.flatnonzero(rows[i]) for i in order]
     return [
-        LinkClass(tuple(mine.tolist()), rows[i][mine], used[of_class[i]]) for i, mine in zip(order, jobs, strict=True)
+        LinkClass(tuple(sharing.tolist()), rows[i][sharing], used[of_class[i]])
+        for i, sharing in zip(order, jobs, strict=True)
     ]
 
 
@@ -170,8 +171,8 @@ def link_uses(cluster: Cluster, placements: Sequence[Sequence[str]], seed: int =
     number = {edge: i for i, edge in enumerate(ends)}
     for row, ring in zip(use, edges, strict=True):
         for edge in ring:
-            mine = slice(routes.first[number[edge]], routes.first[number[edge] + 1])
-            np.add.at(row, routes.link[mine], routes.share[mine])
+            route = slice(routes.first[number[edge]], routes.first[number[edge] + 1])
+            np.add.at(row, routes.link[route], routes.share[route])
     return use
 
 

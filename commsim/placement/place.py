@@ -130,15 +130,15 @@ def _shifts(n_jobs: int, tight: list[LinkClass], scores: Scores) -> tuple[NDArra
 def _rows(
     cluster: Cluster, names: list[str], shared: list[LinkClass], scores: Scores, shifts: NDArray[np.float64]
 ) -> tuple[ContendedLink, ...]:
-    found = {}
+    rows = {}
     for links in shared:
-        mine, circle = list(links.jobs), scores.circle(links.jobs)
-        score = float(score_at(circle, links.part[None], shifts[mine])[0]) if scores.is_tight(links) else 1.0
+        sharing, circle = list(links.jobs), scores.circle(links.jobs)
+        score = float(score_at(circle, links.part[None], shifts[sharing])[0]) if scores.is_tight(links) else 1.0
         share = float(links.part @ circle.demand[:, circle.reach :].mean(axis=1))
         for link in links.links.tolist():
             demand = share * float(cluster.network.bandwidth[link])
-            found[link] = (tuple(names[j] for j in mine), score, demand)
-    return tuple(ContendedLink(cluster.network.link_name(link), *found[link]) for link in sorted(found))
+            rows[link] = (tuple(names[j] for j in sharing), score, demand)
+    return tuple(ContendedLink(cluster.network.link_name(link), *rows[link]) for link in sorted(rows))
 
 
 RANKINGS = ("mean", "min", "weighted")
@@ -211,15 +211,15 @@ def place_jobs(
         raise InputError(f"unknown ranking {rank_by!r}; known: {', '.join(RANKINGS)}")
     settings = settings or Settings()
     placed = _in_turn(cluster, jobs, generators, n, settings.seed)
-    found = evaluate_all(cluster, placed, loops=loops, settings=settings)
-    kept = [c for c in found if not (loops == "literal" and c.has_loop)]
+    scored = evaluate_all(cluster, placed, loops=loops, settings=settings)
+    ranked = [c for c in scored if not (loops == "literal" and c.has_loop)]
     if check:
-        kept = [simulated(cluster, jobs, candidate, seed=settings.seed) for candidate in kept]
+        ranked = [simulated(cluster, jobs, candidate, seed=settings.seed) for candidate in ranked]
     key = f"score_{rank_by}"
-    kept.sort(key=lambda c: (-round(getattr(c, key), 9), round(_total_slowdown(jobs, c), 9)))
-    discarded = tuple(c for c in found if loops == "literal" and c.has_loop)
-    notes = [*_notes([*kept, *discarded], discarded), *(disagreements(jobs, kept, key) if check else ())]
-    return Ranking(tuple(kept), discarded, tuple(notes))
+    ranked.sort(key=lambda c: (-round(getattr(c, key), 9), round(_total_slowdown(jobs, c), 9)))
+    discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
+    notes = [*_notes([*ranked, *discarded], discarded), *(disagreements(jobs, ranked, key) if check else ())]
+    return Ranking(tuple(ranked), discarded, tuple(notes))
 
 
 def _in_turn(
@@ -229,12 +229,12 @@ def _in_turn(
     if not generators:
         raise InputError("placing needs at least one generator")
     made = [[(name, jobs) for jobs in candidates(cluster, jobs, name, n, seed)] for name in dict.fromkeys(generators)]
-    found: dict[tuple[object, ...], tuple[str, tuple[PeriodicJob, ...]]] = {}
+    chosen: dict[tuple[object, ...], tuple[str, tuple[PeriodicJob, ...]]] = {}
     for i in range(n):
         for row in made:
-            if i < len(row) and len(found) < n:
-                found.setdefault(tuple(job.placement for job in row[i][1]), row[i])
-    return list(found.values())
+            if i < len(row) and len(chosen) < n:
+                chosen.setdefault(tuple(job.placement for job in row[i][1]), row[i])
+    return list(chosen.values())
 
 
 def _total_slowdown(jobs: Sequence[PeriodicJob], candidate: Candidate) -> float:

@@ -51,15 +51,15 @@ def profile_model(model: Any, inputs: Sequence[Any], *, iterations: int = 5, war
     finally:
         watch.close()
         model.zero_grad(set_to_none=True)
-    names = [name for name in parameters if all(name in ready for ready, _ in runs)]
+    names = [name for name in parameters if all(name in times for times, _ in runs)]
     if not names:
         raise InputError(f"{type(model).__name__}: no parameter got a gradient in every run")
-    ready = np.median([[run[0][name] for name in names] for run in runs], axis=0)
+    times = np.median([[run[0][name] for name in names] for run in runs], axis=0)
     forward = np.median([[run[1].get(name, 0.0) for name in names] for run in runs], axis=0)
-    order = np.argsort(ready, kind="stable")
+    order = np.argsort(times, kind="stable")
     n_bytes = np.array([float(parameters[name].numel() * parameters[name].element_size()) for name in names])
     return trace_from_gaps(
-        n_bytes[order], np.diff(ready[order], prepend=0.0), forward[order], [names[i] for i in order]
+        n_bytes[order], np.diff(times[order], prepend=0.0), forward[order], [names[i] for i in order]
     )
 
 
@@ -109,8 +109,8 @@ class _Watch:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{type(self._model).__name__} cannot run on this input: {_first_line(error)}") from None
-        ready = {name: start.until(mark) for name, mark in self._ready.items()}
-        return ready, self._forward(begin, middle)
+        times = {name: start.until(mark) for name, mark in self._ready.items()}
+        return times, self._forward(begin, middle)
 
     def _forward(self, begin: Any, end: Any) -> dict[str, float]:
         seconds: dict[str, float] = {}

@@ -164,14 +164,14 @@ def send_in_order(
     list of Message
         In the order in which the link takes them.
     """
-    ready = trace.ready if discipline.overlap else np.full_like(trace.ready, trace.backward_time)
+    ready_times = trace.ready if discipline.overlap else np.full_like(trace.ready, trace.backward_time)
     sizes = _partitions(trace, discipline)
     queue: list[tuple[int, int, float]] = []  # what waits: tensor by urgency, number, bytes
     flying: list[tuple[float, float]] = []  # what is under way: complete at, bytes; first in, first out
     sent: list[Message] = []
-    n, credit, free, now, arrived = len(ready), discipline.credit, 0.0, 0.0, 0
+    n, credit, free, now, arrived = len(ready_times), discipline.credit, 0.0, 0.0, 0
     while queue or flying or arrived < n:
-        while arrived < n and ready[arrived] <= now:
+        while arrived < n and ready_times[arrived] <= now:
             urgency = n - 1 - arrived if discipline.priority else arrived
             for number, size in enumerate(sizes[arrived]):
                 heapq.heappush(queue, (urgency, number, size))
@@ -185,7 +185,7 @@ def send_in_order(
             tensor = n - 1 - urgency if discipline.priority else urgency
             sent.append(Message(tensor, number, size, start, free + latency))
             heapq.heappush(flying, (free + latency, size))
-        following = ([float(ready[arrived])] if arrived < n else []) + ([flying[0][0]] if flying else [])
+        following = ([float(ready_times[arrived])] if arrived < n else []) + ([flying[0][0]] if flying else [])
         now = max(now, min(following)) if following else now
     return sent
 

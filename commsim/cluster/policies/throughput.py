@@ -24,8 +24,8 @@ def gavel(view: View) -> list[Grant]:
     for state in view.kept:
         for host, n in state.spread:
             free[view.machines.types[host]] -= n
-    kept = {id(state) for state in view.kept}
-    waiting = sorted((s for s in view.states if id(s) not in kept), key=lambda s: _rank(view, s))
+    unchanged = {id(state) for state in view.kept}
+    waiting = sorted((s for s in view.states if id(s) not in unchanged), key=lambda s: _rank(view, s))
     chosen = _fitting(waiting, sum(free.values()))
     mean = {kind: _mean_speed(view, chosen, kind) for kind in free}
     ranked = [(speed(view, s, kind) / mean[kind], kind, s) for s in chosen for kind in free]

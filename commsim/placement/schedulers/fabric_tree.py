@@ -70,11 +70,11 @@ class Tree:
     @property
     def above(self) -> dict[str, str]:
         """Name of the switch above each node and each switch that has one."""
-        found: dict[str, str] = {}
+        parent: dict[str, str] = {}
         for s in self.switches:
             for child in (*s.switches, *s.nodes):
-                found.setdefault(child, s.name)
-        return found
+                parent.setdefault(child, s.name)
+        return parent
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -85,14 +85,14 @@ class Tree:
         """Switches, each after those below it; those of a circle are left out."""
         by_name, above = {s.name: s for s in self.switches}, self.above
         missing = {s.name: len(s.switches) for s in self.switches}
-        ready = [s for s in self.switches if not s.switches]
-        for switch in ready:  # which grows on the way
+        order = [s for s in self.switches if not s.switches]
+        for switch in order:  # which grows on the way
             yield switch
             parent = above.get(switch.name)
             if parent is not None:
                 missing[parent] -= 1
                 if not missing[parent]:
-                    ready.append(by_name[parent])
+                    order.append(by_name[parent])
 
     def layers(self) -> dict[str, tuple[str, ...]]:
         """By node, the switches above it, the closest first."""
@@ -155,9 +155,9 @@ def blocks_of(tree: Tree) -> Blocks:
 
     The smallest block D gives the sizes D, 2D, ... up to D times the number of blocks.
     """
-    found = tuple((s.name, s.nodes) for s in tree.switches if s.nodes)
-    smallest = min(len(nodes) for _, nodes in found)
-    return Blocks(found, tuple(smallest << k for k in range(len(found).bit_length())))
+    blocks = tuple((s.name, s.nodes) for s in tree.switches if s.nodes)
+    smallest = min(len(nodes) for _, nodes in blocks)
+    return Blocks(blocks, tuple(smallest << k for k in range(len(blocks).bit_length())))
 
 
 def free_name(wanted: str, taken: Blocks | Tree | Iterable[str]) -> str:

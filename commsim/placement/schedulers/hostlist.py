@@ -103,18 +103,18 @@ def split_hosts(text: str) -> list[str]:
 
 def _numbers(bracket: str, text: str) -> Sequence[str]:
     """Numbers of one pair of brackets; a range of ranges is counted before it is written out."""
-    found: list[range] = []
+    ranges: list[range] = []
     widths: list[int] = []
     for part in bracket[1:-1].split(","):
         match = _RANGE.fullmatch(part)
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise InputError(f"{_shown(text)}: {part!r} is not a range of numbers such as 01-16")
-        found.append(range(int(match[1]), int(match[2] or match[1]) + 1))
+        ranges.append(range(int(match[1]), int(match[2] or match[1]) + 1))
         widths.append(len(match[1]))
-    n_numbers = sum(len(numbers) for numbers in found)
+    n_numbers = sum(len(numbers) for numbers in ranges)
     if n_numbers > MAX_NAMES:
         raise InputError(f"{_shown(text)} names more than {MAX_NAMES} hosts")
-    return [f"{i:0{width}d}" for numbers, width in zip(found, widths, strict=True) for i in numbers]
+    return [f"{i:0{width}d}" for numbers, width in zip(ranges, widths, strict=True) for i in numbers]
 
 
 def _follows(number: str, first: str, last: str) -> bool:

@@ -227,14 +227,14 @@ def read_slurm_yaml(text: str, path: str = "topology.yaml") -> tuple[NamedTopolo
     entries = read_yaml(text, path)
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{path}: expected a list of topologies, got {type(entries).__name__}")
-    found = [_entry(entry, path, i) for i, entry in enumerate(entries)]
+    topologies = [_entry(entry, path, i) for i, entry in enumerate(entries)]
     try:
-        require_unique([one.name for one in found], "topology")
+        require_unique([one.name for one in topologies], "topology")
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    if sum(one.is_default for one in found) > 1:
+    if sum(one.is_default for one in topologies) > 1:
         raise InputError(f"{path}: cluster_default is true more than once")
-    return tuple(found)
+    return tuple(topologies)
 
 
 def choose_topology(topologies: Sequence[NamedTopology], name: str | None, path: str) -> Tree | Blocks:

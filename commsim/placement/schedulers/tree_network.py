@@ -175,12 +175,12 @@ def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
             higher[top] = None
             below.setdefault(top, ([], []))[0 if switches else 1].append(name[u])
         level, switches = list(higher), True
-    found = [Switch(name[u], tuple(s), tuple(n)) for u, (s, n) in below.items()]
+    switches_found = [Switch(name[u], tuple(s), tuple(n)) for u, (s, n) in below.items()]
     tops = [name[u] for u in below if above[u] == u]
     if len(tops) > 1 and _is_connected(network):
         taken = (*network.nodes, *(name[u] for u in at))
-        found.append(Switch(free_name("fabric", taken), tuple(tops)))
-    return Tree(tuple(found)), _stand_ins(network, unit, above, name, set(below))
+        switches_found.append(Switch(free_name("fabric", taken), tuple(tops)))
+    return Tree(tuple(switches_found)), _stand_ins(network, unit, above, name, set(below))
 
 
 def host_names(network: Network) -> tuple[str, ...]:
@@ -198,13 +198,13 @@ def _stand_ins(
     src, dst = unit[network.src], unit[network.dst]
     is_switch = np.zeros(len(above), np.bool_)
     is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    found: dict[str, dict[str, None]] = {}
+    stand_ins: dict[str, dict[str, None]] = {}
     lower = set(unit[network.endpoints].tolist()) | used
     for a, b in zip(src.tolist(), dst.tolist(), strict=True):
         top = int(above[a])
         if a in lower and top != a and is_switch[b] and b not in lower:
-            found.setdefault(name[top], {name[top]: None})[name[b]] = None
-    return {top: tuple(names) for top, names in found.items()}
+            stand_ins.setdefault(name[top], {name[top]: None})[name[b]] = None
+    return {top: tuple(names) for top, names in stand_ins.items()}
 
 
 def _is_connected(network: Network) -> bool:

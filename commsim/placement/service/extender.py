@@ -109,8 +109,8 @@ def filter_result(
     good = [name for name in args.names if name not in failed and name not in never]
     nodes = None
     if args.nodes is not None:
-        kept = set(good)
-        items = [item for item in args.nodes["items"] if item["metadata"]["name"] in kept]
+        names = set(good)
+        items = [item for item in args.nodes["items"] if item["metadata"]["name"] in names]
         nodes = args.nodes | {"items": items}
     return {
         "Nodes": nodes,

@@ -116,8 +116,8 @@ class PlacementService:
         self.state.check(asked)
         if len(self._ratings) >= _REMEMBERED:
             self._ratings.clear()
-        found = self._ratings[key] = self._rater.rate(asked, pod_gpus)
-        return found
+        ratings = self._ratings[key] = self._rater.rate(asked, pod_gpus)
+        return ratings
 
     async def put_jobs(self, tree: object) -> dict[str, Any]:
         """Add jobs or replace them: ``{"jobs": [...]}``; all of them, or none if one is wrong."""

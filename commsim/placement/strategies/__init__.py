@@ -84,7 +84,7 @@ def candidates(
     if n < 1:
         raise InputError(f"the number of candidates is 1 or more, got {n}")
     free = FreeGpus(cluster, jobs)
-    found: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
+    placements: dict[tuple[tuple[str, ...], ...], tuple[PeriodicJob, ...]] = {}
     for i in range(n * _TRIES):
         free.reset()
         rng = np.random.default_rng((seed, i)) if i or strategy == "random" else None
@@ -92,10 +92,10 @@ def candidates(
         placed = tuple(
             dataclasses.replace(job, placement=free.names(plan[i])) if i in plan else job for i, job in enumerate(jobs)
         )
-        found.setdefault(tuple(job.placement or () for job in placed), placed)
-        if len(found) == n or not plan:
+        placements.setdefault(tuple(job.placement or () for job in placed), placed)
+        if len(placements) == n or not plan:
             break
-    return list(found.values())
+    return list(placements.values())
 
 
 def _checked(free: FreeGpus, jobs: Sequence[PeriodicJob], plan: Plan, strategy: str = "the strategy") -> Plan:

@@ -156,16 +156,16 @@ def match(n: int, worth: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
     touches: NDArray[np.float64] = np.zeros((n, len(edges)))
     for column, (a, b) in enumerate(edges):
         touches[[a, b], column] = 1.0
-    found = milp(
+    solution = milp(
         -np.array([worth[edge] for edge in edges]),
         integrality=np.ones(len(edges)),
         bounds=Bounds(0.0, 1.0),
         constraints=[LinearConstraint(touches, -np.inf, 1.0)],
         options={"mip_rel_gap": 0.0},
     )
-    if found.x is None:
-        raise BackendError(f"the matching was not found: {found.message}")
-    return [edge for edge, x in zip(edges, found.x, strict=True) if x > 0.5]
+    if solution.x is None:
+        raise BackendError(f"the matching was not found: {solution.message}")
+    return [edge for edge, x in zip(edges, solution.x, strict=True) if x > 0.5]
 
 
 def _worth(stages: Sequence[Stages], group: tuple[int, ...]) -> float:

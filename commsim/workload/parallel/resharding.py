@@ -146,11 +146,11 @@ class Work:
 
 def finish_time(works: Sequence[Work]) -> float:
     """Seconds until all is done in this order: start(work) = max(ready of its sender and its receivers)."""
-    ready: dict[int, float] = defaultdict(float)
+    free_at: dict[int, float] = defaultdict(float)
     for work in works:
-        end = max(ready[host] for host in work.hosts) + work.duration
-        ready.update(dict.fromkeys(work.hosts, end))
-    return max(ready.values(), default=0.0)
+        end = max(free_at[host] for host in work.hosts) + work.duration
+        free_at.update(dict.fromkeys(work.hosts, end))
+    return max(free_at.values(), default=0.0)
 
 
 def least_time(works: Sequence[Work]) -> float:
@@ -205,9 +205,9 @@ def greedy_order(works: Sequence[Work], *, n_rounds: int = 100, seed: int = 0) -
             break
         longest = sorted(works, key=lambda work: -work.duration)
         tried = longest if i == 0 else [works[j] for j in generator.permutation(len(works))]
-        found = _in_rounds(tried)
-        if finish_time(found) < finish_time(best):
-            best = found
+        order = _in_rounds(tried)
+        if finish_time(order) < finish_time(best):
+            best = order
     return best
 
 

@@ -107,8 +107,8 @@ def _fuse_cycles(trace: BackwardTrace, period: float, negotiation: float, capaci
     """Buckets with the times from which they may go: the end of the negotiation in which their tensors take part."""
     inside: list[int] = []
     n_bytes, number = 0.0, 0
-    for tensor, ready in enumerate(trace.ready.tolist()):
-        takes_part = math.ceil(ready / period * (1 - 1e-12))  # cycle 0 starts with the backward pass
+    for tensor, time in enumerate(trace.ready.tolist()):
+        takes_part = math.ceil(time / period * (1 - 1e-12))  # cycle 0 starts with the backward pass
         size = float(trace.n_bytes[tensor])
         if inside and (takes_part != number or n_bytes + size > capacity):
             yield Bucket(tuple(inside), not_before=number * period + negotiation)
@@ -161,11 +161,11 @@ def netai20(setting: Setting, *, window: Seconds = 5e-3, buffer: Bytes = 64 * 2*
 def _fill_windows(trace: BackwardTrace, window: float, buffer: float) -> Iterator[Bucket]:
     inside: list[int] = []
     n_bytes, opened = 0.0, 0.0
-    for tensor, ready in enumerate(trace.ready.tolist()):
+    for tensor, time in enumerate(trace.ready.tolist()):
         inside.append(tensor)
         n_bytes += float(trace.n_bytes[tensor])
-        if ready - opened >= window or n_bytes >= buffer:
+        if time - opened >= window or n_bytes >= buffer:
             yield Bucket(tuple(inside))
-            inside, n_bytes, opened = [], 0.0, ready
+            inside, n_bytes, opened = [], 0.0, time
     if inside:
         yield Bucket(tuple(inside))

@@ -269,17 +269,17 @@ def pipelines_of(n_nodes: int, sizes: Sequence[int], fewest_pipelines: int) -> l
     fewest_pipelines : int
         f + 1.
     """
-    found: list[tuple[int, ...]] = []
+    plans: list[tuple[int, ...]] = []
 
     def extend(left: int, chosen: tuple[int, ...]) -> None:
         if not left and len(chosen) >= fewest_pipelines:
-            found.append(chosen)
+            plans.append(chosen)
         for size in sizes:
             if size <= left and (not chosen or size >= chosen[-1]):
                 extend(left - size, (*chosen, size))
 
     extend(n_nodes, ())
-    return found
+    return plans
 
 
 def even_stages(n_layers: int, nodes: Sequence[str]) -> dict[str, range]:

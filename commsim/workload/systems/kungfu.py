@@ -67,9 +67,9 @@ def kungfu(
         raise InputError(f"ranks_per_host must be at least 1, got {ranks_per_host}")
     schedule = kungfu_all_reduce(strategy, n_ranks, [rank // ranks_per_host for rank in range(n_ranks)])
     network = star(max(n_ranks, 2), bandwidth, latency)
-    found = predict(schedule, network, size, placement=place(network, n_ranks))
-    answer: Answer = {"time_s": found.time, "messages": schedule.n_transfers}
-    answer["max_link_bytes"] = float(found.link_bytes.max())
+    result = predict(schedule, network, size, placement=place(network, n_ranks))
+    answer: Answer = {"time_s": result.time, "messages": schedule.n_transfers}
+    answer["max_link_bytes"] = float(result.link_bytes.max())
     if n_ranks > 1:
         models = np.arange(float(n_ranks))
         for peers in pair_averaging(n_ranks, iterations, seed):

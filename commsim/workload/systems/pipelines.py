@@ -191,18 +191,20 @@ def partition(profile: LayerProfile, n_machines: int, bandwidth: float) -> tuple
     cut: dict[tuple[int, int], tuple[int, int]] = {}
     for j in range(n):
         for m in range(1, n_machines + 1):
-            for mine in range(1, m + 1):
-                for k in range(-1, j) if mine < m else (-1,):
-                    before = max(best[k, m - mine], boundary_time(profile, k, mine, bandwidth)) if k >= 0 else 0.0
-                    time = max(float(before), stage_time(profile, k + 1, j, mine, bandwidth))
+            for replicas in range(1, m + 1):
+                for k in range(-1, j) if replicas < m else (-1,):
+                    before = (
+                        max(best[k, m - replicas], boundary_time(profile, k, replicas, bandwidth)) if k >= 0 else 0.0
+                    )
+                    time = max(float(before), stage_time(profile, k + 1, j, replicas, bandwidth))
                     if time < best[j, m]:
-                        best[j, m], cut[j, m] = time, (k, mine)
+                        best[j, m], cut[j, m] = time, (k, replicas)
     j, m = n - 1, int(best[n - 1].argmin())
     stages: list[Stage] = []
     while j >= 0:
-        k, mine = cut[j, m]
-        stages.append(Stage(k + 1, j, mine, stage_time(profile, k + 1, j, mine, bandwidth)))
-        j, m = k, m - mine
+        k, replicas = cut[j, m]
+        stages.append(Stage(k + 1, j, replicas, stage_time(profile, k + 1, j, replicas, bandwidth)))
+        j, m = k, m - replicas
     return tuple(stages[::-1])
 
 
