@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,14 +130,27 @@ def tiers(network: Network) -> NDArray[np.int64]:
     int64[n_nodes]
         0 for endpoints, 1 for what they are cabled to, and so on; -1 for what no endpoint reaches.
     """
-    tier = np.where(network.kind == network.seat_kind, 0, -1)
+    return levels_from(network.kind == network.seat_kind, network.src, network.dst)
+
+
+def levels_from(start: NDArray[np.bool_], src: NDArray[Any], dst: NDArray[Any]) -> NDArray[np.int64]:
+    """Links between each node and the nearest of those where `start` holds; -1 where no way leads.
+
+    Parameters
+    ----------
+    start : bool[n_nodes]
+        Where the way begins.
+    src, dst : int[n_links]
+        Ends of the links, which are taken in their direction.
+    """
+    tier = np.where(start, 0, -1)
     level = 0
     while True:
-        found = network.dst[(tier[network.src] == level) & (tier[network.dst] < 0)]
-        if not found.size:
+        reached = dst[(tier[src] == level) & (tier[dst] < 0)]
+        if not reached.size:
             return tier
         level += 1
-        tier[found] = level
+        tier[reached] = level
 
 
 _NAMES = ("machine", "rack", "pod")
@@ -206,14 +220,7 @@ def first_above(network: Network, unit: NDArray[np.int64]) -> NDArray[np.int64]:
     src, dst = unit[network.src], unit[network.dst]
     is_switch = np.zeros(n_units, np.bool_)
     is_switch[unit[(network.kind == SWITCH) & (network.machine < 0)]] = True
-    tier = np.where(is_switch, -1, 0)
-    level = 0
-    while True:
-        found = dst[(tier[src] == level) & (tier[dst] < 0)]
-        if not found.size:
-            break
-        level += 1
-        tier[found] = level
+    tier = levels_from(~is_switch, src, dst)
     links = np.flatnonzero((tier[src] >= 0) & (tier[dst] == tier[src] + 1))[::-1]  # so that the first is written last
     above = np.arange(n_units)
     above[src[links]] = dst[links]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH
-from commsim.core.network_queries import locality_levels
+from commsim.core.network_queries import levels_from, locality_levels
 
 from .demand import Demand, Graph
 
@@ -101,7 +101,7 @@ def surroundings(graph: Graph, group: NDArray[np.int64]) -> Iterator[NDArray[np.
     of_node = np.full(graph.n_nodes, -1, np.int64)
     of_node[graph.ranks] = group
     yield of_node
-    tier = _tiers(graph)
+    tier = levels_from(graph.on_ranks, graph.src, graph.dst)  # from the nearest rank that reaches each node
     a, b = np.concatenate((graph.src, graph.dst)), np.concatenate((graph.dst, graph.src))
     down = (tier[b] >= 0) & (tier[b] < tier[a])
     a, b = a[down], b[down]
@@ -143,18 +143,6 @@ def _slabs(graph: Graph) -> Iterator[tuple[NDArray[np.int64], str]]:
             of_node = (at[:, d] >= half).astype(np.int64)
             if 0 < of_node[graph.ranks].sum() < len(graph.ranks):
                 yield of_node, f"half along dimension {d},"
-
-
-def _tiers(graph: Graph) -> NDArray[np.int64]:
-    """Links between each node and the nearest rank that reaches it; -1 for what none reaches."""
-    tier = np.where(graph.on_ranks, 0, -1)
-    level = 0
-    while True:
-        found = graph.dst[(tier[graph.src] == level) & (tier[graph.dst] < 0)]
-        if not found.size:
-            return tier
-        level += 1
-        tier[found] = level
 
 
 def _handling(graph: Graph, of_rank: NDArray[np.int64], group: int, links: NDArray[np.bool_], way: str) -> float:

@@ -39,8 +39,8 @@ class FlowProgram:
         self.n += count
         return np.arange(self.n - count, self.n)
 
-    def solve(self, name: str) -> float:
-        """Return the least of column 0."""
+    def solve(self, name: str, rounding: float = ROUNDING) -> float:
+        """Return the least of column 0, less what the solver may be off."""
         from scipy.optimize import linprog
 
         cost = np.zeros(self.n)
@@ -48,7 +48,7 @@ class FlowProgram:
         result = linprog(cost, *self._matrix(self.most), *self._matrix(self.equal), bounds=(0, None), method="highs")
         if not result.success:
             raise InputError(f"{name}: some rank cannot reach another one, so there is no bound")
-        return float(result.x[0]) * (1 - ROUNDING)
+        return float(result.x[0]) * (1 - rounding)
 
     def _matrix(self, parts: list[tuple[Any, Any, Floats]]) -> tuple[Any, Floats]:
         """Stack (matrix, its columns, right side)."""
@@ -82,7 +82,7 @@ def send(
     right[graph.ranks] = fixed
     right[graph.ranks[rank]] = 0.0
     keep = np.flatnonzero(np.arange(graph.n_nodes) != node)
-    balance = _incidence(graph.src, graph.dst, graph.n_nodes, back)
+    balance = incidence(graph.src, graph.dst, graph.n_nodes, back)
     at = graph.ranks[[v for v, _ in variable]] if variable else np.empty(0, np.int64)
     taken = coo_array((-np.ones(len(at)), (at, np.arange(len(at)))), shape=(graph.n_nodes, len(at)))
     columns = np.concatenate((flows, np.array([c for _, c in variable], np.int64)))
@@ -101,7 +101,7 @@ def flow(
     one = eye_array(len(arcs))
     program.most.append((hstack([one, -one]), np.concatenate((moved, capacity)), np.zeros(len(arcs))))
     keep = np.flatnonzero(np.arange(p) != sink)
-    program.equal.append((_incidence(arcs[:, 0], arcs[:, 1], p).tocsr()[keep], moved, -sources[keep]))
+    program.equal.append((incidence(arcs[:, 0], arcs[:, 1], p).tocsr()[keep], moved, -sources[keep]))
 
 
 def on_links(program: FlowProgram, graph: Graph, carried: list[NDArray[np.int64]]) -> FlowProgram:
@@ -116,7 +116,7 @@ def on_links(program: FlowProgram, graph: Graph, carried: list[NDArray[np.int64]
     return program
 
 
-def _incidence(src: Any, dst: Any, n: int, back: bool = False) -> Any:
+def incidence(src: Any, dst: Any, n: int, back: bool = False) -> Any:
     """By node and arc: 1 where it ends, -1 where it begins."""
     from scipy.sparse import coo_array
 
@@ -129,7 +129,7 @@ def _incidence(src: Any, dst: Any, n: int, back: bool = False) -> Any:
 
 def unit(graph: Graph) -> float:
     """Rate that the program counts as 1, so that its numbers are near 1."""
-    return float(graph.bandwidth.max())
+    return float(graph.bandwidth.max(initial=0.0)) or 1.0
 
 
 MAX_VARIABLES = 8_000

@@ -5,16 +5,14 @@ Both need SciPy, the extra ``opt``. Paths are free here: a bound, not what a rou
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import InputError
 from ..core.network import Network
+from .demand import Graph
+from .linear_program import FlowProgram, incidence, on_links, send, unit
 
 MAX_VARIABLES = 60_000
-Rows = list[tuple[int, int, float]]
 
 
 def all_to_all_rate(network: Network) -> float | None:
@@ -42,12 +40,10 @@ def all_to_all_rate(network: Network) -> float | None:
     p = len(network.endpoints)
     if p < 2:
         return float("inf")
-    if p * network.n_links > MAX_VARIABLES:
+    if p * network.n_links > MAX_VARIABLES or not _has_solver():
         return None
-    program = _Program(network, n_extra=0)
-    for s in range(p):
-        program.deliver(s, {v: [(1.0 / p, -1)] for v in range(p) if v != s})
-    return program.rate()
+    program, graph = FlowProgram(), _graph(network)
+    return _rate(program, graph, [_sent(program, graph, s, [], np.full(p, 1.0 / p)) for s in range(p)])
 
 
 def tree_all_reduce_rate(network: Network) -> float | None:
@@ -77,101 +73,68 @@ def tree_all_reduce_rate(network: Network) -> float | None:
     p = len(network.endpoints)
     if p < 2:
         return float("inf")
-    arcs = [(u, v) for u in range(p) for v in range(p) if u != v]
-    if p * network.n_links + 2 * (p + 1) * len(arcs) > MAX_VARIABLES:
+    arcs = np.array([(u, v) for u in range(p) for v in range(p) if u != v])
+    if p * network.n_links + 2 * (p + 1) * len(arcs) > MAX_VARIABLES or not _has_solver():
         return None
-    n_arcs = len(arcs)
-    program = _Program(network, n_extra=p + 2 * n_arcs * (p + 1) + 2 * p * p)
-    root = program.extra
-    first = (
-        root + p
-    )  # of each direction: what is sent on every arc; then per sink, its flow on arcs and from the source
-    block = n_arcs * (p + 1) + p * p
+    from scipy.sparse import coo_array
+
+    program, graph = FlowProgram(), _graph(network)
+    root, down, up = program.columns(p), program.columns(len(arcs)), program.columns(len(arcs))
+    program.equal.append((coo_array(np.ones((1, p))), root, np.ones(1)))
+    carried = []
     for s in range(p):
-        sent = [(first + a, first + block + a) for a, (u, _) in enumerate(arcs) if u == s]
-        heads = [v for u, v in arcs if u == s]
-        program.deliver(s, {v: [(0.0, column) for column in columns] for v, columns in zip(heads, sent, strict=True)})
-    program.equal([(root + r, 1.0) for r in range(p)], 1.0)
-    for direction in range(2):
-        base = first + direction * block
+        of_s = np.flatnonzero(arcs[:, 0] == s)
+        variable = [(v, int(way[a])) for a, v in zip(of_s, arcs[of_s, 1].tolist(), strict=True) for way in (down, up)]
+        carried.append(_sent(program, graph, s, variable, np.zeros(p)))
+    for ways, sent in ((arcs, down), (arcs[:, ::-1], up)):
         for sink in range(p):
-            flow, source = base + n_arcs * (1 + sink), base + n_arcs * (p + 1) + p * sink
-            for a in range(n_arcs):
-                program.at_most([(flow + a, 1.0), (base + a, -1.0)], 0.0)
-            for v in range(p):
-                program.at_most([(source + v, 1.0), (root + v, -1.0)], 0.0)
-                out = [(flow + a, -1.0) for a, arc in enumerate(arcs) if arc[direction] == v]
-                into = [(flow + a, 1.0) for a, arc in enumerate(arcs) if arc[1 - direction] == v]
-                program.equal([*out, *into, (source + v, 1.0)], 1.0 if v == sink else 0.0)
-    return program.rate()
+            _from_roots(program, ways, sent, root, sink)
+    return _rate(program, graph, carried)
 
 
-class _Program:
-    """A linear program: least T, flows of each endpoint on the links, and further columns."""
-
-    def __init__(self, network: Network, n_extra: int) -> None:
-        self._network = network
-        self._endpoint = np.full(network.n_nodes, -1)
-        self._endpoint[network.endpoints] = np.arange(len(network.endpoints))
-        p, m = len(network.endpoints), network.n_links
-        self.extra = 1 + p * m
-        self._n = self.extra + n_extra
-        self._rows: dict[str, Rows] = {"equal": [], "most": []}
-        self._right: dict[str, list[float]] = {"equal": [], "most": []}
-        for link in range(m):  # what all endpoints send over a link
-            used = [(1 + s * m + link, 1.0) for s in range(p)]
-            self.at_most([*used, (0, -float(network.bandwidth[link]) / _unit(network))], 0.0)
-
-    def equal(self, terms: list[tuple[int, float]], value: float) -> None:
-        self._add("equal", terms, value)
-
-    def at_most(self, terms: list[tuple[int, float]], value: float) -> None:
-        self._add("most", terms, value)
-
-    def deliver(self, s: int, demand: dict[int, list[tuple[float, int]]]) -> None:
-        """Let endpoint s send; `demand` has by receiver (constant, -1), or (0, column) for the columns to add up."""
-        network = self._network
-        base = 1 + s * network.n_links
-        for node in range(network.n_nodes):
-            at = int(self._endpoint[node])
-            terms = [(base + int(e), -1.0) for e in np.flatnonzero(network.src == node)]
-            if at != s and not network.forwards[node]:  # others' bytes do not pass
-                for column, _ in terms:
-                    self.equal([(column, 1.0)], 0.0)
-                terms = []
-            if at == s:
-                continue
-            terms += [(base + int(e), 1.0) for e in np.flatnonzero(network.dst == node)]
-            wanted = demand.get(at, []) if at >= 0 else []
-            terms += [(column, -1.0) for _, column in wanted if column >= 0]
-            self.equal(terms, sum(constant for constant, column in wanted if column < 0))
-
-    def rate(self) -> float | None:
-        """Solve it, and return 1 over the least T, in bytes/s."""
-        try:
-            from scipy.optimize import linprog
-        except ImportError:
-            return None
-        cost = np.zeros(self._n)
-        cost[0] = 1.0
-        result = linprog(cost, *self._matrix("most"), *self._matrix("equal"), bounds=(0, None), method="highs")
-        if not result.success:
-            raise InputError(f"{self._network.name}: some endpoint cannot reach another one, so there is no bound")
-        return _unit(self._network) / float(result.x[0])
-
-    def _add(self, kind: str, terms: list[tuple[int, float]], value: float) -> None:
-        row = len(self._right[kind])
-        self._rows[kind] += [(row, column, factor) for column, factor in terms]
-        self._right[kind].append(value)
-
-    def _matrix(self, kind: str) -> tuple[Any, NDArray[np.float64]]:
-        from scipy.sparse import coo_array
-
-        row, column, factor = (np.array(c) for c in zip(*self._rows[kind], strict=True))
-        right = np.array(self._right[kind])
-        return coo_array((factor, (row, column)), shape=(len(right), self._n)).tocsr(), right
+def _has_solver() -> bool:
+    try:
+        import scipy.optimize  # noqa: F401 - asked before any work is done
+    except ImportError:
+        return False
+    return True
 
 
-def _unit(network: Network) -> float:
-    """Rate that the program counts as 1, so that its numbers are near 1."""
-    return float(network.bandwidth.max())
+def _graph(network: Network) -> Graph:
+    """Return all links, with a rank on every endpoint."""
+    links, ranks = np.arange(network.n_links), network.endpoints.astype(np.int32)
+    return Graph(network, ranks, False, links, network.src, network.dst, network.bandwidth, network.latency)
+
+
+def _sent(
+    program: FlowProgram, graph: Graph, s: int, variable: list[tuple[int, int]], fixed: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Columns for what endpoint s puts on the links; nodes that do not forward pass nothing of it on."""
+    from scipy.sparse import eye_array
+
+    columns = send(program, graph, int(graph.ranks[s]), variable, fixed, s)
+    closed = np.flatnonzero(~graph.network.forwards[graph.src] & (graph.src != graph.ranks[s]))
+    if closed.size:
+        program.equal.append((eye_array(len(closed)), columns[closed], np.zeros(len(closed))))
+    return columns
+
+
+def _from_roots(
+    program: FlowProgram, arcs: NDArray[np.int64], capacity: NDArray[np.int64], root: NDArray[np.int64], sink: int
+) -> None:
+    """Require that 1 flows to the sink from the roots, of each at most its part, on arcs of these capacities."""
+    from scipy.sparse import eye_array, hstack
+
+    moved, source = program.columns(len(arcs)), program.columns(len(root))
+    for part, limit in ((moved, capacity), (source, root)):
+        one = eye_array(len(part))
+        program.most.append((hstack([one, -one]), np.concatenate((part, limit)), np.zeros(len(part))))
+    balance = hstack([incidence(arcs[:, 0], arcs[:, 1], len(root)), eye_array(len(root))])
+    wanted = np.zeros(len(root))
+    wanted[sink] = 1.0
+    program.equal.append((balance, np.concatenate((moved, source)), wanted))
+
+
+def _rate(program: FlowProgram, graph: Graph, carried: list[NDArray[np.int64]]) -> float:
+    """Solve it, and return 1 over the least T, in bytes/s."""
+    return unit(graph) / on_links(program, graph, carried).solve(graph.network.name, rounding=0.0)

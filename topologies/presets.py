@@ -1,14 +1,15 @@
 """Presets: machines and fabrics that exist, each number with its source, what it is sold as and what it delivers.
 
-To add one, add it to a module of this package; a preset is data. Anything without a source is left out.
+To add one, add it to ``topologies/presets.toml``; a preset is data. What has no source is left out.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import functools
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 from commsim.core.errors import InputError
 
@@ -75,31 +76,37 @@ class Preset:
         return f"{self.host}@{spec}" if self.host else spec
 
 
-@dataclass(slots=True)
-class Presets:
-    """All presets by name, read from the modules of this package on first use."""
+class Presets(Mapping[str, Preset]):
+    """All presets by name, in the order of names; read on first use."""
 
-    _known: dict[str, Preset] = field(default_factory=dict)
-
+    @functools.cached_property
     def _all(self) -> dict[str, Preset]:
-        if not self._known:
-            modules = [importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
-            self._known = {preset.name: preset for module in modules for preset in module.PRESETS}
-        return self._known
+        read = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+        shared = read["rates"]
+
+        def rate(of: str | dict[str, str]) -> Rate:
+            row = shared[of] if isinstance(of, str) else of
+            return Rate(row["parameter"], row.get("spec"), row.get("effective"), row["source"])
+
+        return {
+            name: Preset(name, row["summary"], row["builder"], row["arguments"], tuple(map(rate, row["rates"])),
+                         tuple(row["sources"]), row.get("host"))
+            for name, row in sorted(read["presets"].items())
+        }  # fmt: skip
 
     def __getitem__(self, name: str) -> Preset:
-        if name not in self._all():
+        if name not in self._all:
             raise InputError(f"unknown preset {name!r}; known: {', '.join(self)}")
-        return self._all()[name]
+        return self._all[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()
+        return name in self._all
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._all)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._all()))
+        return iter(self._all)
 
 
 PRESETS = Presets()
