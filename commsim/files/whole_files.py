@@ -7,6 +7,7 @@ limit, since a small gzip can unpack without end. Any file is written whole or n
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -108,27 +109,15 @@ def read_any(path: str | Path) -> Any:
         If the file is missing, too large, not UTF-8, not well formed, or has a key twice.
     """
     path = Path(path)
-    try:
-        if path.suffix == ".toml":
-            text = _decoded(read_regular(path, MAX_TOML_BYTES))
-            if any(key[0].count(".") > MAX_DEPTH for key in _DOTTED.finditer(text)):
-                raise InputError(f"{path}: nested too deeply")
-            import tomllib
+    if path.suffix != ".toml":
+        return read_json(path, MAX_TEXT_BYTES)
+    import tomllib
 
-            return tomllib.loads(text)
-        return parse_json(_decoded(read_regular(path, MAX_TEXT_BYTES)))
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
-    except ValueError as error:  # both decoders raise subclasses
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: {first_line(error)}") from None
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode().replace("\r\n", "\n")
+    text = read_text(path, MAX_TOML_BYTES)
+    with refused_by_name(path):
+        if any(key[0].count(".") > MAX_DEPTH for key in _DOTTED.finditer(text)):
+            raise RecursionError
+        return tomllib.loads(text)
 
 
 def parse_json(text: str, most: int = 0, table: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
@@ -251,7 +240,6 @@ def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 GZIP = b"\x1f\x8b"
-_PIECE = 2**20
 
 
 def read_bytes(path: str | Path, limit: int = MAX_TEXT_BYTES) -> bytes:
@@ -327,24 +315,19 @@ def refused_by_name(path: str | Path) -> Iterator[None]:
     except InputError:
         raise
     except ValueError as error:
-        raise InputError(f"{path}: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path}: {first_line(error)}") from None
 
 
 def _unpacked(data: bytes, path: Path, limit: int) -> bytes:
-    """Unpack all members of a gzip, a piece at a time, so that no more than `limit` is ever in memory."""
-    pieces, size = [], 0
-    while data:
-        stream = zlib.decompressobj(wbits=31)
-        try:
-            while not stream.eof:
-                piece = stream.decompress(data, _PIECE)
-                data = stream.unused_data if stream.eof else stream.unconsumed_tail
-                pieces.append(piece)
-                size += len(piece)
-                if size > limit:
-                    raise InputError(f"{path}: unpacks to more than {shown(limit)}")
-                if not piece and not data and not stream.eof:
-                    raise InputError(f"{path}: a gzip file that ends early")
-        except zlib.error as error:
-            raise InputError(f"{path}: not a readable gzip file ({error})") from None
-    return b"".join(pieces)
+    """Unpack all members of a gzip, and no more than `limit` of them."""
+    import gzip
+
+    try:
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
+    except EOFError:
+        raise InputError(f"{path}: a gzip file that ends early") from None
+    except (OSError, zlib.error) as error:
+        raise InputError(f"{path}: not a readable gzip file ({error})") from None
+    if len(unpacked) > limit:
+        raise InputError(f"{path}: unpacks to more than {shown(limit)}")
+    return unpacked

@@ -82,20 +82,16 @@ def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured
         return [_saved(top, path)]
     results = top.tables("results")
     check_count(path, len(results))
-    return [
-        Measured(
-            _operation(row, asked),
-            row.number("size_B"),
-            row.number("time_s"),
-            row.whole("n_ranks", 1) if "n_ranks" in row else None,
-            row.text("collective", ""),
-            low=_maybe(row, "p5_s"),
-            high=_maybe(row, "p95_s"),
-            source=str(path),
-            line=i,
-        )
-        for i, row in enumerate(results, 1)
-    ]
+    return [_own_row(row, asked.operation, str(path), i) for i, row in enumerate(results, 1)]
+
+
+def _own_row(row: Fields, operation: str, source: str, line: int) -> Measured:
+    low, high = (row.number(key) if key in row else None for key in ("p5_s", "p95_s"))
+    return Measured(
+        row.text("operation", operation or None), row.number("size_B"), row.number("time_s"),
+        row.whole("n_ranks", 1) if "n_ranks" in row else None, row.text("collective", ""), low=low, high=high,
+        source=source, line=line,
+    )  # fmt: skip
 
 
 def read_sweep(path: Path, asked: Asked) -> list[Measured]:
@@ -152,17 +148,12 @@ def _without_failed(table: Sequence[Mapping[str, Any]], file: Path, asked: Asked
     failed = sum(bool(row.get("error")) for row in table)
     if failed:
         asked.notes.append(f"{file}: {failed} rows have an error instead of a time, and are left out")
-    return [_sweep_row(row, file, i) for i, row in enumerate(table, 1) if not row.get("error")]
-
-
-def _sweep_row(row: Mapping[str, Any], file: Path, number: int) -> Measured:
-    fields = Fields(row, f"{file}, row {number}")
-    spread = (None if row.get(name) is None else fields.number(name) for name in ("p5_s", "p95_s"))
-    low, high = spread
-    return Measured(
-        fields.text("operation"), fields.number("size_B"), fields.number("time_s"), fields.whole("n_ranks", 1),
-        str(row.get("collective") or ""), low=low, high=high, source=str(file), line=number,
-    )  # fmt: skip
+    rows = []
+    for i, row in enumerate(table, 1):
+        if not row.get("error"):
+            known = {key: value for key, value in row.items() if value is not None}
+            rows.append(_own_row(Fields(known, f"{file}, row {i}"), "", str(file), i))
+    return rows
 
 
 def _saved(top: Fields, path: Path) -> Measured:
@@ -170,14 +161,6 @@ def _saved(top: Fields, path: Path) -> Measured:
         top.text("operation"), top.number("size"), top.number("time"), top.whole("n_ranks", 1), top.text("collective"),
         source=str(path), line=1,
     )  # fmt: skip
-
-
-def _operation(row: Fields, asked: Asked) -> str:
-    return row.text("operation", asked.operation or None)
-
-
-def _maybe(row: Fields, key: str) -> float | None:
-    return row.number(key) if key in row else None
 
 
 def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:

@@ -6,7 +6,7 @@ of YAML is the text that stands there, and is written so that names stay text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,7 +61,12 @@ class Element:
             return self.attributes[key]
         return default if default is not None else self.fail(f"needs the attribute {key}")
 
-    def whole(self, key: str, default: int | None = None, minimum: int = 0) -> int:
+    def one_of(self, key: str, known: Collection[str]) -> str:
+        """Return an attribute that is one of some words."""
+        text = self.text(key)
+        return text if text in known else self.fail(f"{key} must be one of {', '.join(known)}, got {text!r:.60}")
+
+    def whole(self, key: str, default: int | None = None, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
         """Return an attribute that is a whole number; hexadecimal with 0x."""
         text = self.text(key, None if default is None else str(default)).strip()
         try:
@@ -70,7 +75,7 @@ class Element:
             value = minimum - 1
         if not minimum <= value < 2**63 or "_" in text:
             self.fail(f"{key} must be a whole number of at least {minimum}, got {text!r}")
-        return value
+        return value if value <= maximum else self.fail(f"{key} must be {minimum}..{maximum}, got {value}")
 
     def all(self, *tags: str) -> list[Element]:
         """Return the children with one of these names."""

@@ -50,18 +50,18 @@ def read_msccl(path: str | Path) -> tuple[Algorithm, tuple[str, ...]]:
     top = read_xml(path)
     if top.tag != "algo":
         top.fail("is not an algorithm of MSCCL: expected <algo>")
-    n_gpus = _whole(top, "ngpus", 1, MAX_GPUS)
+    n_gpus = top.whole("ngpus", minimum=1, maximum=MAX_GPUS)
     gpus = _numbered(top, "gpu", n_gpus)
     algorithm = Algorithm(
         top.text("name"),
-        _one_of(top, "coll", tuple(OPERATIONS)),
-        _one_of(top, "proto", PROTOCOLS),
-        bool(_whole(top, "inplace", 0, 1, 0)),
-        _whole(top, "nchunksperloop", 1, MAX_CHUNKS),
+        top.one_of("coll", OPERATIONS),
+        top.one_of("proto", PROTOCOLS),
+        bool(top.whole("inplace", 0, 0, 1)),
+        top.whole("nchunksperloop", minimum=1, maximum=MAX_CHUNKS),
         top.whole("minBytes", 0),
         _max_bytes(top),
         tuple(_gpu(gpu, n_gpus) for gpu in gpus),
-        _whole(top, "nchannels", 1, 2**15 - 1),
+        top.whole("nchannels", minimum=1, maximum=2**15 - 1),
     )
     for element, gpu in zip(gpus, algorithm.gpus, strict=True):
         _check_chunks(element, gpu, algorithm)
@@ -83,7 +83,7 @@ def _max_bytes(top: Element) -> int:
 
 
 def _gpu(element: Element, n_gpus: int) -> Gpu:
-    chunks = {name: _whole(element, f"{name}_chunks", 0, MAX_CHUNKS) for name in BUFFERS}
+    chunks = {name: element.whole(f"{name}_chunks", maximum=MAX_CHUNKS) for name in BUFFERS}
     blocks = _numbered(element, "tb", len(element.children), MAX_BLOCKS)
     gpu = Gpu(chunks, tuple(_block(block, n_gpus, chunks) for block in blocks))
     seen: set[tuple[str, int, int]] = set()
@@ -104,25 +104,28 @@ def _block(element: Element, n_gpus: int, chunks: dict[str, int]) -> ThreadBlock
     send, recv = (_signed(element, key, n_gpus) for key in ("send", "recv"))
     steps = _numbered(element, "step", len(element.children), MAX_STEPS, "s")
     return ThreadBlock(
-        send, recv, _whole(element, "chan", 0, 2**15 - 2), tuple(_step(step, send, recv, chunks) for step in steps)
+        send,
+        recv,
+        element.whole("chan", maximum=2**15 - 2),
+        tuple(_step(step, send, recv, chunks) for step in steps),
     )
 
 
 def _step(element: Element, send: int, recv: int, chunks: dict[str, int]) -> Step:
-    kind = _one_of(element, "type", STEP_TYPES)
+    kind = element.one_of("type", STEP_TYPES)
     if (kind in SENDING and send < 0) or (kind in RECEIVING and recv < 0):
         element.fail(
             f"of type {kind} is in a thread block without a peer to {'send to' if send < 0 else 'receive from'}"
         )
     block, of_block = _signed(element, "depid", MAX_BLOCKS), _signed(element, "deps", MAX_STEPS)
     wait = (block, of_block) if block >= 0 and of_block >= 0 else None
-    waited_for = bool(_whole(element, "hasdep", 0, 1, 0))
+    waited_for = bool(element.whole("hasdep", 0, 0, 1))
     if kind == "nop":
         return Step(kind, wait=wait, waited_for=waited_for)
-    count = _whole(element, "cnt", 1, MAX_COUNT - 1)
+    count = element.whole("cnt", minimum=1, maximum=MAX_COUNT - 1)
     places: list[tuple[str, int]] = []
     for end, other in (("src", kind == "r"), ("dst", kind in ("s", "rrs"))):
-        buffer, chunk = _one_of(element, f"{end}buf", tuple(BUFFERS)), _signed(element, f"{end}off", MAX_CHUNKS)
+        buffer, chunk = element.one_of(f"{end}buf", BUFFERS), _signed(element, f"{end}off", MAX_CHUNKS)
         # the far end's address is there to be read by people; this end's must exist
         if not other and not (kind == "rcs" and end == "src") and not 0 <= chunk <= chunks[buffer] - count:
             element.fail(f"{end}off={chunk} with cnt={count} is outside of the {chunks[buffer]} chunks of {buffer}")
@@ -166,21 +169,11 @@ def _numbered(parent: Element, tag: str, n: int, most: int = MAX_GPUS, key: str 
     return children
 
 
-def _whole(element: Element, key: str, minimum: int, maximum: int, default: int | None = None) -> int:
-    value = element.whole(key, default, minimum)
-    return value if value <= maximum else element.fail(f"{key} must be {minimum}..{maximum}, got {value}")
-
-
 def _signed(element: Element, key: str, limit: int) -> int:
     """Return a number from -1, which means none, up to but without `limit`."""
     if element.text(key, "-1").strip() == "-1":
         return -1
-    return _whole(element, key, 0, limit - 1)
-
-
-def _one_of(element: Element, key: str, known: tuple[str, ...]) -> str:
-    text = element.text(key)
-    return text if text in known else element.fail(f"{key} must be one of {', '.join(known)}, got {text!r}")
+    return element.whole(key, maximum=limit - 1)
 
 
 def write_msccl(algorithm: Algorithm, path: str | Path) -> None:

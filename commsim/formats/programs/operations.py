@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -169,24 +170,11 @@ def match(programs: Programs) -> list[Message]:
 
 def circle_of(waits: list[set[int]]) -> list[int]:
     """Numbers of which each waits for the next, and the last for the first; there must be such."""
-    left = [len(mine) for mine in waits]
-    followers: list[list[int]] = [[] for _ in waits]
-    for i, mine in enumerate(waits):
-        for j in mine:
-            followers[j].append(i)
-    ready = [i for i, n in enumerate(left) if not n]
-    for i in ready:  # grows
-        for j in followers[i]:
-            left[j] -= 1
-            if not left[j]:
-                ready.append(j)
-    at = next(i for i, n in enumerate(left) if n)
-    seen: dict[int, None] = {}
-    while at not in seen:
-        seen[at] = None
-        at = next(j for j in sorted(waits[at]) if left[j])
-    path = list(seen)
-    return path[path.index(at) :]
+    try:
+        graphlib.TopologicalSorter(dict(enumerate(waits))).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1][:0:-1])
+    raise ValueError("nothing waits for itself")
 
 
 def deadlock(waits: list[set[int]], names: Callable[[int], str]) -> InputError:
