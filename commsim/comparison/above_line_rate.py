@@ -100,49 +100,51 @@ def _in_network(row: Measured, line: Line, factor: float, ratio: float) -> list[
         return [
             f"{row.algorithm} lets the network add, so that each byte crosses a link once and not {factor:.4g} times"
         ]
-    found = []
+    reasons = []
     if not algorithm and line.switch_adds and 1 < ratio <= factor * 1.05:
-        found.append(
+        reasons.append(
             "a switch of this network can add (NVLS, SHARP): each byte then crosses a link once, and busbw may be up "
             f"to {factor:.4g} times the link"
         )
     if algorithm in ("", "tree") and row.operation == "all_reduce" and line.n_hosts == 2 and ratio <= 2.05:
-        found.append(
+        reasons.append(
             "on two hosts a tree crosses the network once each way, where the factor counts a ring's "
             f"{factor:.4g} times"
         )
-    return found
+    return reasons
 
 
 def _many_links(line: Line, ratio: float) -> list[str]:
-    found = []
+    reasons = []
     if line.links_per_host is not None and line.links_per_host > 1 and ratio <= line.links_per_host * 1.05:
-        found.append(
+        reasons.append(
             f"a host has {line.links_per_host} such links: rings over all of them share what crosses the network, so "
             "the line is their sum"
         )
     if line.is_given and line.n_hosts == 1:
-        found.append("all ranks are in one host: what they send crosses NVLink or PCIe, not the network")
-    return found
+        reasons.append("all ranks are in one host: what they send crosses NVLink or PCIe, not the network")
+    return reasons
 
 
 def _units(ratio: float) -> list[str]:
-    found = []
+    reasons = []
     if 6.4 <= ratio <= 8.4:
-        found.append("about 8 times: one of the two is in Gb/s and the other in GB/s")
+        reasons.append("about 8 times: one of the two is in Gb/s and the other in GB/s")
     if 1.6 <= ratio <= 2.1:
-        found.append("about 2 times: the line is one direction, and vendors add both (NVLink 900 GB/s is 450 each way)")
+        reasons.append(
+            "about 2 times: the line is one direction, and vendors add both (NVLink 900 GB/s is 450 each way)"
+        )
     if 1.06 <= ratio <= 1.08:
-        found.append("about 7 per cent: one of the two counts GiB/s (2^30), the other GB/s (1e9)")
-    return found
+        reasons.append("about 7 per cent: one of the two counts GiB/s (2^30), the other GB/s (1e9)")
+    return reasons
 
 
-def line_of_prediction(ready: Prepared, result: Result) -> Line | None:
+def line_of_prediction(prepared: Prepared, result: Result) -> Line | None:
     """Find the busiest link of a prediction.
 
     Parameters
     ----------
-    ready : Prepared
+    prepared : Prepared
         What was predicted.
     result : Result
         The prediction of the flow engine, which counts the bytes of every link.
@@ -152,12 +154,12 @@ def line_of_prediction(ready: Prepared, result: Result) -> Line | None:
     Line or None
         None where nothing crosses a link.
     """
-    network = ready.network
+    network = prepared.network
     if not result.link_bytes.any() or not result.time:
         return None
     busiest = int((result.link_bytes / network.bandwidth).argmax())
-    n_ranks = ready.schedule.n_ranks
-    nodes = ready.placement.nodes[:n_ranks]
+    n_ranks = prepared.schedule.n_ranks
+    nodes = prepared.placement.nodes[:n_ranks]
     n_hosts = len(np.unique(units(network)[nodes]))
     outside = network.machine[network.src[busiest]] != network.machine[network.dst[busiest]]
     leaving = network.machine[network.src] != network.machine[network.dst]

@@ -241,5 +241,5 @@ def network_costs(fit: Fit, collective: str) -> tuple[LogGP, LogGP, LogGP]:
     if abs(twice - 2 * share) > 1e-9 * share or not hops or not share:
         raise InputError(f"{collective}: its closed form is not linear in the size, so that a fit says nothing of it")
     ends = (("value", "value"), ("low", "low"), ("high", "high"))
-    found = [LogGP(L=getattr(fit.startup, a) / hops, B=share / max(getattr(fit.per_byte, b), 1e-300)) for a, b in ends]
-    return found[0], found[1], found[2]
+    costs = [LogGP(L=getattr(fit.startup, a) / hops, B=share / max(getattr(fit.per_byte, b), 1e-300)) for a, b in ends]
+    return costs[0], costs[1], costs[2]

@@ -74,11 +74,11 @@ def one_per_size(rows: Sequence[Measured], in_place: bool | None = None) -> tupl
         If that half is not there.
     """
     wanted = in_place if in_place is not None else all(row.in_place for row in rows)
-    kept = [row for row in rows if row.in_place == wanted]
-    if not kept:
+    chosen = [row for row in rows if row.in_place == wanted]
+    if not chosen:
         raise InputError(f"{rows[0].source}: has no times {'in' if wanted else 'out of'} place")
     groups: dict[tuple[str, int, float], list[Measured]] = {}
-    for row in kept:
+    for row in chosen:
         groups.setdefault((row.operation, row.n_ranks or 0, row.size), []).append(row)
     return tuple(_median(groups[key]) for key in sorted(groups))
 
@@ -207,10 +207,10 @@ def summarise(pairs: Sequence[Pair]) -> Summary:
 
 def several_algorithms(rows: Sequence[Measured]) -> dict[str, tuple[str, ...]]:
     """Algorithms of each operation that has more than one, by name."""
-    found: dict[str, set[str]] = {}
+    names_of: dict[str, set[str]] = {}
     for row in rows:
-        found.setdefault(row.operation, set()).add(row.algorithm)
-    return {operation: tuple(sorted(names)) for operation, names in found.items() if len(names) > 1}
+        names_of.setdefault(row.operation, set()).add(row.algorithm)
+    return {operation: tuple(sorted(names)) for operation, names in names_of.items() if len(names) > 1}
 
 
 def of_one_algorithm(rows: Sequence[Measured], algorithm: str | None) -> list[Measured]:

@@ -58,14 +58,14 @@ def bootstrap(
     n = len(sizes)
     random = np.random.default_rng(seed)
     middle = fit(np.arange(n))
-    found = np.empty((draws, len(middle)))
+    fitted = np.empty((draws, len(middle)))
     for i in range(draws):
         rows = random.integers(0, n, n)
         while len(np.unique(sizes[rows])) < min(2, len(np.unique(sizes))):
             rows = random.integers(0, n, n)
-        found[i] = fit(rows)
+        fitted[i] = fit(rows)
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(found, (tail, 1 - tail), axis=0)
+    low, high = np.quantile(fitted, (tail, 1 - tail), axis=0)
     return tuple(
         Estimate(float(value), min(float(a), float(value)), max(float(b), float(value)))
         for value, a, b in zip(middle, low, high, strict=True)

@@ -43,9 +43,9 @@ def line_of(path: str | Path, keys: Keys) -> int:
     except (OSError, ValueError):
         return 0
     best, depth = 0, 0
-    for found, line in _Walk(text, is_toml=path.suffix == ".toml").fields():
-        if len(found) > depth and found == keys[: len(found)]:
-            best, depth = line, len(found)
+    for keys_there, line in _Walk(text, is_toml=path.suffix == ".toml").fields():
+        if len(keys_there) > depth and keys_there == keys[: len(keys_there)]:
+            best, depth = line, len(keys_there)
             if depth == len(keys):
                 break
     return best
@@ -243,7 +243,7 @@ class Fields:
             self.refuse("schema", "1, the version of the format")
 
     def finish(self) -> None:
-        """Refuse the fields that nobody asked for."""
+        """Refuse the fields that were not asked for."""
         for key in self._tree:
             if key not in self._asked:
                 close = difflib.get_close_matches(key, self._asked, n=1)

@@ -85,8 +85,8 @@ def _one_per_rank(path: Path, named: dict[str, Array], what: str) -> list[Array]
         raise InputError(f"{path}: holds no {what}")
     by_rank: dict[int, Array] = {}
     for name, array in named.items():
-        found = _NUMBER.search(name)
-        rank = int(found[0]) if found else -1
+        number = _NUMBER.search(name)
+        rank = int(number[0]) if number else -1
         if rank < 0 or rank in by_rank:
             wanted = "the name of each must end in the number of its rank" if rank < 0 else f"rank {rank} appears twice"
             raise InputError(f"{path}: {wanted}, got {name!r}")

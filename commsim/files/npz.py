@@ -47,10 +47,10 @@ def read_arrays(path: str | Path, limit: int | None = None, only: str = "") -> d
         if n_bytes > limit:
             raise InputError(f"{path}: would unpack to more than {limit >> 20} MiB")
         with warnings.catch_warnings(action="error"), np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files if only in ("", name)}
-        if not all(isinstance(array, np.ndarray) for array in found.values()):
+            by_name = {name: arrays[name] for name in arrays.files if only in ("", name)}
+        if not all(isinstance(array, np.ndarray) for array in by_name.values()):
             raise InputError(f"{path}: holds something that is no array")
-        return found
+        return by_name
     except InputError:
         raise
     except OSError as error:
@@ -104,7 +104,7 @@ class Archive:
         return array
 
     def finish(self) -> None:
-        """Refuse the fields and arrays that nobody asked for."""
+        """Refuse the fields and arrays that were not asked for."""
         self.header.finish()
         for name in self._arrays:
             raise InputError(f"{self.path}: {name} is not an array of this kind of file")

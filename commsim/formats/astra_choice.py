@@ -82,7 +82,6 @@ def write_system(system: System, path: str | Path) -> None:
     write_json(path, system.tree)
 
 
-_ALL_AT_ONCE = {"all_reduce": "byteps", "all_to_all": "direct_all_to_all"}
 _OURS = {
     ("all_reduce", RING): "ring_all_reduce",
     ("all_reduce", TREE): "double_tree_all_reduce",

@@ -182,8 +182,8 @@ def schedule_of_ways(operation: str, ways: tuple[str, ...], sizes: tuple[int, ..
             getattr(phases, operation)(k)
             if operation == "reduce_scatter":
                 phases.narrow(k)
-    kept = operation == "all_reduce" or (last == 0 and operation != "all_to_all")
-    return phases.p.build(name_of(operation, ways, optimization), operation if kept else "custom")
+    keeps_operation = operation == "all_reduce" or (last == 0 and operation != "all_to_all")
+    return phases.p.build(name_of(operation, ways, optimization), operation if keeps_operation else "custom")
 
 
 def name_of(operation: str, ways: tuple[str, ...], optimization: str) -> str:

@@ -140,9 +140,9 @@ def dimensions_of(network: Network) -> tuple[tuple[Dimension, ...], tuple[str, .
         raise _no_product(network, f"{network.nodes[odd]} is a {KINDS[network.kind[odd]]}")
     at = _places(network, hosts)
     along = _dimension_of_links(network, hosts, at)
-    found = tuple(_recognise(network, hosts, at, along, k) for k in range(at.shape[1]))
-    _compare(network, hosts, found)
-    return found, _left_out(network)
+    dimensions = tuple(_recognise(network, hosts, at, along, k) for k in range(at.shape[1]))
+    _compare(network, hosts, dimensions)
+    return dimensions, _left_out(network)
 
 
 def _no_product(network: Network, why: str) -> InputError:
@@ -174,12 +174,12 @@ def _dimension_of_links(network: Network, hosts: NDArray[np.intp], at: NDArray[n
     if (switch[0] & switch[1]).any():
         raise _no_product(network, f"{network.link_name(int((switch[0] & switch[1]).argmax()))} joins two switches")
     differs = ends[0] != ends[1]
-    for nodes, mine, far in ((network.src, switch[0], ends[1]), (network.dst, switch[1], ends[0])):
+    for nodes, near, far in ((network.src, switch[0], ends[1]), (network.dst, switch[1], ends[0])):
         low = np.full((network.n_nodes, at.shape[1]), len(hosts))
         high = np.zeros_like(low)
-        np.minimum.at(low, nodes[mine], far[mine])
-        np.maximum.at(high, nodes[mine], far[mine])
-        differs[mine] = (low != high)[nodes[mine]]
+        np.minimum.at(low, nodes[near], far[near])
+        np.maximum.at(high, nodes[near], far[near])
+        differs[near] = (low != high)[nodes[near]]
     odd = np.flatnonzero(differs.sum(axis=1) != 1)
     if odd.size:
         raise _no_product(network, f"{network.link_name(int(odd[0]))} does not go along one dimension")
@@ -189,29 +189,31 @@ def _dimension_of_links(network: Network, hosts: NDArray[np.intp], at: NDArray[n
 def _recognise(
     network: Network, hosts: NDArray[np.intp], at: NDArray[np.int64], along: NDArray[np.int64], k: int
 ) -> Dimension:
-    mine = np.flatnonzero(along == k)
+    of_dimension = np.flatnonzero(along == k)
     n = int(at[:, k].max()) + 1
-    if not mine.size:
+    if not of_dimension.size:
         raise _no_product(network, f"no link goes along its dimension of {n} hosts")
     for values, what in ((network.bandwidth, "bandwidth"), (network.latency, "latency")):
-        odd = mine[values[mine] != values[mine[0]]]
+        odd = of_dimension[values[of_dimension] != values[of_dimension[0]]]
         if odd.size:
-            links = f"{network.link_name(int(mine[0]))} and {network.link_name(int(odd[0]))}"
+            links = f"{network.link_name(int(of_dimension[0]))} and {network.link_name(int(odd[0]))}"
             raise _no_product(network, f"{links} go along one dimension and differ in {what}")
-    switched = (network.kind[network.src[mine]] == SWITCH).any() or (network.kind[network.dst[mine]] == SWITCH).any()
-    meshed = len(mine) == len(hosts) * (n - 1) and n != 3
+    switched = (network.kind[network.src[of_dimension]] == SWITCH).any() or (
+        network.kind[network.dst[of_dimension]] == SWITCH
+    ).any()
+    meshed = len(of_dimension) == len(hosts) * (n - 1) and n != 3
     block = STAR if switched else MESH if meshed else RING
-    return Dimension(block, n, float(network.bandwidth[mine[0]]), float(network.latency[mine[0]]))
+    return Dimension(block, n, float(network.bandwidth[of_dimension[0]]), float(network.latency[of_dimension[0]]))
 
 
-def _compare(network: Network, hosts: NDArray[np.intp], found: tuple[Dimension, ...]) -> None:
+def _compare(network: Network, hosts: NDArray[np.intp], dimensions: tuple[Dimension, ...]) -> None:
     """Raise unless the product has exactly the links of the network, whatever its switches are called."""
-    product = network_of(found, network.name)
+    product = network_of(dimensions, network.name)
     links = _links(network, hosts), _links(product, product.endpoints)
     for a, b, what in ((*links, "is one too many"), (*links[::-1], "is missing")):
         for src, dst in sorted(a - b):
             names = " and ".join(_name(network, hosts, end) for end in (src, dst))
-            raise _no_product(network, f"in {_shown(found)} the link between {names} {what}")
+            raise _no_product(network, f"in {_shown(dimensions)} the link between {names} {what}")
     if network.n_links != product.n_links:
         raise _no_product(network, "it has links side by side")
 

@@ -121,7 +121,7 @@ def whole_array(operation: str, sent: float, received: float, n_ranks: int | Non
     Raises
     ------
     InputError
-        If that needs the number of ranks, and nobody knows it.
+        If that needs the number of ranks, which is not known.
     """
     if operation in ("gather", "scatter"):
         if n_ranks is None:
@@ -221,9 +221,9 @@ def last_iteration(calls: Sequence[Call], steps: Sequence[float] = (), period: f
     if p:
         n = len(calls) // p
         starts = [call.start for call in calls]
-        found = [starts[i + p] - starts[i] for i in range(len(calls) - p * n, len(calls) - p)]
+        periods = [starts[i + p] - starts[i] for i in range(len(calls) - p * n, len(calls) - p)]
         chosen = tuple(calls[-p:])
-        return Iteration(chosen, chosen[0].start, period or statistics.median(found), n)
+        return Iteration(chosen, chosen[0].start, period or statistics.median(periods), n)
     if period is None:
         raise InputError(
             "the calls do not repeat and no steps are marked, so that nothing says how long an iteration is; say it, "

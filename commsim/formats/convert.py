@@ -26,10 +26,10 @@ def format_of_target(target: str) -> str:
         If the suffix says nothing.
     """
     suffix = Path(target).suffix
-    found = next((name for name, one in FORMATS.items() if suffix in one.suffixes), None)
-    if found is None:
+    target_format = next((name for name, one in FORMATS.items() if suffix in one.suffixes), None)
+    if target_format is None:
         raise InputError(f"{target}: its suffix is that of no format; say --to {'|'.join(FORMATS)}")
-    return found
+    return target_format
 
 
 def format_of_source(source: str) -> str:

@@ -129,24 +129,24 @@ class _Reader:
         return Programs(tuple(ranks))
 
     def _count(self, line: str) -> int:
-        found = _N_RANKS.fullmatch(line)
-        n = self._number(found[1], 2**32) if found else 0
+        match = _N_RANKS.fullmatch(line)
+        n = self._number(match[1], 2**32) if match else 0
         if not 0 < n <= MAX_RANKS:
             self._fail(f"expected num_ranks and a number 1..{MAX_RANKS}, got {_shown(line)}")
         return n
 
     def _begin(self, line: str, rank: int, n_ranks: int) -> None:
-        found = _RANK.fullmatch(line)
-        if not found or rank >= n_ranks or self._number(found[1], 2**32) != rank:
+        match = _RANK.fullmatch(line)
+        if not match or rank >= n_ranks or self._number(match[1], 2**32) != rank:
             wanted = f"'rank {rank} {{'" if rank < n_ranks else "nothing more"
             self._fail(f"expected {wanted}, got {_shown(line)}")
 
     def _statement(self, line: str, rank: _Rank) -> None:
-        found = _OPERATION.fullmatch(line)
-        if found:
-            if found[1] and rank.labels.setdefault(found[1], len(rank.drafts)) != len(rank.drafts):
-                self._fail(f"the label {_shown(found[1])} is taken")
-            rank.drafts.append((self._op(found), [], []))
+        match = _OPERATION.fullmatch(line)
+        if match:
+            if match[1] and rank.labels.setdefault(match[1], len(rank.drafts)) != len(rank.drafts):
+                self._fail(f"the label {_shown(match[1])} is taken")
+            rank.drafts.append((self._op(match), [], []))
             if len(rank.drafts) > MAX_OPS:
                 self._fail(f"more than {MAX_OPS} operations")
             return
@@ -161,20 +161,20 @@ class _Reader:
         _, after, start = rank.drafts[rank.labels[order[1]]]
         (after if order[2] == "requires" else start).append(rank.labels[order[3]])
 
-    def _op(self, found: re.Match[str]) -> Op:
-        if found[9]:
-            size = self._number(found[10], 2**63)
-            number = "" if size else (found[1] or "").rpartition(_FENCE_LABEL)[2]
-            stage = self._number(number, MAX_STAGE) if number.isdigit() and _FENCE_LABEL in found[1] else 0
-            return Op(CALC, size, cpu=self._number(found[11] or "0", 256), stage=stage)
-        kind = _KINDS[found[2]]
-        if (found[4] == "to") != (kind == SEND) or (found[5] == "-1" and kind == SEND):
+    def _op(self, match: re.Match[str]) -> Op:
+        if match[9]:
+            size = self._number(match[10], 2**63)
+            number = "" if size else (match[1] or "").rpartition(_FENCE_LABEL)[2]
+            stage = self._number(number, MAX_STAGE) if number.isdigit() and _FENCE_LABEL in match[1] else 0
+            return Op(CALC, size, cpu=self._number(match[11] or "0", 256), stage=stage)
+        kind = _KINDS[match[2]]
+        if (match[4] == "to") != (kind == SEND) or (match[5] == "-1" and kind == SEND):
             self._fail(
-                f"a {found[2]} is {'to a rank' if kind == SEND else 'from a rank or -1'}, got {_shown(found[0])}"
+                f"a {match[2]} is {'to a rank' if kind == SEND else 'from a rank or -1'}, got {_shown(match[0])}"
             )
-        peer, tag = (ANY if t == "-1" else self._number(t or "0", 2**32) for t in (found[5], found[6]))
-        cpu, nic = (self._number(t or "0", 256) for t in (found[7], found[8]))
-        return Op(kind, self._number(found[3], 2**63), peer, tag, cpu, nic)
+        peer, tag = (ANY if t == "-1" else self._number(t or "0", 2**32) for t in (match[5], match[6]))
+        cpu, nic = (self._number(t or "0", 256) for t in (match[7], match[8]))
+        return Op(kind, self._number(match[3], 2**63), peer, tag, cpu, nic)
 
     def _number(self, text: str, limit: int) -> int:
         if len(text) > 20 or int(text) >= limit:
@@ -195,7 +195,7 @@ _BASE = 8
 
 _EMPTY = bytes(8)  # no operations, no roots
 _FENCE_TAG = 0xFE * MAX_STAGE
-"""Tag of a computation of no time, plus the number of the stage that begins: a computation's tag is read by nobody."""
+"""Tag of a computation of no time, plus the number of the stage that begins: the tag of a computation is not used."""
 _NODE = np.dtype([
     ("n_waits", "<u4"), ("kind", "u1"), ("peer", "<u4"), ("size", "<u8"), ("tag", "<u4"), ("cpu", "u1"), ("nic", "u1"),
     ("n_finish", "<u4"), ("finish", "<u4"), ("n_start", "<u4"), ("start", "<u4"),
@@ -239,11 +239,6 @@ def _part(ops: tuple[Op, ...]) -> bytes:
     return struct.pack("<II", len(ops), len(roots)) + roots.tobytes() + nodes.tobytes() + lists_.tobytes()
 
 
-def is_goal_binary(head: bytes) -> bool:
-    """Whether a file that begins so is GOAL in binary."""
-    return head[:8] == MAGIC.to_bytes(8, "little")
-
-
 def read_goal_binary(path: str | Path) -> Programs:
     """Read programs from binary.
 
@@ -253,7 +248,7 @@ def read_goal_binary(path: str | Path) -> Programs:
         If it is not GOAL, or a number in it points outside of the file or contradicts another.
     """
     data = read_bytes(path, MAX_BYTES)
-    if len(data) < _HEADER.size or not is_goal_binary(data):
+    if len(data) < _HEADER.size or data[:8] != MAGIC.to_bytes(8, "little"):
         raise InputError(f"{path}: not binary GOAL: it must begin with the number {MAGIC}")
     n_ranks = _HEADER.unpack_from(data)[1]
     if not 0 < 16 * n_ranks <= len(data) - _HEADER.size or n_ranks > MAX_RANKS:

@@ -59,18 +59,18 @@ def read_graphml(path: str | Path) -> Network:
         top.fail(f"must hold one <graph>, got {len(graphs)}")
     graph, keys = graphs[0], _keys(top)
     directed = _direction(graph, "edgedefault", ("directed", "undirected"))
-    found: dict[str, list[dict[str, Any]]] = {"node": [], "edge": []}
+    elements: dict[str, list[dict[str, Any]]] = {"node": [], "edge": []}
     for child in graph.children:
         kind = _tag(child)
-        if kind in found:
-            found[kind].append(_data(child, kind, keys) | _ends(child, kind, directed))
+        if kind in elements:
+            elements[kind].append(_data(child, kind, keys) | _ends(child, kind, directed))
         elif kind not in ("data", "desc"):
             child.fail("is not known inside <graph>; known: node, edge, data")
     about = {key: value for key, value in _data(graph, "graph", keys).items() if key in _GRAPH}
-    orders = [edge.pop(_ORDER, None) for edge in found["edge"]]
+    orders = [edge.pop(_ORDER, None) for edge in elements["edge"]]
     if all(type(order) is int for order in orders):  # ours: networkx groups edges by where they begin
-        found["edge"] = [found["edge"][i] for i in sorted(range(len(orders)), key=lambda i: orders[i])]
-    tree = {"directed": directed, "graph": about, "nodes": found["node"], "edges": found["edge"]}
+        elements["edge"] = [elements["edge"][i] for i in sorted(range(len(orders)), key=lambda i: orders[i])]
+    tree = {"directed": directed, "graph": about, "nodes": elements["node"], "edges": elements["edge"]}
     try:
         return read_node_link(tree, path)
     except InputError as error:

@@ -92,8 +92,8 @@ def _check_shape(network: Network, tier: NDArray[np.int64], blocks: list[dict[st
 
 def _degrees(network: Network, tier: NDArray[np.int64], level: int, other: int) -> NDArray[np.float64]:
     """Cables of every switch of one tier to another one."""
-    mine = network.src[(tier[network.src] == level) & (tier[network.dst] == other)]
-    return np.asarray(np.bincount(mine, minlength=network.n_nodes)[tier == level], np.float64)
+    sources = network.src[(tier[network.src] == level) & (tier[network.dst] == other)]
+    return np.asarray(np.bincount(sources, minlength=network.n_nodes)[tier == level], np.float64)
 
 
 def _one(network: Network, values: NDArray[np.float64], what: str) -> float:
@@ -118,7 +118,7 @@ _BY_HOPS = "a flow would have to start several triggers, so all of a hop wait fo
 
 
 def write_flows(
-    schedule: Schedule, n_bytes: ArrayLike, path: str | Path, seats: tuple[int, ...], n_hosts: int
+    schedule: Schedule, n_bytes: ArrayLike, path: str | Path, hosts: tuple[int, ...], n_hosts: int
 ) -> tuple[str, ...]:
     """Write the messages of a schedule; the file appears whole or not at all.
 
@@ -133,7 +133,7 @@ def write_flows(
         Of every message; rounded up to whole bytes, and to 1.
     path : path
         ``.cm``
-    seats : tuple of int
+    hosts : tuple of int
         Host of every participant, numbered from 0.
     n_hosts : int
         Of the network.
@@ -151,8 +151,8 @@ def write_flows(
     transfers = schedule.expand()
     size = np.maximum(1, np.ceil(np.broadcast_to(np.asarray(n_bytes, np.float64), len(transfers)))).astype(np.int64)
     moving = np.flatnonzero(transfers["src"] != transfers["dst"]).tolist()
-    if len(set(seats)) < schedule.n_participants or not all(0 <= seat < n_hosts for seat in seats):
-        raise InputError(f"{schedule.name}: its {schedule.n_participants} participants need a host each, got {seats}")
+    if len(set(hosts)) < schedule.n_participants or not all(0 <= host < n_hosts for host in hosts):
+        raise InputError(f"{schedule.name}: its {schedule.n_participants} participants need a host each, got {hosts}")
     if moving and size[moving].max() > MAX_BYTES:
         raise InputError(f"{schedule.name}: htsim takes messages of up to {MAX_BYTES} bytes, got {size[moving].max()}")
     notes: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ def write_flows(
     for i, m in enumerate(moving, 1):
         begin = f"trigger {number[waits[m]]}" if waits[m] else "start 0"
         after = f" recv_done_trigger {number[starts[m]]}" if m in starts else ""
-        src, dst = (seats[transfers[end][m]] for end in ("src", "dst"))
+        src, dst = (hosts[transfers[end][m]] for end in ("src", "dst"))
         lines.append(f"{src}->{dst} id {i} {begin} size {size[m]}{after}")
     for group, i in number.items():
         lines.append(f"trigger id {i} " + ("oneshot" if len(group) == 1 else f"barrier count {len(group)}"))
@@ -185,16 +185,16 @@ def _waits(schedule: Schedule) -> list[frozenset[int]]:
     waits: list[frozenset[int]] = []
     before: list[int] = []  # one bit for all that comes before each transfer
     for i in range(len(transfers)):
-        found: set[int] = set()
+        waited: set[int] = set()
         for row in range(order.first[i], order.first[i + 1]):
             p = int(order.pred[row])
             if order.kind[row] != WRITE_AFTER_READ:
-                found |= waits[p] if local[p] else {p}
+                waited |= waits[p] if local[p] else {p}
         implied = 0
-        for p in found:
+        for p in waited:
             implied |= before[p]
-        waits.append(frozenset(p for p in found if not implied >> p & 1))
-        before.append(implied | sum(1 << p for p in found))
+        waits.append(frozenset(p for p in waited if not implied >> p & 1))
+        before.append(implied | sum(1 << p for p in waited))
     return waits
 
 
@@ -214,8 +214,8 @@ def _by_hops(hops: list[int], moving: list[int]) -> list[frozenset[int]]:
         of_hop.setdefault(hops[m], []).append(m)
     waits: list[frozenset[int]] = [frozenset()] * len(hops)
     before: frozenset[int] = frozenset()
-    for _, mine in sorted(of_hop.items()):
-        for m in mine:
+    for _, messages in sorted(of_hop.items()):
+        for m in messages:
             waits[m] = before
-        before = frozenset(mine)
+        before = frozenset(messages)
     return waits

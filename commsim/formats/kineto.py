@@ -48,7 +48,7 @@ def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[
     InputError
         If the events are no list of tables.
     """
-    found: dict[str, list[Call]] = {kind: [] for kind in _KINDS}
+    by_kind: dict[str, list[Call]] = {kind: [] for kind in _KINDS}
     left_out: Counter[str] = Counter()
     rank = _rank(tree)
     for event in _events(tree, path):
@@ -56,17 +56,17 @@ def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[
         if not isinstance(arguments, dict) or not isinstance(arguments.get("Collective name"), str):
             continue
         kind = str(event.get("cat", "")).lower()
-        if event.get("ph") == "X" and kind in found:
+        if event.get("ph") == "X" and kind in by_kind:
             call = _call(event, arguments, rank)
             if isinstance(call, Call):
-                found[kind].append(call)
+                by_kind[kind].append(call)
             else:
                 left_out[call] += 1
     notes += left_out_notes(path, left_out, "events")
-    kind = next((kind for kind in _KINDS if found[kind]), "")
+    kind = next((kind for kind in _KINDS if by_kind[kind]), "")
     if kind and kind != "kernel":
         notes.append(f"{path}: has no kernels; times are those of the events of kind {kind}")
-    return sorted(found[kind], key=lambda call: call.start) if kind else []
+    return sorted(by_kind[kind], key=lambda call: call.start) if kind else []
 
 
 def is_kineto(text: str) -> bool:
@@ -87,10 +87,10 @@ def kineto_tree(text: str) -> dict[str, Any]:
     def table(pairs: list[tuple[str, Any]]) -> Any:
         """Return a table, or what is kept of an event as soon as it is decoded."""
         nonlocal n_kept
-        found = no_duplicates(pairs)
-        if "ph" not in found:
-            return found
-        event = _read(found)
+        fields = no_duplicates(pairs)
+        if "ph" not in fields:
+            return fields
+        event = _read(fields)
         n_kept += event is not _NOT_READ
         if n_kept > MAX_KEPT:
             raise ValueError(f"more than {MAX_KEPT} events are to be kept")

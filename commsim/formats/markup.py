@@ -236,12 +236,12 @@ def _plain(node: Any, path: str) -> Any:
         return node.value
     if node.id == "sequence":
         return [_plain(child, path) for child in node.value]
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for key, value in node.value:
         where = f"{path}, line {key.start_mark.line + 1}"
         if key.id != "scalar":
             raise InputError(f"{where}: a key must be text")
-        if key.value in found:
+        if key.value in table:
             raise InputError(f"{where}: key {key.value!r} is there twice")
-        found[key.value] = _plain(value, path)
-    return found
+        table[key.value] = _plain(value, path)
+    return table

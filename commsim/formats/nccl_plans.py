@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import read_text, replacing
+from commsim.files.whole_files import replacing
 from commsim.formats.markup import Element, read_xml
 from commsim.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
 
@@ -32,7 +32,6 @@ COLLECTIVES = {
 """The plugin's names of our operations."""
 COLUMNS = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"
 LARGEST = 2**63 - 1
-_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _OURS = {
     "ring_all_reduce": "ring", "ring_all_gather": "ring", "ring_reduce_scatter": "ring", "chain_broadcast": "ring",
     "chain_reduce": "ring", "double_tree_all_reduce": "tree", "sharp": "collnet_chain",
@@ -93,30 +92,6 @@ def write_tuner(path: str | Path, rules: Sequence[Rule], comment: str = "") -> N
         out.write("".join(f"{line}\n" for line in lines).encode("ascii", "replace"))
 
 
-def read_tuner(path: str | Path) -> tuple[Rule, ...]:
-    """Read rules.
-
-    Raises
-    ------
-    InputError
-        If a line is none; names it.
-    """
-    ours = {name: operation for operation, name in COLLECTIVES.items()}
-    rules = []
-    for number, line in enumerate(read_text(path, 2**20).splitlines(), 1):
-        cells = [cell.strip() for cell in line.split(",")]
-        if not line.strip() or line.startswith("#") or cells[0] == "collective_type":
-            continue
-        numbers = [*cells[1:3], *cells[5:]]
-        if not 8 <= len(cells) <= 10 or cells[0] not in ours or not all(_WHOLE.fullmatch(cell) for cell in numbers):
-            raise InputError(f"{path}, line {number}: a rule is {COLUMNS}, got {line[:80]!r}")
-        try:
-            rules.append(Rule(ours[cells[0]], int(cells[1]), int(cells[2]), cells[3], cells[4], *map(int, cells[5:8])))
-        except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
-    return tuple(rules)
-
-
 def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] | None = None) -> tuple[Rule, ...]:
     """Turn results of several algorithms, predicted or measured, into rules: the fastest at each size.
 
@@ -152,8 +127,8 @@ def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] 
     for row, name in known:
         if name in ALGORITHMS and row.operation in COLLECTIVES and row.time > 0:
             table = tables.setdefault((row.operation, row.n_ranks or -1), {})
-            mine = (row.time, name, row.protocol.lower() if row.protocol.lower() in PROTOCOLS else "simple")
-            table[int(row.size)] = min(mine, table.get(int(row.size), mine))
+            candidate = (row.time, name, row.protocol.lower() if row.protocol.lower() in PROTOCOLS else "simple")
+            table[int(row.size)] = min(candidate, table.get(int(row.size), candidate))
     if not tables:
         raise InputError(f"no row has an algorithm that NCCL knows, so that there are no rules to write; got {names}")
     return tuple(rule for (operation, n_ranks), table in sorted(tables.items())
@@ -200,17 +175,17 @@ def read_nccl_graphs(path: str | Path, gpu: str) -> dict[str, Channels]:
     top = read_xml(path)
     if top.tag != "graphs":
         top.fail("is no dump of NCCL's channels: expected <graphs>")
-    found = {}
+    channels = {}
     for graph in top.all("graph"):
         pattern = _PATTERNS.get(graph.text("pattern").strip())
         if pattern is None:
             graph.fail(f"has the pattern {graph.text('pattern')!r}; known: {', '.join(_PATTERNS)}")
         n = graph.whole("nchannels")
         if n:
-            found[pattern] = _channels(graph, gpu, n, pattern)
-    if "ring" not in found:
+            channels[pattern] = _channels(graph, gpu, n, pattern)
+    if "ring" not in channels:
         top.fail("has no ring (pattern 4)")
-    return found
+    return channels
 
 
 def _channels(graph: Element, gpu: str, n: int, pattern: str) -> Channels:

@@ -125,8 +125,8 @@ _PREFIX = re.compile(
 
 def without_prefix(line: str) -> str:
     """Return what the program printed."""
-    found = _PREFIX.match(line)
-    return line[found.end() :] if found else line
+    match = _PREFIX.match(line)
+    return line[match.end() :] if match else line
 
 
 _PROGRAM = re.compile(rf"\b({'|'.join(sorted(NCCL_TESTS, key=len, reverse=True))})_perf(?:_mpi)?\b")
@@ -173,14 +173,14 @@ def read_nccl_tests_text(path: Path, asked: Asked) -> list[Measured]:
         if not cells[0].isdecimal() or not state.columns:
             _learn(state, line, cells)
         else:
-            found, n_wrong = _row(state, cells, number, path, asked)
-            rows += found
+            halves, n_wrong = _row(state, cells, number, path, asked)
+            rows += halves
             check_count(path, len(rows))
             wrong += [number] if n_wrong else []
-            if len(found) + n_wrong < _n_measured(state.columns, cells):
+            if len(halves) + n_wrong < _n_measured(state.columns, cells):
                 broken.append(number)
-            if found:
-                rates.setdefault(found[0].operation, []).append(_rates(state.columns, cells))
+            if halves:
+                rates.setdefault(halves[0].operation, []).append(_rates(state.columns, cells))
     for lines, what in ((broken, "are broken and"), (wrong, "have wrong results and are")):
         if lines:
             asked.notes.append(f"{path}: {len(lines)} rows {what} left out, the first in line {lines[0]}")
@@ -218,7 +218,7 @@ def _operation_of(spec: str) -> str:
 
 def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> tuple[list[Measured], int]:
     """Out of place and in place of one line, each where it has a time; and how many of them had wrong results."""
-    found, n_wrong = [], 0
+    halves, n_wrong = [], 0
     for half, i in enumerate(_halves(state.columns)):
         if len(cells) < i + 3 or not all(_NUMBER.fullmatch(cell) for cell in (cells[0], *cells[i : i + 3])):
             continue
@@ -228,11 +228,11 @@ def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked)
         if state.columns[i + 3 : i + 4] == ["#wrong"] and cells[i + 3 : i + 4] and cells[i + 3].strip("0.").isdigit():
             n_wrong += 1
             continue
-        found.append(Measured(
+        halves.append(Measured(
             state.operation or require_operation(path, asked), float(cells[0]), float(f"{cells[i]}e-6"),
             state.ranks, state.algorithm, in_place=half > 0, source=str(path), line=number,
         ))  # fmt: skip
-    return found, n_wrong
+    return halves, n_wrong
 
 
 def _n_measured(columns: list[str], cells: list[str]) -> int:

@@ -174,7 +174,9 @@ def _devices(element: Element) -> list[_Device]:
         ports = [net for nic in element.all("nic") for net in nic.all("net")]
         below = [_Device(net, NIC, min(rate, net_rate(net))) for net in ports] or [_Device(element, NIC, rate)]
         return below if len(below) == 1 else [_Device(element, SWITCH, rate, below)]
-    if code.startswith(("0x0680", "0x03")):  # an NVSwitch, on which NVLinks say who is; a screen's VGA controller
+    if code.startswith(
+        ("0x0680", "0x03")
+    ):  # an NVSwitch, which NVLinks name as their target; a screen's VGA controller
         return []
     below = [device for child in element.all("pci") for device in _devices(child)]
     if len(below) > 1:

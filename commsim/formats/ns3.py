@@ -49,10 +49,10 @@ def read_lines(path: str | Path) -> list[Line]:
     lines = text.split("\n") if text.count("\n") <= 2 * MAX_CABLES else []
     if not lines or max(map(len, lines)) > MAX_LINE:
         raise InputError(f"{path}: more than {2 * MAX_CABLES} lines, or one of more than {MAX_LINE} characters")
-    found = [(i, line) for i, line in enumerate(lines, 1) if line and not line.isspace()]
-    if len(found) < 2:
+    numbered = [(i, line) for i, line in enumerate(lines, 1) if line and not line.isspace()]
+    if len(numbered) < 2:
         raise InputError(f"{path}: needs a line of counts, a line of switches, and cables")
-    return found
+    return numbered
 
 
 def whole(words: list[str], k: int, where: str, limit: int) -> int:

@@ -54,7 +54,7 @@ def read_osu(path: Path, asked: Asked) -> list[Measured]:
     Raises
     ------
     InputError
-        If the benchmark is none that is known here, or its sizes need the number of ranks and nobody says it.
+        If the benchmark is none that is known here, or its sizes need the number of ranks which is not given.
     """
     name, pairs, columns, rows, broken = "without a title", 1, list[str](), list[Measured](), list[int]()
     for number, raw in enumerate(io.StringIO(read_text(path, MAX_LOG_BYTES)), 1):

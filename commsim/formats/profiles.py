@@ -47,11 +47,11 @@ def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str])
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict):
             raise InputError(f"{path}: entries[{i}] must be a table, got {type(entry).__name__}")
-        found = _call(Fields(_without_tuples(entry), path, ("entries", i)), groups, rank)
-        if isinstance(found, Call):
-            calls.append(found)
+        call = _call(Fields(_without_tuples(entry), path, ("entries", i)), groups, rank)
+        if isinstance(call, Call):
+            calls.append(call)
         else:
-            left_out[found] += 1
+            left_out[call] += 1
     notes += left_out_notes(path, left_out, "entries")
     return calls
 
@@ -112,7 +112,7 @@ def _group(entry: Fields) -> str:
 def _groups(tree: Mapping[str, Any]) -> dict[str, int]:
     """Ranks of each process group, as far as the record says."""
     config = tree.get("pg_config")
-    found = {}
+    sizes = {}
     for name, about in config.items() if isinstance(config, dict) else ():
         ranks = about.get("ranks") if isinstance(about, dict) else None
         if isinstance(ranks, str):
@@ -121,8 +121,8 @@ def _groups(tree: Mapping[str, Any]) -> dict[str, int]:
             except (ValueError, RecursionError):
                 continue
         if isinstance(ranks, list) and 0 < len(ranks) <= MAX_RANKS:
-            found[str(name)] = len(ranks)
-    return found
+            sizes[str(name)] = len(ranks)
+    return sizes
 
 
 def _rank(tree: Mapping[str, Any], path: Path) -> int | None:

@@ -36,8 +36,8 @@ FENCED = "fences are marked, and read back; to others a stage ends when a rank's
 def function(place: str) -> Callable[..., Any]:
     """Import a function of commsim, such as ``formats.goal:read_goal_text``."""
     module, _, name = place.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"commsim.{module}"), name)
-    return found
+    imported: Callable[..., Any] = getattr(importlib.import_module(f"commsim.{module}"), name)
+    return imported
 
 
 def any_network(text: str) -> Network:
@@ -314,8 +314,8 @@ def read(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
     reader = FORMATS[name].reads[kind]
     if not isinstance(reader, str):
         return reader(source, given)
-    found = function(reader)(source)
-    return found if isinstance(found, tuple) else (found, ())
+    value = function(reader)(source)
+    return value if isinstance(value, tuple) else (value, ())
 
 
 def write(name: str, kind: str, value: Any, target: str, given: Given) -> Notes:

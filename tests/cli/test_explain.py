@@ -1,8 +1,9 @@
 import json
 
 import pytest
+from tuner_rules import read_tuner
 
-from commsim.formats.nccl_plans import Rule, read_tuner
+from commsim.formats.nccl_plans import Rule
 
 
 def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):

@@ -16,7 +16,7 @@ from commsim.core.schedule import Schedule
 from commsim.engine.flow import simulate_flows
 from commsim.engine.flow_plan import Job, plan_flows
 from commsim.formats.goal import read_goal_binary, read_goal_text, write_goal_binary, write_goal_text
-from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, graph_of, seated
+from commsim.formats.programs.operations import ANY, CALC, RECV, SEND, Op, Programs, graph_of
 from commsim.formats.programs.programs_to_schedule import schedule_of
 from commsim.formats.programs.schedule_to_programs import programs_of
 from commsim.run import prepare, with_costs
@@ -187,7 +187,7 @@ def test_computation_becomes_tasks_of_a_workload_and_is_refused_as_a_schedule(tm
     [
         (((Op(SEND, 8, 1),), ()), "does not receive"),
         (((Op(SEND, 8, 1),), (Op(RECV, 9, 0),)), "takes 9"),
-        (((), (Op(RECV, 9, 0),)), "nobody sends"),
+        (((), (Op(RECV, 9, 0),)), "is never sent"),
         (((Op(SEND, 8, 0),), ()), "another rank"),
         (((Op(SEND, 8, 5),), ()), "another rank"),
         (((Op(SEND, 8, 1),), (Op(RECV, 8, ANY),)), "whatever comes"),
@@ -199,14 +199,6 @@ def test_programs_that_make_no_schedule_are_refused_with_the_reason(
 ) -> None:
     with pytest.raises(InputError, match=wanted):
         schedule_of(Programs(ranks))
-
-
-@pytest.mark.nojit
-def test_seats_number_the_ranks_by_where_they_sit() -> None:
-    two = Programs(((Op(SEND, 8, 1),), (Op(RECV, 8, 0),)))
-    assert seated(two, (3, 1), 4).ranks == ((), (Op(RECV, 8, 3),), (), (Op(SEND, 8, 1),))
-    with pytest.raises(InputError, match="different seats"):
-        seated(two, (1, 1), 4)
 
 
 @pytest.mark.nojit

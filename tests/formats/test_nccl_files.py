@@ -1,10 +1,11 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tuner_rules import read_tuner
 
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
-from commsim.formats.nccl_plans import COLLECTIVES, Rule, read_nccl_graphs, read_tuner, rules_of_rows, write_tuner
+from commsim.formats.nccl_plans import COLLECTIVES, Rule, read_nccl_graphs, rules_of_rows, write_tuner
 from commsim.nccl.search import ALGORITHMS, PROTOCOLS
 
 rules = st.builds(

@@ -132,15 +132,15 @@ def _graph(drafts: list[_Draft]) -> Graph:
 
 
 def _members(traces: list[Trace], groups: Groups) -> dict[str, tuple[int, ...]]:
-    found: dict[str, dict[int, None]] = defaultdict(dict)
+    ranks_of: dict[str, dict[int, None]] = defaultdict(dict)
     for rank, trace in enumerate(traces):
         for node in trace.nodes:
             if node.kind == COLLECTIVE:
-                found[_group_name(node)][rank] = None
-    for name in found:
-        if name in groups and (max(groups[name]) >= len(traces) or not found[name].keys() <= set(groups[name])):
-            raise InputError(f"the process group {name!r:.60} is {groups[name]}, and {list(found[name])} take part")
-    return {name: tuple(groups.get(name, ranks)) for name, ranks in found.items()}
+                ranks_of[_group_name(node)][rank] = None
+    for name in ranks_of:
+        if name in groups and (max(groups[name]) >= len(traces) or not ranks_of[name].keys() <= set(groups[name])):
+            raise InputError(f"the process group {name!r:.60} is {groups[name]}, and {list(ranks_of[name])} take part")
+    return {name: tuple(groups.get(name, ranks)) for name, ranks in ranks_of.items()}
 
 
 def _group_name(node: Node) -> str:
@@ -153,11 +153,11 @@ def _draft(rank: int, node: Node, members: dict[str, tuple[int, ...]]) -> tuple[
         raise InputError(f"rank {rank}: node {node.number} has the type {node.kind}, which is none")
     time = nanoseconds(rank, node) / 1e9
     resource = str(node.attributes.get(RESOURCE, ("", "compute" if node.kind == COMP else "network"))[1])
-    mine = [f"rank{rank}.{resource}"]
+    resources = [f"rank{rank}.{resource}"]
     _, priority = node.attributes.get("comm_priority", ("", 0))
     first = priority if isinstance(priority, int) else 0
     if node.kind in (COMP, MEM_LOAD, MEM_STORE):
-        return (), _Draft(node.name, duration=time, resources=mine, priority=first)
+        return (), _Draft(node.name, duration=time, resources=resources, priority=first)
     if node.kind == METADATA:
         return (), _Draft(node.name)
     # how long a message or a collective took when it was seen says nothing of another network
@@ -168,12 +168,12 @@ def _draft(rank: int, node: Node, members: dict[str, tuple[int, ...]]) -> tuple[
         src, dst, tag = (whole(rank, node, name) for name in ("comm_src", "comm_dst", "comm_tag"))
         if (src if sends else dst) != rank or src == dst:
             raise InputError(f"rank {rank}: node {node.number} goes from {src} to {dst}")
-        draft = _Draft(node.name, "send", (src, dst), size, extra, first, mine if sends else [])
+        draft = _Draft(node.name, "send", (src, dst), size, extra, first, resources if sends else [])
         return ("send", src, dst, tag), draft
     kind, name = whole(rank, node, "comm_type"), _group_name(node)
     if kind not in NAMES:
         raise InputError(f"rank {rank}: node {node.number} has comm_type {kind}; known: 0..9")
-    return ("collective", name), _Draft(node.name, NAMES[kind], members[name], size, extra, first, mine)
+    return ("collective", name), _Draft(node.name, NAMES[kind], members[name], size, extra, first, resources)
 
 
 def traces_of_graph(graph: Graph) -> tuple[list[Trace], Groups]:
@@ -216,11 +216,11 @@ def _waits(graph: Graph) -> list[set[int]]:
     waits: list[set[int]] = []
     total = 0
     for task in graph.tasks:
-        found: set[int] = set()
+        before: set[int] = set()
         for j in task.after:
-            found |= waits[j] if _takes_no_time(graph.tasks[j]) else {j}
-        waits.append(found)
-        total += len(found)
+            before |= waits[j] if _takes_no_time(graph.tasks[j]) else {j}
+        waits.append(before)
+        total += len(before)
         if total > MAX_WAITS:
             raise InputError(f"more than {MAX_WAITS} tasks wait for each other")
     return waits
@@ -261,10 +261,10 @@ def _ranks(task: Task, rank_of: dict[str, int]) -> set[int] | None:
         return set(task.group)
     if not rank_of:
         return None
-    found = {rank_of[_worker(resource)] for resource in task.resources}
-    if len(found) != 1:
-        raise InputError(f"task {task.name!r} is done by {len(found)} workers, and must be by one")
-    return found
+    ranks = {rank_of[_worker(resource)] for resource in task.resources}
+    if len(ranks) != 1:
+        raise InputError(f"task {task.name!r} is done by {len(ranks)} workers, and must be by one")
+    return ranks
 
 
 def _trace(

@@ -72,19 +72,19 @@ def _waits(rank: int, program: tuple[Op, ...]) -> list[tuple[int, ...]]:
     order = sorted_after(waits)
     if order is None:
         raise deadlock(waits, lambda i: f"rank {rank}'s operation {i}")
-    found: list[tuple[int, ...]] = [()] * len(program)
-    shown = list(found)
+    waited_of: list[tuple[int, ...]] = [()] * len(program)
+    shown = list(waited_of)
     total = 0
     for i in order:
         waited: dict[int, None] = {}
         implied: set[int] = set()
         for j in program[i].after:
             unseen = program[j].kind == ops.CALC and not program[j].size
-            waited |= dict.fromkeys(found[j] if unseen else (j,))
-            implied |= set() if unseen else set(found[j])
+            waited |= dict.fromkeys(waited_of[j] if unseen else (j,))
+            implied |= set() if unseen else set(waited_of[j])
         for j in program[i].after_start:
-            waited |= dict.fromkeys(found[j])
-        found[i] = tuple(waited)
+            waited |= dict.fromkeys(waited_of[j])
+        waited_of[i] = tuple(waited)
         shown[i] = tuple(j for j in waited if j not in implied or j in program[i].after)
         total += len(waited)
         if total > MAX_WAITS:
@@ -115,26 +115,26 @@ def write_programs(programs: Programs, path: str | Path, name: str = "") -> None
 
 def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:
     place = {node.number: i for i, node in enumerate(trace.nodes)}
-    found: list[Op] = []
+    operations: list[Op] = []
     stage = [whole(rank, node, STAGE, 0) for node in trace.nodes]
     if max(stage, default=0) >= MAX_STAGE:
         raise InputError(f"rank {rank}: {STAGE} must be below {MAX_STAGE}, got {max(stage)}")
     for node in trace.nodes:
         after = tuple(sorted({place[number] for number in (*node.control, *node.data)}))
         if node.kind in (SEND, RECV):
-            mine, other = ("comm_src", "comm_dst") if node.kind == SEND else ("comm_dst", "comm_src")
-            if whole(rank, node, mine, rank) != rank:
-                raise InputError(f"rank {rank}: node {node.number} says that it is of rank {whole(rank, node, mine)}")
+            own, other = ("comm_src", "comm_dst") if node.kind == SEND else ("comm_dst", "comm_src")
+            if whole(rank, node, own, rank) != rank:
+                raise InputError(f"rank {rank}: node {node.number} says that it is of rank {whole(rank, node, own)}")
             kind = ops.SEND if node.kind == SEND else ops.RECV
             size, peer, tag = (whole(rank, node, name) for name in ("comm_size", other, "comm_tag"))
-            found.append(Op(kind, size, peer, tag, after=after))
+            operations.append(Op(kind, size, peer, tag, after=after))
         elif node.kind in (COMP, MEM_LOAD, MEM_STORE, METADATA):
-            found.append(Op(ops.CALC, 0 if node.kind == METADATA else nanoseconds(rank, node), after=after))
+            operations.append(Op(ops.CALC, 0 if node.kind == METADATA else nanoseconds(rank, node), after=after))
         elif node.kind == COLLECTIVE:
             raise InputError(f"rank {rank}: node {node.number} is a collective; read the traces as a workload")
         else:
             raise InputError(f"rank {rank}: node {node.number} has the type {node.kind}, which is none")
-    return fenced(found, stage)
+    return fenced(operations, stage)
 
 
 def nanoseconds(rank: int, node: Node) -> int:

@@ -162,9 +162,9 @@ def items_of(schedule: Schedule, in_place_name: str) -> tuple[list[list[Item]], 
             adds = op == REDUCE and _holds(schedule, touched[dst, there.start : there.stop], dst)
             row = (hop, next(number), stage, channel, place, n, range(a + skip, a + skip + n), there, adds)
             _add(items, src, dst, row)
-    for mine in items:
-        mine.sort(key=lambda item: item[:3])
-        _check_hops(schedule, mine)
+    for of_rank in items:
+        of_rank.sort(key=lambda item: item[:3])
+        _check_hops(schedule, of_rank)
     return items, n_cut
 
 
@@ -177,8 +177,8 @@ def _add(items: list[list[Item]], src: int, dst: int, row: _Row) -> None:
         return
     step = Step("s", *place, n, hop=hop, stage=stage)
     items[src].append(Item(hop, SENDS, number, stage, (SENDS, dst, channel), step, here, range(0)))
-    mine = (*place[2:], *place[2:])
-    step = Step("rrc", *mine, n) if adds else Step("r", *place, n)
+    own_place = (*place[2:], *place[2:])
+    step = Step("rrc", *own_place, n) if adds else Step("r", *place, n)
     items[dst].append(Item(hop, RECEIVES, number, stage, (RECEIVES, src, channel), step, range(0), there))
 
 

@@ -1,8 +1,8 @@
 """From a schedule to steps of thread blocks: one thread block per peers and channel, one dependency per step.
 
 Every GPU has one order of steps: hop by hop, sends before local copies before receives. Thread blocks follow it, so
-nobody waits for ever as long as the runtime buffers what is sent in one hop; steps of different thread blocks that
-touch the same chunk wait for each other, with empty steps for all dependencies but the last.
+none waits for ever as long as the runtime buffers what is sent in one hop; steps of different thread blocks that touch
+the same chunk wait for each other, with empty steps for all dependencies but the last.
 
 Steps of one GPU in thread blocks, with what they wait for.
 """
@@ -66,8 +66,8 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
         if len(steps[block]) > MAX_STEPS:
             raise InputError(f"rank {rank} needs more than {MAX_STEPS} steps in one thread block; take fewer chunks")
     return tuple(
-        ThreadBlock(*end, tuple(replace(s, waited_for=(b, i) in waited_for) for i, s in enumerate(mine)))
-        for b, (end, mine) in enumerate(zip(ends, steps, strict=True))
+        ThreadBlock(*end, tuple(replace(s, waited_for=(b, i) in waited_for) for i, s in enumerate(of_block)))
+        for b, (end, of_block) in enumerate(zip(ends, steps, strict=True))
     )
 
 
@@ -172,7 +172,7 @@ def algorithm_of(
     if any(block.n_fences for block in schedule.blocks):
         notes.append("fences are marked, and read back; the runtime cannot wait for what another GPU receives")
     chunks = _chunks(schedule, collective)
-    gpus = tuple(Gpu(dict(chunks), blocks_of(rank, mine)) for rank, mine in enumerate(items))
+    gpus = tuple(Gpu(dict(chunks), blocks_of(rank, of_rank)) for rank, of_rank in enumerate(items))
     channels = [block.channel for gpu in gpus for block in gpu.blocks]
     in_place = schedule.in_place
     name = schedule.name[:MAX_NAME]

@@ -1,6 +1,6 @@
-"""The messages and local copies that steps make, with who must come before whom.
+"""The messages and local copies that steps make, and the order that they impose on each other.
 
-Run the steps of all GPUs, with no regard to time: who touches which chunk after whom.
+The steps of all GPUs are run with no regard to time, to see in which order they touch each chunk.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def play(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
     done = dict.fromkeys(blocks, 0)
     sent: dict[Place, deque[tuple[Place, int]]] = defaultdict(deque)  # by source, destination, channel
     asleep: dict[object, list[tuple[int, int]]] = defaultdict(list)
-    ready = deque(blocks)
+    runnable = deque(blocks)
     n_left = sum(len(block.steps) for gpu in algorithm.gpus for block in gpu.blocks)
-    while ready:
-        g, b = ready.pop() if backwards else ready.popleft()
+    while runnable:
+        g, b = runnable.pop() if backwards else runnable.popleft()
         block = algorithm.gpus[g].blocks[b]
         while done[g, b] < len(block.steps):
             number = done[g, b]
@@ -71,10 +71,10 @@ def play(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
             if step.kind in SENDING:
                 out = (g, block.send, block.channel)
                 sent[out].append(((g, b, number), step.count))
-                ready.extend(asleep.pop(out, ()))
+                runnable.extend(asleep.pop(out, ()))
             done[g, b] += 1
             n_left -= 1
-            ready.extend(asleep.pop((g, b), ()))
+            runnable.extend(asleep.pop((g, b), ()))
             yield Event((g, b, number), step, taken)
     if n_left:
         g, b = next(place for place in blocks if done[place] < len(algorithm.gpus[place[0]].blocks[place[1]].steps))
@@ -161,34 +161,34 @@ class Transfers:
         if step.kind == "nop":
             self._of_step[event.place] = []
             return
-        mine: list[int] = []
-        self._of_step[event.place] = mine
+        taken: list[int] = []
+        self._of_step[event.place] = taken
         held = self._addresses.src(rank, step) if step.kind not in ("r", "rcs") else (INPUT, 0)
-        kept = self._addresses.dst(rank, step) if step.kind not in ("s", "rrs") else held
+        written = self._addresses.dst(rank, step) if step.kind not in ("s", "rrs") else held
         if step.kind == "rrs":
-            kept = self._addresses.take(step.count)
-        if step.kind in ("rrc", "rrcs", "rrs") and held != kept:
-            mine.append(self._local(rank, held, kept, step.count, COPY, (event.place, 0)))
+            written = self._addresses.take(step.count)
+        if step.kind in ("rrc", "rrcs", "rrs") and held != written:
+            taken.append(self._local(rank, held, written, step.count, COPY, (event.place, 0)))
         if step.kind in ("cpy", "re", "ra"):
             op = COPY if step.kind == "cpy" else REDUCE
-            mine.append(self._local(rank, held, kept, step.count, op, (event.place, 0), (step.stage, step.hop)))
+            taken.append(self._local(rank, held, written, step.count, op, (event.place, 0), (step.stage, step.hop)))
         if event.taken is not None:
             m = self._open.pop(event.taken)
-            self.moves[m].target, self.moves[m].op = kept, COPY if step.kind in ("r", "rcs") else REDUCE
-            self._write(m, rank, kept, step.count)
-            mine.append(m)
+            self.moves[m].target, self.moves[m].op = written, COPY if step.kind in ("r", "rcs") else REDUCE
+            self._write(m, rank, written, step.count)
+            taken.append(m)
         if step.kind in SENDING:
             peer, channel = (
                 self._algorithm.gpus[rank].blocks[block].send,
                 self._algorithm.gpus[rank].blocks[block].channel,
             )
-            source = held if step.kind == "s" else kept
+            source = held if step.kind == "s" else written
             mark = (step.stage, step.hop) if step.kind == "s" else (-1, -1)
             m = self._new(Move(rank, peer, source, source, step.count, COPY, channel, mark), (event.place, 1))
             self._read(m, rank, source, step.count)
             self._open[event.place] = m
             wires[rank, peer, channel].append(m)
-            mine.append(m)
+            taken.append(m)
         for waited in waits:
             self._fence(waited, event.place)
         waits.clear()

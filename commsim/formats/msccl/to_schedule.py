@@ -35,14 +35,14 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
         raise InputError(f"{algorithm.name}: more than {MAX_ADDRESSES} chunks on all GPUs")
     if sum(s.count for gpu in algorithm.gpus for block in gpu.blocks for s in block.steps) > MAX_TOUCHES:
         raise InputError(f"{algorithm.name}: its steps move more than {MAX_TOUCHES} chunks")
-    found = Transfers(algorithm, addresses)
-    _refuse_races(found, Transfers(algorithm, Addresses(algorithm), backwards=True), algorithm.name)
-    count = len(found.moves)
-    stage, hop = _given(found, algorithm.name) or _found(found, algorithm.name)
+    transfers = Transfers(algorithm, addresses)
+    _refuse_races(transfers, Transfers(algorithm, Addresses(algorithm), backwards=True), algorithm.name)
+    count = len(transfers.moves)
+    stage, hop = _given(transfers, algorithm.name) or _found(transfers, algorithm.name)
     order = sorted(range(count), key=lambda m: (stage[m], hop[m], m))
     body = np.zeros(count, TRANSFER)
     if count:
-        moves = [found.moves[m] for m in order]
+        moves = [transfers.moves[m] for m in order]
         columns = {
             "src": [m.src for m in moves], "dst": [m.dst for m in moves], "op": [m.op for m in moves],
             "src_buffer": [m.source[0] for m in moves], "src_chunk": [m.source[1] for m in moves],
@@ -58,27 +58,27 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
     return _proved(algorithm, addresses, blocks)
 
 
-def _edges(found: Transfers) -> list[Edge]:
-    wires = [(a, b, ANY) for wire in found.wires for a, b in itertools.pairwise(wire)]
-    return [*found.edges, *wires]
+def _edges(transfers: Transfers) -> list[Edge]:
+    wires = [(a, b, ANY) for wire in transfers.wires for a, b in itertools.pairwise(wire)]
+    return [*transfers.edges, *wires]
 
 
-def _found(found: Transfers, name: str) -> tuple[list[int], list[int]]:
+def _found(transfers: Transfers, name: str) -> tuple[list[int], list[int]]:
     """Stages and hops as early as all that waits allows."""
-    edges, count = _edges(found), len(found.moves)
-    fences = [(a, b, LATER) for a, b in found.fences]
+    edges, count = _edges(transfers), len(transfers.moves)
+    fences = [(a, b, LATER) for a, b in transfers.fences]
     stage = levels(count, [*((a, b, ANY) for a, b, _ in edges), *fences], name)
     return stage, levels(count, [edge for edge in edges if stage[edge[0]] == stage[edge[1]]], name)
 
 
-def _given(found: Transfers, name: str) -> tuple[list[int], list[int]] | None:
+def _given(transfers: Transfers, name: str) -> tuple[list[int], list[int]] | None:
     """Stages and hops as the file says, if it does of every message: what may be at once cannot be told from steps."""
-    marks = [move.mark for move in found.moves]
+    marks = [move.mark for move in transfers.moves]
     if not marks or min(map(min, marks)) < 0:
         return None
-    for a, b, kind in [*_edges(found), *((a, b, LATER) for a, b in found.fences)]:
+    for a, b, kind in [*_edges(transfers), *((a, b, LATER) for a, b in transfers.fences)]:
         if marks[a] > marks[b] or (kind == LATER and marks[a] == marks[b]):
-            (gpu, block, step), _ = found.names[b]
+            (gpu, block, step), _ = transfers.names[b]
             raise InputError(
                 f"{name}: gpu {gpu}, thread block {block}, step {step} is of hop {marks[b][1]}, and waits for one of "
                 f"hop {marks[a][1]}"
@@ -87,8 +87,10 @@ def _given(found: Transfers, name: str) -> tuple[list[int], list[int]] | None:
 
 
 def _refuse_races(forwards: Transfers, backwards: Transfers, name: str) -> None:
-    """Compare who comes after whom in two orders of play; what no dependency orders differs between them."""
-    orders = [{(found.names[a], found.names[b]) for a, b, _ in found.edges} for found in (forwards, backwards)]
+    """Compare the order of messages in two runs of the steps; what no dependency orders differs between them."""
+    orders = [
+        {(transfers.names[a], transfers.names[b]) for a, b, _ in transfers.edges} for transfers in (forwards, backwards)
+    ]
     for _, (other, _) in sorted(orders[0] ^ orders[1]):
         raise InputError(
             f"{name}: on gpu {other[0]} step {other[2]} of thread block {other[1]} touches a chunk that another thread "
@@ -162,26 +164,26 @@ def _circles(n: int, edges: list[Edge]) -> list[int]:
     before: list[list[int]] = [[] for _ in range(n)]
     for a, b, _ in edges:
         before[b].append(a)
-    found, low, circle = [-1] * n, [0] * n, [-1] * n
+    discovered, low, circle = [-1] * n, [0] * n, [-1] * n
     waiting: list[int] = []
     n_found = n_circles = 0
     for root in range(n):
-        stack = [(root, 0)] if found[root] < 0 else []
+        stack = [(root, 0)] if discovered[root] < 0 else []
         while stack:
             i, k = stack.pop()
             if k == 0:
-                found[i] = low[i] = n_found
+                discovered[i] = low[i] = n_found
                 n_found += 1
                 waiting.append(i)
             if k < len(before[i]):
                 stack.append((i, k + 1))
                 j = before[i][k]
-                if found[j] < 0:
+                if discovered[j] < 0:
                     stack.append((j, 0))
                 elif circle[j] < 0:
-                    low[i] = min(low[i], found[j])
+                    low[i] = min(low[i], discovered[j])
                 continue
-            if low[i] == found[i]:
+            if low[i] == discovered[i]:
                 while circle[i] < 0:
                     circle[waiting.pop()] = n_circles
                 n_circles += 1

@@ -6,7 +6,7 @@ import graphlib
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 from commsim.workload.task_graph import Graph, Task
@@ -27,7 +27,7 @@ class Op:
     size : int, bytes or ns
         Of the message; of a computation how long it takes.
     peer, tag : int
-        With whom, and which message; 0 for a computation. ANY in a receive takes whatever comes.
+        The other rank, and which message; 0 for a computation. ANY in a receive takes whatever comes.
     cpu, nic : int
         Which of the rank's.
     after : tuple of int
@@ -71,31 +71,6 @@ class Programs:
         for rank, ops in enumerate(self.ranks):
             for i, op in enumerate(ops):
                 yield rank, i, op
-
-
-def seated(programs: Programs, seats: tuple[int, ...], n_seats: int) -> Programs:
-    """Renumber the programs by where they sit; seats that nobody takes get an empty program.
-
-    Parameters
-    ----------
-    programs : Programs
-        Of as many ranks as there are `seats`.
-    seats : tuple of int
-        Where each rank sits, 0 up to `n_seats`; no two on one.
-    n_seats : int
-        Such as the hosts of a network.
-
-    Raises
-    ------
-    InputError
-        If two sit on one seat, or one on none.
-    """
-    if len(set(seats)) != len(programs.ranks) or not all(0 <= seat < n_seats for seat in seats):
-        raise InputError(f"{len(programs.ranks)} ranks need as many different seats 0..{n_seats - 1}, got {seats}")
-    out: list[tuple[Op, ...]] = [()] * n_seats
-    for seat, ops in zip(seats, programs.ranks, strict=True):
-        out[seat] = tuple(op if op.kind == CALC or op.peer == ANY else replace(op, peer=seats[op.peer]) for op in ops)
-    return Programs(tuple(out))
 
 
 MAX_OPS = MAX_RANKS = 2**20
@@ -143,7 +118,7 @@ def match(programs: Programs) -> list[Message]:
         if any(not 0 <= j < n_ops or j == i for j in (*op.after, *op.after_start)):
             raise InputError(f"rank {rank}: operation {i} waits for one that is not there, or for itself")
         if op.kind == RECV and ANY in (op.peer, op.tag):
-            raise InputError(f"rank {rank}: a receive takes whatever comes, so who sends it depends on time; name both")
+            raise InputError(f"rank {rank}: a receive takes whatever comes, so its sender depends on time; name both")
         if op.kind != CALC and (op.peer >= n or op.peer == rank):
             raise InputError(f"rank {rank}: a message needs another rank 0..{n - 1} as its peer, got {op.peer}")
         if op.kind == RECV:
@@ -164,7 +139,7 @@ def match(programs: Programs) -> list[Message]:
         messages.append(Message(rank, op.peer, i, recv, op.size, op.tag))
     for (src, dst, tag), queue in waiting.items():
         if queue:
-            raise InputError(f"rank {dst} waits for a message of rank {src} with tag {tag} that nobody sends")
+            raise InputError(f"rank {dst} waits for a message of rank {src} with tag {tag} that is never sent")
     return messages
 
 
@@ -178,7 +153,7 @@ def circle_of(waits: list[set[int]]) -> list[int]:
 
 
 def deadlock(waits: list[set[int]], names: Callable[[int], str]) -> InputError:
-    """Return the error that says who waits for whom."""
+    """Return the error that names a circle of operations that wait for each other."""
     circle = circle_of(waits)
     first, *others = map(names, [*circle, circle[0]][: MAX_SHOWN + 1])
     shown = ", which waits for ".join(others)
@@ -188,25 +163,25 @@ def deadlock(waits: list[set[int]], names: Callable[[int], str]) -> InputError:
 
 def sorted_after(waits: list[set[int]]) -> list[int] | None:
     """Numbers so that each stands after those it waits for, small ones first; None if some wait for each other."""
-    missing = [len(mine) for mine in waits]
+    missing = [len(waited) for waited in waits]
     followers: list[list[int]] = [[] for _ in waits]
-    for i, mine in enumerate(waits):
-        for j in mine:
+    for i, waited in enumerate(waits):
+        for j in waited:
             followers[j].append(i)
-    ready = [i for i, n in enumerate(missing) if not n]
+    free = [i for i, n in enumerate(missing) if not n]
     out = []
-    while ready:
-        i = heapq.heappop(ready)
+    while free:
+        i = heapq.heappop(free)
         out.append(i)
         for j in followers[i]:
             missing[j] -= 1
             if not missing[j]:
-                heapq.heappush(ready, j)
+                heapq.heappush(free, j)
     return out if len(out) == len(waits) else None
 
 
 def graph_of(programs: Programs) -> Graph:
-    """Turn programs into tasks: computations occupy ``rank0.cpu0``, messages ``rank0.nic0`` of who sends.
+    """Turn programs into tasks: computations occupy ``rank0.cpu0``, messages ``rank0.nic0`` of the sender.
 
     Messages may come before they are waited for, as those of LogGOPSim.
 

@@ -150,8 +150,8 @@ def _channels(programs: Programs, messages: list[Message]) -> list[int]:
     for m, message in enumerate(messages):
         pairs[message.src, message.dst].append(m)
     channel = [0] * len(messages)
-    for (src, _), mine in pairs.items():
-        wires = _wires(programs, src, [(m, messages[m].send) for m in mine])
+    for (src, _), used in pairs.items():
+        wires = _wires(programs, src, [(m, messages[m].send) for m in used])
         if len(wires) > MAX_CHANNELS:
             raise InputError(f"rank {src} sends one rank more than {MAX_CHANNELS} messages at once")
         said = [{messages[m].tag // CHANNEL_STEP for m in wire} for wire in wires]

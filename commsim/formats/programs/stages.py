@@ -95,8 +95,8 @@ def fenced(ops: list[Op], stage: list[int]) -> tuple[Op, ...]:
     fence = {s: len(ops) + k for k, s in enumerate(sorted(members.keys() - {0}))}
     out = []
     for op, s in zip(ops, stage, strict=True):
-        mine = tuple(j for j in op.after if stage[j] == s)
-        out.append(replace(op, after=(fence[s], *mine) if s else mine))
+        same_stage = tuple(j for j in op.after if stage[j] == s)
+        out.append(replace(op, after=(fence[s], *same_stage) if s else same_stage))
     earlier: list[int] = members.get(0, [])
     for s in fence:
         out.append(Op(CALC, 0, after=tuple(earlier), stage=s))
@@ -177,7 +177,7 @@ def find_reductions(programs: Programs) -> Reductions:
     InputError
         If there is any other computation.
     """
-    found: Reductions = {}
+    reductions: Reductions = {}
     for rank, ops in enumerate(programs.ranks):
         followers: dict[int, list[int]] = defaultdict(list)
         for i, op in enumerate(ops):
@@ -191,5 +191,5 @@ def find_reductions(programs: Programs) -> Reductions:
                 raise InputError(
                     f"rank {rank}: operation {i} computes, which a schedule cannot say; read it as a workload"
                 )
-            found[rank, recv] = i
-    return found
+            reductions[rank, recv] = i
+    return reductions
