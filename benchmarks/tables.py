@@ -1,9 +1,10 @@
-"""Write the tables of docs/collectives.md and docs/topologies.md from the registries, after proving what they claim.
+"""Write the tables of the pages in docs from the registries, after proving what they claim.
 
 python -m benchmarks.tables           proves, then writes
 python -m benchmarks.tables --check   proves nothing, and fails when a row of a page is not what would be written
 
-A new collective or topology needs no change of a page: it stands in the built site, and in the page after the next run.
+A new collective, topology, policy or strategy needs no change of a page: it stands in the built site, and in the page
+after the next run.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from collectives import COLLECTIVES
+from commsim.cluster.policy import POLICIES
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
+from commsim.core.placement import STRATEGIES
 from commsim.core.registry import Entry, Registry
 from commsim.core.spec import write_spec
+from commsim.workload.policies import TRAINING_POLICIES
+from commsim.workload.systems import SYSTEMS
 from topologies import TOPOLOGIES
 from topologies.hosts import HOST_TYPES
 
@@ -47,9 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def pages() -> tuple[Path, Path]:
+def pages() -> tuple[Path, ...]:
     """Pages that hold generated tables."""
-    return DOCS / "collectives.md", DOCS / "topologies.md"
+    return tuple(DOCS / f"{name}.md" for name in ("collectives", "topologies", "cluster", "placement", "workloads"))
 
 
 def stale_rows(path: Path) -> list[str]:
@@ -74,6 +79,11 @@ def filled(name: str, text: str) -> str:
     """
     tables = {"collectives": [("collectives", collective_rows())]}
     tables["topologies"] = [("topologies", builder_rows(TOPOLOGIES)), ("host types", builder_rows(HOST_TYPES))]
+    tables["cluster"] = [("policies", summary_rows(POLICIES))]
+    tables["placement"] = [("strategies", summary_rows(STRATEGIES))]
+    tables["workloads"] = [
+        ("training policies", summary_rows(TRAINING_POLICIES)), ("training systems", summary_rows(SYSTEMS)),
+    ]  # fmt: skip
     for table, rows in tables.get(name, []):
         begin, end = BEGIN.format(table), END.format(table)
         before, found, rest = text.partition(begin)
@@ -105,6 +115,13 @@ def builder_rows(registry: Registry[Network]) -> list[list[str]]:
         entry = registry[name]
         rows.append([f"`{name}`", entry.summary, ", ".join(_parameters(entry)), returns(entry)])
     return rows
+
+
+def summary_rows(registry: Registry[Any]) -> list[list[str]]:
+    """Name and summary of every entry of a registry, and its paper where it says one."""
+    rows = [["name", "what", "paper"]]
+    rows += [[f"`{name}`", registry[name].summary, registry[name].facts.get("paper") or "-"] for name in registry]
+    return rows if any(paper != "-" for *_, paper in rows[1:]) else [row[:2] for row in rows]
 
 
 def split_summary(summary: str) -> tuple[str, str]:

@@ -130,7 +130,7 @@ def list_policies(_: Flags) -> int:
 
     for name in POLICIES:
         facts = POLICIES[name].facts
-        lease = f"may stop jobs every {facts['interval']:g} s" if facts["interval"] else "stops nobody"
+        lease = f"may preempt jobs every {facts['interval']:g} s" if facts["interval"] else "no preemption"
         print(f"{name.ljust(9)} {POLICIES[name].summary}")
         print(f"{'':9} {lease}{'; ' if facts['paper'] else ''}{facts['paper']}")
     return 0

@@ -40,12 +40,14 @@ def test_every_topology_has_one_row_with_its_parameters_and_what_is_built():
 
 def test_a_page_that_is_out_of_date_is_named_and_left_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tables, "DOCS", tmp_path)
-    for name, marks in (("collectives", ["collectives"]), ("topologies", ["topologies", "host types"])):
+    marks_of = {"collectives": ["collectives"], "topologies": ["topologies", "host types"], "cluster": ["policies"],
+                "placement": ["strategies"], "workloads": ["training policies", "training systems"]}  # fmt: skip
+    for name, marks in marks_of.items():
         lines = [f"{tables.BEGIN.format(mark)}\nold\n{tables.END.format(mark)}\n" for mark in marks]
         (tmp_path / f"{name}.md").write_text("text before\n" + "".join(lines) + "text after\n")
     before = [path.read_text() for path in tables.pages()]
     assert tables.main(["--check"]) == 1
-    assert capsys.readouterr().out.count("out of date: old") == 3
+    assert capsys.readouterr().out.count("out of date: old") == 7
     assert [path.read_text() for path in tables.pages()] == before
 
 

@@ -1,11 +1,4 @@
-"""Gandiva: nobody waits, jobs share GPUs in time slices or side by side.
-
-Lucid: packs jobs that hardly disturb each other, stops nobody.
-
-Synergy: CPUs and memory go where they are needed.
-
-Lyra: training scales with what it has, and borrows idle inference servers.
-"""
+"""Policies that pack jobs: Gandiva and Lucid (shared GPUs), Synergy (CPUs, memory), Lyra (idle inference servers)."""
 
 from __future__ import annotations
 
@@ -17,7 +10,7 @@ from ..state import JobState
 
 @policy(shares=True, paper="Xiao et al., OSDI 2018: over-subscription, time slices and packing")
 def gandiva(view: View) -> list[Grant]:
-    """In order of submission; one that finds no free GPUs runs beside a job with as many, the least busy first."""
+    """In order of submission; a job that finds no free GPUs shares those of a job of its size, the least busy first."""
     grants, free = fill(view, view.states, strict=True)
     granted = {id(grant.state) for grant in grants}
     alone = [grant for grant in grants if grant.state.beside is None]
@@ -41,7 +34,7 @@ MOST = 1.25
 
 @policy(shares=True, paper="Hu et al., ASPLOS 2023: indolent packing; its limit is assumed")
 def lucid(view: View) -> list[Grant]:
-    """Shortest remaining job first; one that finds no free GPUs joins the job that it disturbs least."""
+    """Shortest remaining job first; a job that finds no free GPUs shares those of the job that it slows least."""
     ordered = sorted(view.states, key=lambda state: state.job.gpus * view.remaining(state))
     grants, _ = fill(view, ordered)
     granted = {id(grant.state) for grant in grants}
@@ -64,7 +57,7 @@ def disturbance(view: View, a: JobState, b: JobState) -> float:
 
 @policy(tunes_cpu=True, paper="Mohan et al., OSDI 2022: Synergy-TUNE; under first in, first out")
 def synergy(view: View) -> list[Grant]:
-    """In order of submission, on hosts whose CPUs and memory suffice; jobs that do not mind give theirs away."""
+    """In order of submission, on hosts whose CPUs and memory suffice; jobs that need few give their share away."""
     return fill(view, view.states, strict=True, order="demand")[0]
 
 

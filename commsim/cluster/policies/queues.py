@@ -1,9 +1,4 @@
-"""First in, first out.
-
-Tiresias: two-dimensional least attained service, in discrete queues.
-
-Chronus: deadlines first, as long as they can be met; the rest as fast as possible.
-"""
+"""Policies that order a queue: first in, first out; Tiresias (least attained service); Chronus (deadlines)."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ from ..state import JobState
 
 @policy()
 def fifo(view: View) -> list[Grant]:
-    """In order of submission; nobody overtakes, nobody is stopped."""
+    """In order of submission, without overtaking and without preemption."""
     return fill(view, view.states, strict=True)[0]
 
 

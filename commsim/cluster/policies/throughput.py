@@ -1,9 +1,4 @@
-"""Gavel: which type of GPU a job gets depends on how much it gains there.
-
-Pollux: as many GPUs for each job as raise goodput most.
-
-Themis: finish-time fairness, by leases.
-"""
+"""Policies of throughput and fairness: Gavel (types of GPUs), Pollux (goodput), Themis (finish-time fairness)."""
 
 from __future__ import annotations
 
