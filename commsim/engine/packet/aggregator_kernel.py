@@ -128,7 +128,7 @@ def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
         return
     at = slot_row(row, job, packet["slot"])
     shadow = slot_row(row, job, packet["slot"] ^ VERSION)
-    if job["forgets"]:
+    if job["skips_seen_check"]:
         jobs.slot[at]["seen"] &= ~(np.uint64(1) << np.uint64(child))
     before = jobs.slot[at]["seen"]
     action = contribute(jobs.slot, at, shadow, child, row["fan_in"], row["up"] >= 0)
@@ -192,7 +192,7 @@ def on_server(links: Links, jobs: Jobs, p: int) -> None:
     if packet["flags"] & COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
-    if fragment["seen"] != row["everyone"]:
+    if fragment["seen"] != row["all_workers"]:
         free_packet(links, p)
         return
     packet["message"], packet["worker"] = new_message(links), -1
@@ -210,7 +210,7 @@ def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
     resent = packet["flags"] & RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
     held = jobs.slot[at]["seen"]
-    action = claim(jobs.slot, at, _key(row["job"], packet["number"]), packet["bits"], row["everyone"], resent)
+    action = claim(jobs.slot, at, _key(row["job"], packet["number"]), packet["bits"], row["all_workers"], resent)
     if action & COLLISION:
         packet["flags"] |= COLLIDED
         links.state["collisions"] += 1

@@ -278,8 +278,8 @@ def on_data(links: Links, flows: Flows, p: int) -> None:
         due = _take(links, flows, receiver, transport)
     elif seq > receiver["expected"]:
         links.state["out_of_order"] += 1
-        if transport["keeps"]:
-            _keep(links, flows, receiver, transport, seq)
+        if transport["keeps_early"]:
+            _keep_early(links, flows, receiver, transport, seq)
         else:
             due = gap = not receiver["nacked"]
             receiver["nacked"] = True
@@ -336,7 +336,7 @@ def _complete(links: Links, flows: Flows, receiver: Row) -> None:
 
 
 @njit_norefcount
-def _keep(links: Links, flows: Flows, receiver: Row, transport: Row, seq: int) -> None:
+def _keep_early(links: Links, flows: Flows, receiver: Row, transport: Row, seq: int) -> None:
     word, bit = _place(receiver, transport, seq)
     if flows.early[word] & bit:
         links.state["duplicates"] += 1

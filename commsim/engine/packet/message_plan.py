@@ -53,7 +53,7 @@ def message_tables(
     transport_row["packet_size"] = payload + header
     bdp = _path_packets(plan, back, payload + header, int(transport_row["ack_size"][0]))
     window, transport_row["max_window"] = transport.windows(bdp, payload)
-    transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps"][0] else 0
+    transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps_early"][0] else 0
     message = _messages(plan, n_bytes, payload, header)
     flow, receiver = _flows(plan, message, starts, window, transport_row)
     n_flows = len(flow)

@@ -122,7 +122,7 @@ def _add_job(draft: Draft, number: int, job: AggregationJob) -> None:
     row["rto"] = 0 if system.lossless else round(system.rto * PS)
     row["pool"], row["shared"], row["sliding"] = system.pool_size, system.shared, system.sliding
     row["ecn"] = system.ecn_window
-    row["forgets"], row["restarts"] = "seen_check" in job.without, "continued_slots" in job.without
+    row["skips_seen_check"], row["restarts_slots"] = "seen_check" in job.without, "continued_slots" in job.without
     row["unclaimed"] = 1
     _add_rounds(draft, row, job.rounds)
     draft.job.append(row)
@@ -203,13 +203,13 @@ def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> 
     for a, node in enumerate(tree.nodes):
         row = np.zeros((), m.AGGREGATOR_ROW)
         row["job"], row["up"], row["unit"] = number, -1, -1
-        everyone = 0
+        all_workers = 0
         for i, leaf in enumerate(tree.leaf):
             while leaf >= 0:
                 if leaf == a:
-                    everyone |= 1 << i
+                    all_workers |= 1 << i
                 leaf = tree.parent[leaf]
-        row["everyone"] = everyone if system.shared else 0  # only shared slots ask whose values a packet holds
+        row["all_workers"] = all_workers if system.shared else 0  # only shared slots ask whose values a packet holds
         if system.shared:
             if node not in draft.pools:
                 draft.pools[node] = draft.n_slots
@@ -234,7 +234,7 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> No
     row["register"] = draft.n_registers
     draft.n_fragments += int(job.messages().sum())
     draft.n_registers += 2 * job.window
-    row["everyone"] = (1 << len(job.workers)) - 1
+    row["all_workers"] = (1 << len(job.workers)) - 1
     draft.server.append(row)
 
 

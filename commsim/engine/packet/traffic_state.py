@@ -39,8 +39,8 @@ JOB_ROW = np.dtype(
         ("shared", np.bool_),
         ("sliding", np.bool_),  # messages go in order; else each slot clocks itself
         ("ecn", np.bool_),
-        ("forgets", np.bool_),  # does not check `seen`: what goes wrong then
-        ("restarts", np.bool_),  # starts every tensor at slot 0: what goes wrong then
+        ("skips_seen_check", np.bool_),  # does not check `seen`: what goes wrong then
+        ("restarts_slots", np.bool_),  # starts every tensor at slot 0: what goes wrong then
         ("rounds", np.int64),  # its slots' first row in the table of first rounds, or -1: nothing is skipped
         ("owned", np.int64),  # the first word of its workers' non-zero blocks, and
         ("owned_words", np.int64),  # words per worker
@@ -102,7 +102,7 @@ AGGREGATOR_ROW = np.dtype(
         ("slots", np.int32),  # its first row of the table of slots
         ("order", np.int32),  # its first row of the expected positions; per child and message slot
         ("unit", np.int32),  # stream through the aggregation unit, or -1
-        ("everyone", np.uint64),  # bits of the workers below
+        ("all_workers", np.uint64),  # bits of the workers below
     ],
     align=True,
 )
@@ -114,7 +114,7 @@ SERVER_ROW = np.dtype(
         ("fragments", np.int32),  # its first row of the table of fragments; one per message
         ("register", np.int32),  # its first register
         ("n_registers", np.int32),
-        ("everyone", np.uint64),
+        ("all_workers", np.uint64),
     ],
     align=True,
 )

@@ -22,7 +22,7 @@ TRANSPORT_ROW = np.dtype(
     [
         ("kind", np.uint8),
         ("flags", np.uint8),  # of data packets
-        ("keeps", np.bool_),  # whether receivers keep packets that come early
+        ("keeps_early", np.bool_),  # whether receivers keep packets that come early
         ("ack_every", np.int32),  # packets
         ("packet_size", np.int32),  # bytes on the wire
         ("ack_size", np.int32),
@@ -167,7 +167,7 @@ class Dctcp:
     def row(self) -> NDArray[np.void]:
         """Return what the kernel must know."""
         row = _row(DCTCP, self.ack_bytes, 1)
-        row["flags"], row["keeps"], row["gain"] = ECN_CAPABLE, True, self.gain
+        row["flags"], row["keeps_early"], row["gain"] = ECN_CAPABLE, True, self.gain
         row["rto"] = _picoseconds("rto", self.rto)
         return row
 

@@ -181,7 +181,7 @@ def _is_empty(jobs: Jobs, worker: Row, job: Row, message: int) -> bool:
 @njit_norefcount
 def _index(jobs: Jobs, worker: Row, job: Row, message: int) -> int:
     """Where the sequence of slots and versions stands: it goes on from tensor to tensor."""
-    return int(message - jobs.tensor[worker["tensor"]]["first"]) if job["restarts"] else message
+    return int(message - jobs.tensor[worker["tensor"]]["first"]) if job["restarts_slots"] else message
 
 
 @njit_norefcount

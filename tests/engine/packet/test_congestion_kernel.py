@@ -24,27 +24,27 @@ GAIN = 1 / 256
 
 
 def dctcp_rows(**fields: float) -> tuple[Any, Any]:
-    flow, way = np.zeros(1, FLOW_ROW), np.zeros(1, TRANSPORT_ROW)
+    flow, transport = np.zeros(1, FLOW_ROW), np.zeros(1, TRANSPORT_ROW)
     flow["threshold"], flow["alpha"], flow["resend"] = np.inf, 1.0, -1
-    way["gain"], way["max_window"] = 1 / 16, 1000
+    transport["gain"], transport["max_window"] = 1 / 16, 1000
     for name, value in fields.items():
         flow[name] = value
-    return flow[0], way[0]
+    return flow[0], transport[0]
 
 
-def acknowledge(flow: Any, way: Any, n: int, marked: bool = False) -> None:
+def acknowledge(flow: Any, transport: Any, n: int, marked: bool = False) -> None:
     flow["una"] += n
     note_losses(flow, n)
-    adjust_window(flow, way, n, marked)
+    adjust_window(flow, transport, n, marked)
 
 
 def test_slow_start_doubles_in_a_round_until_the_first_mark_halves_it() -> None:
-    flow, way = dctcp_rows(window=10.0, fresh=10, round_end=10)
+    flow, transport = dctcp_rows(window=10.0, fresh=10, round_end=10)
     for _ in range(9):
-        acknowledge(flow, way, 1)
+        acknowledge(flow, transport, 1)
     assert flow["window"] == 19
     flow["fresh"] = 29
-    acknowledge(flow, way, 1, marked=True)
+    acknowledge(flow, transport, 1, marked=True)
     # the round ended with this mark, one of ten: alpha was 1 and is now 15/16 + 0.1/16
     alpha = 1 + (0.1 - 1) / 16
     assert flow["alpha"] == pytest.approx(alpha)
@@ -52,22 +52,22 @@ def test_slow_start_doubles_in_a_round_until_the_first_mark_halves_it() -> None:
 
 
 def test_a_round_of_marks_cuts_once_and_the_window_does_not_grow_meanwhile() -> None:
-    flow, way = dctcp_rows(window=20.0, fresh=20, round_end=1000, threshold=10.0)
-    acknowledge(flow, way, 1, marked=True)
+    flow, transport = dctcp_rows(window=20.0, fresh=20, round_end=1000, threshold=10.0)
+    acknowledge(flow, transport, 1, marked=True)
     assert flow["window"] == 10
     for k in range(18):
-        acknowledge(flow, way, 1, marked=k % 2 == 0)
+        acknowledge(flow, transport, 1, marked=k % 2 == 0)
     assert flow["window"] == 10
-    acknowledge(flow, way, 1)  # what was sent before the cut is acknowledged
+    acknowledge(flow, transport, 1)  # what was sent before the cut is acknowledged
     assert flow["window"] == pytest.approx(10.1)
 
 
 def test_alpha_follows_the_share_of_marks() -> None:
-    flow, way = dctcp_rows(window=10.0, alpha=0.0, threshold=5.0)
+    flow, transport = dctcp_rows(window=10.0, alpha=0.0, threshold=5.0)
     for _ in range(200):
         flow["round_end"] = flow["fresh"] = flow["una"] + 10
         for k in range(10):
-            acknowledge(flow, way, 1, marked=k < 3)
+            acknowledge(flow, transport, 1, marked=k < 3)
     assert flow["alpha"] == pytest.approx(0.3, rel=1e-3)
 
 
@@ -100,65 +100,75 @@ def test_after_a_timeout_the_window_is_one_packet_and_old_repetitions_do_not_cou
 
 
 def dcqcn_rows() -> tuple[Any, Any]:
-    flow, way = np.zeros(1, FLOW_ROW), np.zeros(1, TRANSPORT_ROW)
+    flow, transport = np.zeros(1, FLOW_ROW), np.zeros(1, TRANSPORT_ROW)
     flow["rate"] = flow["line"] = flow["target"] = LINE
     flow["alpha"], flow["alpha_at"] = 1.0, -1
-    way["gain"], way["n_recovery"], way["decay_time"], way["rise_time"] = GAIN, 5, 55_000_000, 55_000_000
-    way["additive"], way["hyper"], way["min_rate"], way["rise_bytes"] = 5e-6, 5e-5, 5e-6, 10_000_000
-    return flow[0], way[0]
+    transport["gain"], transport["n_recovery"], transport["decay_time"], transport["rise_time"] = (
+        GAIN,
+        5,
+        55_000_000,
+        55_000_000,
+    )
+    transport["additive"], transport["hyper"], transport["min_rate"], transport["rise_bytes"] = (
+        5e-6,
+        5e-5,
+        5e-6,
+        10_000_000,
+    )
+    return flow[0], transport[0]
 
 
 def test_the_first_notification_halves_the_rate_and_a_later_one_by_what_alpha_has_decayed_to() -> None:
-    flow, way = dcqcn_rows()
-    cut_rate(flow, way, 10**9)
+    flow, transport = dcqcn_rows()
+    cut_rate(flow, transport, 10**9)
     assert flow["rate"] == LINE / 2
     assert flow["target"] == LINE
     assert flow["alpha"] == 1.0
-    cut_rate(flow, way, 10**9 + 20 * 55_000_000 + 1)
+    cut_rate(flow, transport, 10**9 + 20 * 55_000_000 + 1)
     decayed = (1 - GAIN) ** 20
     assert flow["rate"] == pytest.approx(LINE / 2 * (1 - decayed / 2))
     assert flow["alpha"] == pytest.approx(decayed + GAIN * (1 - decayed))
 
 
 def test_four_rises_go_half_way_back_each_and_then_the_target_grows() -> None:
-    flow, way = dcqcn_rows()
-    cut_rate(flow, way, 0)
-    cut_rate(flow, way, 1)
+    flow, transport = dcqcn_rows()
+    cut_rate(flow, transport, 0)
+    cut_rate(flow, transport, 1)
     target, rate = float(flow["target"]), float(flow["rate"])
     for k in range(1, 5):
         flow["by_time"] = k
-        raise_rate(flow, way)
+        raise_rate(flow, transport)
         rate = (rate + target) / 2
         assert flow["rate"] == pytest.approx(rate)
         assert flow["target"] == target
     flow["by_time"] = 5
-    raise_rate(flow, way)
-    assert flow["target"] == pytest.approx(target + way["additive"])
+    raise_rate(flow, transport)
+    assert flow["target"] == pytest.approx(target + transport["additive"])
     flow["by_time"] = flow["by_bytes"] = 7
-    raise_rate(flow, way)
-    assert flow["target"] == pytest.approx(target + way["additive"] + 2 * way["hyper"])
+    raise_rate(flow, transport)
+    assert flow["target"] == pytest.approx(target + transport["additive"] + 2 * transport["hyper"])
 
 
 def test_the_rate_ends_at_the_lines_and_never_falls_below_the_least() -> None:
-    flow, way = dcqcn_rows()
+    flow, transport = dcqcn_rows()
     for k in range(40):
-        cut_rate(flow, way, k)
-    assert flow["rate"] == way["min_rate"]
+        cut_rate(flow, transport, k)
+    assert flow["rate"] == transport["min_rate"]
     for k in range(10_000):
         flow["by_time"] = flow["by_bytes"] = k
-        raise_rate(flow, way)
+        raise_rate(flow, transport)
     assert flow["rate"] == flow["target"] == LINE
 
 
 def test_packets_are_spaced_by_the_rate_and_every_ten_megabytes_raise_it() -> None:
-    flow, way = dcqcn_rows()
-    pace(flow, way, 1000, 4178)
+    flow, transport = dcqcn_rows()
+    pace(flow, transport, 1000, 4178)
     assert flow["free_at"] == 0  # at the line's rate the link itself is the pace
-    cut_rate(flow, way, 0)
-    pace(flow, way, 1000, 4178)
+    cut_rate(flow, transport, 0)
+    pace(flow, transport, 1000, 4178)
     assert flow["free_at"] == 1000 + 4178 / (LINE / 2)
     before = float(flow["rate"])
     for _ in range(10_000_000 // 4178):
-        pace(flow, way, 1000, 4178)
+        pace(flow, transport, 1000, 4178)
     assert flow["by_bytes"] == 1
     assert flow["rate"] == (before + LINE) / 2

@@ -187,7 +187,7 @@ def test_pauses_keep_a_small_buffer_from_overflowing_and_everything_arrives(tran
         assert run_messages(flows, 6 * 2e6, transport=transport, fabric=small).results[0].counters["drops_full"] > 0
 
 
-def test_a_pause_blocks_who_only_shares_the_link_with_the_cause() -> None:
+def test_a_pause_blocks_flows_that_only_share_the_link_with_its_cause() -> None:
     """Two hosts send to c, a third one to d, all over one fast link: paused for c's sake, it gives a third to each."""
     names = ("a0", "a1", "b", "c", "d", "s0", "s1")
     cables = [("a0", "s0"), ("a1", "s0"), ("b", "s0"), ("c", "s1"), ("d", "s1"), ("s0", "s1")]

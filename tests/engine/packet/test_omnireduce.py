@@ -116,7 +116,7 @@ def test_without_loss_a_worker_sends_its_blocks_and_empty_packets_and_receives_t
         assert down == received - rounds_here * full + sum(k * full + (rounds_here - k) * 84 for k in others)
 
 
-def test_every_block_of_everybody_takes_as_long_as_blocks_that_are_not_looked_at_and_as_the_line_rate_says() -> None:
+def test_sending_every_block_takes_as_long_as_a_dense_job_and_as_the_line_rate_says() -> None:
     network, system, n = star(16), omnireduce(), 1 << 21
     sparse, dense = (run(network, system, 8, n, density=d) for d in (1.0, None))
     assert sparse.time == dense.time
@@ -224,7 +224,7 @@ def test_what_does_not_fit_is_refused(build: dict[str, Any], hosts: int, message
         ("omnireduce", {"without": {"continued_slots"}}, "only omnireduce, with two versions"),
     ],
 )
-def test_who_cannot_skip_blocks_says_so(name: str, options: dict[str, Any], message: str) -> None:
+def test_systems_that_cannot_skip_blocks_are_refused(name: str, options: dict[str, Any], message: str) -> None:
     network, drawn = star(14), drawn_occupancy(4, 10_000, density=0.5, block=256)
     given_ = {"n_elements": 10_000, "occupancy": drawn} | options
     with pytest.raises(InputError, match=message):

@@ -39,7 +39,7 @@ def played(has: NDArray[np.bool_], first: int, end: int, slot: int, slots: int) 
     density=st.floats(0, 1),
     seed=st.integers(0, 2**31),
 )
-def test_a_slot_plays_what_workers_find_who_look_ahead_one_block_at_a_time(
+def test_a_slot_has_the_blocks_that_workers_find_one_block_ahead_at_a_time(
     n_ranks: int, n_blocks: int, slots: int, cores: int, density: float, seed: int
 ) -> None:
     has = np.random.default_rng(seed).random((n_ranks, n_blocks)) < density
