@@ -45,8 +45,8 @@ WAYS = {
 
 SHARING = ("recurrence", "symmetric")
 """Ways that begin with what the event engine begins with, so that little is lost where they turn out not to apply."""
-LEAST_FOR_SYMMETRY = 2**18
-"""Transfers above which symmetry is looked for in schedules that repeat nothing, all of which it has to lay out."""
+LEAST_FOR_SYMMETRY = {True: 2**16, False: 2**18}
+"""Transfers above which symmetry is looked for: where a block repeats, which is laid out once, and where none does."""
 MAX_SHARED = 2**20
 """Transfers up to which that is kept."""
 
@@ -173,7 +173,7 @@ class FlowPaths:
     def _symmetry_may_pay(self) -> bool:
         """Whether laying out one repetition, or one of many transfers, is little beside simulating all."""
         schedule = self.job.schedule
-        return schedule.n_transfers > LEAST_FOR_SYMMETRY or any(block.times > 1 for block in schedule.blocks)
+        return schedule.n_transfers > LEAST_FOR_SYMMETRY[any(block.times > 1 for block in schedule.blocks)]
 
     def _try(
         self, name: str, size: float, starts: ArrayLike, framing: Framing | None, trace: bool | TraceFile

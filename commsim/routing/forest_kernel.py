@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..core.jit import kernel
 from .link_rows import Rows
 from .ports_kernel import Ports
-from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed
+from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed, largest
 
 Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Class of each node; parent, depth, metric up and metric down of each class."""
@@ -58,9 +58,9 @@ def walk_forest(
     link = np.empty(8 * n + 64, np.int32)
     path_latency = np.zeros(n)
     known = np.ones(n, np.bool_)
-    deepest = depth.max()
+    deepest = largest(depth)
     chain = np.empty(deepest + 1, np.int64)
-    radix = np.ones(order[1].max() + 2, np.int64)
+    radix = np.ones(largest(order[1]) + 2, np.int64)
     m = 0
     for i in range(n):
         source, target, target_node, key = flows[i]

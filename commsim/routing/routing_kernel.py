@@ -63,12 +63,12 @@ def _digit(n_choices: int, index: int, tier: int, next_tier: int, radix: NDArray
 
 
 @kernel
-def _largest(values: NDArray[np.integer]) -> int:
+def largest(values: NDArray[np.integer]) -> int:
     """Find the largest of numbers from 0 on; code with Numba's own ``max`` loads SciPy, 0.15 s."""
-    largest = 0
+    most = 0
     for i in range(values.shape[0]):
-        largest = max(largest, values[i])
-    return largest
+        most = max(most, values[i])
+    return most
 
 
 @kernel
@@ -105,13 +105,13 @@ def walk_routes(
     link = np.empty(8 * n + 16, np.int32)
     share = np.empty(8 * n + 16)
     path_latency = np.zeros(n)
-    search = new_search(n_nodes, n_links, _largest(graph[4]) if n_links else 1)
+    search = new_search(n_nodes, n_links, largest(graph[4]) if n_links else 1)
     distance = search[1]
     choices = np.empty(n_links, np.int32)
     part = np.zeros(n_nodes)  # of the bytes that reach a node, and
     slowest = np.zeros(n_nodes)  # the longest delay until they do
     reached = np.empty(n_nodes, np.int32)
-    radix = np.ones(_largest(order[1]) + 2, np.int64)
+    radix = np.ones(largest(order[1]) + 2, np.int64)
     m = 0
     searched = -1
     for i in range(n):

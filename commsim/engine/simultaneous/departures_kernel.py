@@ -113,8 +113,9 @@ def set_up(
     count = np.zeros(n_links + 1, np.int64)
     for q in of_flow:
         count[q + 1] += 1
-    most = count.max() if n_links > 0 else 0
+    most = 0
     for r in range(n_links):
+        most = max(most, count[r + 1])
         count[r + 1] += count[r]
         link[r]["first"] = count[r]
         link[r]["unit"] = math.ldexp(1.0, math.frexp(capacity[r])[1] - 61)

@@ -96,12 +96,13 @@ def fair_rates_of_flows(
     n_links, n_bundles = capacity.shape[0], first.shape[0] - 1
     member_first, member = rows_of(bundle, n_bundles)
     head_first, of_head = rows_of(head, n_links)
-    owner = np.empty(link.shape[0], np.int32)
+    owner, n_left = np.empty(link.shape[0], np.int32), np.empty(n_bundles, np.int64)
     for b in range(n_bundles):
         owner[first[b] : first[b + 1]] = b
+        n_left[b] = member_first[b + 1] - member_first[b]
     flow_link_first, flow_link = rows_of(link, n_links)
 
-    fair_rate, n_left, of_link = np.zeros(bundle.shape[0]), np.diff(member_first), np.zeros(n_links, LINK_ROW)
+    fair_rate, of_link = np.zeros(bundle.shape[0]), np.zeros(n_links, LINK_ROW)
     for q in range(n_links):
         unit = math.ldexp(1.0, math.frexp(capacity[q])[1] - 61)
         of_link[q]["unit"], of_link[q]["per_unit"] = unit, 1.0 / unit
