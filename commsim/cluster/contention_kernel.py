@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
+from commsim.workload.sharing.shared_links_tables import JOB_ROW, LINK_ROW, PHASE_ROW, USE_ROW, SharedLinks
+from commsim.workload.sharing.shared_rates_kernel import Reached, fill_class
 
 F = NDArray[np.float64]
 
@@ -29,56 +31,47 @@ def stretch(rates: F, use: F, capacity: float, extra: F) -> None:
         Written: extra time per time; 0 where the link is not overloaded.
     """
     n_jobs, n_instants = rates.shape
-    left, speed = np.empty(n_jobs), np.empty(n_jobs)
+    job, one_use, link = np.zeros(n_jobs, JOB_ROW), np.zeros(n_jobs, USE_ROW), np.zeros(1, LINK_ROW)
+    user, nothing = np.empty(n_jobs, np.int32), np.empty(0, np.int64)
+    for j in range(n_jobs):
+        job[j]["first_use"], job[j]["end_use"], job[j]["weight"] = j, j + 1, 1.0
+        one_use[j]["share"], user[j] = use[j], j
+    link[0]["end_user"] = n_jobs
+    t = SharedLinks(job, np.empty(0, PHASE_ROW), one_use, link, user, nothing)
+    reached = Reached(np.empty(n_jobs, np.int32), np.zeros(1, np.int32))
     for n in range(n_instants):
         total = 0.0
         for j in range(n_jobs):
-            left[j] = rates[j, n]
+            job[j]["left"] = job[j]["own_rate"] = rates[j, n]
             extra[j, n] = 0.0
             total += use[j] * rates[j, n]
         now = 0.0
         while total > capacity * (1.0 + 1e-9):
-            share(rates[:, n], left, use, capacity, speed)
+            n_left = 0
+            for j in range(n_jobs):
+                if job[j]["left"] > 0.0:
+                    job[j]["unfrozen"] = True
+                    reached.job[n_left] = j
+                    n_left += 1
+            link[0]["free"] = capacity
+            fill_class(t, reached, (n_left, 1), 0)
             step = np.inf
             for j in range(n_jobs):
-                if left[j] > 0.0:
-                    step = min(step, left[j] / speed[j])
+                if job[j]["left"] > 0.0:
+                    step = min(step, job[j]["left"] / job[j]["rate"])
             now += step
             total = 0.0
             for j in range(n_jobs):
-                if left[j] > 0.0:
-                    left[j] -= step * speed[j]
-                    if left[j] <= 1e-9 * rates[j, n]:
-                        left[j] = 0.0
+                if job[j]["left"] > 0.0:
+                    job[j]["left"] -= step * job[j]["rate"]
+                    if job[j]["left"] <= 1e-9 * rates[j, n]:
+                        job[j]["left"] = 0.0
                         extra[j, n] = now - 1.0
                     else:
                         total += use[j] * rates[j, n]
         for j in range(n_jobs):
-            if left[j] > 0.0 and now > 0.0:
-                extra[j, n] = now + left[j] / rates[j, n] - 1.0
-
-
-@kernel
-def share(rates: F, left: F, use: F, capacity: float, speed: F) -> None:
-    """Write max-min fair rates of the jobs that have something left, none above its own rate."""
-    budget, weight = capacity, 0.0
-    for j in range(left.size):
-        speed[j] = 0.0
-        if left[j] > 0.0:
-            weight += use[j]
-    settled = False
-    while not settled and weight > 0.0:
-        settled = True
-        level = budget / weight
-        for j in range(left.size):
-            if left[j] > 0.0 and speed[j] == 0.0 and rates[j] <= level:
-                speed[j] = rates[j]
-                budget -= use[j] * rates[j]
-                weight -= use[j]
-                settled = False
-    for j in range(left.size):
-        if left[j] > 0.0 and speed[j] == 0.0:
-            speed[j] = budget / weight
+            if job[j]["left"] > 0.0 and now > 0.0:
+                extra[j, n] = now + job[j]["left"] / rates[j, n] - 1.0
 
 
 @kernel

@@ -97,7 +97,7 @@ def share(
             j = jobs[n]
             if job[j]["unfrozen"]:
                 priority = min(priority, job[j]["priority"])
-        n_unfrozen -= _fill_class(t, reached, n_reached, priority)
+        n_unfrozen -= fill_class(t, reached, n_reached, priority)
     for n in range(n_jobs):
         j = jobs[n]
         rate = job[j]["rate"]
@@ -119,7 +119,7 @@ def _next_step(job: Rows, j: int, mltcp: tuple[float, float, int]) -> float:
 
 
 @njit_norefcount
-def _fill_class(t: SharedLinks, reached: Reached, n_reached: tuple[int, int], priority: int) -> int:
+def fill_class(t: SharedLinks, reached: Reached, n_reached: tuple[int, int], priority: int) -> int:
     """Raise the rates per weight of the unfrozen jobs of one priority, until each meets a full link or its own rate.
 
     Returns
