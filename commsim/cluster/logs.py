@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.files.csv_rows import MISSING, Row, read_rows, seconds
 from commsim.files.whole_files import read_any
 
@@ -71,13 +71,9 @@ def read_pai_2020(path: str | Path) -> list[TraceJob]:
     jobs = []
     for name, total in sums.items():
         if total.end > total.start:
-            try:
-                job = TraceJob(
-                    name, total.start, math.ceil(total.gpus), total.end - total.start, model="?", cpu=total.cpu,
-                    memory=total.memory,
-                )  # fmt: skip
-            except InputError as error:
-                raise InputError(f"{total.where}: {error}") from None
+            gpus, seconds = math.ceil(total.gpus), total.end - total.start
+            with located(total.where):
+                job = TraceJob(name, total.start, gpus, seconds, model="?", cpu=total.cpu, memory=total.memory)
             jobs.append(job)
     return jobs
 
@@ -148,14 +144,8 @@ def _philly_job(row: Mapping[str, Any], where: str) -> TraceJob | None:
     submit, name = _time(row, "submitted_time", where), row.get("jobid")
     if submit is None or not isinstance(name, str):
         raise InputError(f"{where}: needs submitted_time and jobid, got {row.get('submitted_time')!r} and {name!r}")
-    return _built(where, name, submit, gpus, duration)
-
-
-def _built(where: str, name: str, submit: float, gpus: int, duration: float) -> TraceJob:
-    try:
+    with located(where):
         return TraceJob(name, submit, gpus, duration, model="?")
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _time(row: Mapping[str, Any], field: str, where: str) -> float | None:

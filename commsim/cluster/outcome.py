@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from commsim.files.whole_files import replacing
+from commsim.files.csv_rows import write_rows
 
 from .machines import Machines
 from .state import JobState
@@ -129,14 +127,9 @@ def outcome_of(
 
 def write_jobs(path: str | Path, outcomes: Sequence[Outcome]) -> None:
     """Write a CSV with one line per policy and job; the file appears whole or not at all."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
     columns = JobOutcome.__slots__
-    table.writerow(["policy", *columns])
-    for outcome in outcomes:
-        table.writerows([outcome.label, *(getattr(job, column) for column in columns)] for job in outcome.jobs)
-    with replacing(path) as out:
-        out.write(text.getvalue().encode())
+    rows = [[one.label, *(getattr(job, column) for column in columns)] for one in outcomes for job in one.jobs]
+    write_rows(path, (("policy", *columns), *rows))
 
 
 def _job(state: JobState) -> JobOutcome:

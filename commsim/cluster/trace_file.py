@@ -9,16 +9,13 @@ A job of a trace: when it comes, how many GPUs it wants, and how much work it br
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commsim.core.errors import InputError
-from commsim.files.csv_rows import Row, read_rows
-from commsim.files.whole_files import replacing
+from commsim.core.errors import InputError, located
+from commsim.files.csv_rows import Row, read_rows, write_rows
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 MAX_GPUS = 2**20
@@ -155,27 +152,21 @@ def checked(jobs: Sequence[TraceJob], source: str | Path) -> tuple[TraceJob, ...
 
 def write_trace(path: str | Path, jobs: Sequence[TraceJob]) -> None:
     """Write a trace that :func:`read_trace` reads back; the file appears whole or not at all."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    for job in jobs:
-        phases = ";".join(f"{p.offset * 1e3!r}:{p.duration * 1e3!r}:{p.rate / GBPS!r}" for p in job.phases)
-        optional = [None if v is None else repr(v) for v in (job.duration, job.iterations)]
-        rest = (job.model, repr(job.period * 1e3) if job.period else None, phases, job.cpu or None)
-        last = (job.memory / GIB or None, job.deadline, job.min_gpus, job.max_gpus)
-        table.writerow([job.name, repr(job.submit), job.gpus, *optional, *rest, *last])
-    with replacing(path) as out:
-        out.write(text.getvalue().encode())
+    write_rows(path, (COLUMNS, *map(_cells, jobs)))
+
+
+def _cells(job: TraceJob) -> list[object]:
+    phases = ";".join(f"{p.offset * 1e3!r}:{p.duration * 1e3!r}:{p.rate / GBPS!r}" for p in job.phases)
+    optional = [None if v is None else repr(v) for v in (job.duration, job.iterations)]
+    rest = (job.model, repr(job.period * 1e3) if job.period else None, phases, job.cpu or None)
+    last = (job.memory / GIB or None, job.deadline, job.min_gpus, job.max_gpus)
+    return [job.name, repr(job.submit), job.gpus, *optional, *rest, *last]
 
 
 def built(row: Row, build: Callable[[Row], TraceJob]) -> TraceJob:
     """Build a job of a row, and put the row's place before what is wrong with it."""
-    try:
+    with located(row.where):
         return build(row)
-    except InputError as error:
-        if str(error).startswith(row.where):
-            raise
-        raise InputError(f"{row.where}: {error}") from None
 
 
 def _known(row: Row) -> bool:

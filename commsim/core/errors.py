@@ -5,6 +5,9 @@ Text that came from a file or a command line, as it may be printed: on a termina
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 
 class CommsimError(Exception):
     """Base of all errors that a user can cause; the command line prints it on one line and exits with 2."""
@@ -28,6 +31,17 @@ class BackendError(CommsimError, RuntimeError):
 
 class PhysicsError(CommsimError, RuntimeError):
     """A simulated result contradicts capacity or causality: a bug of commsim, never the user's fault."""
+
+
+@contextlib.contextmanager
+def located(where: object) -> Iterator[None]:
+    """Put a file, and perhaps its line or field, before the message of an error that does not begin with it."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith(str(where)):
+            raise
+        raise InputError(f"{where}: {error}") from None
 
 
 def printable(text: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
 from commsim.core.errors import InputError
+
+from .whole_files import replacing
 
 MAX_BYTES = 2**30
 MAX_ROWS = 8_000_000
@@ -143,3 +146,11 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) ->
         raise InputError(f"{path}, line 1: lacks the columns {', '.join(lacking)}; got {', '.join(columns)[:200]}")
     if len(set(columns)) != len(columns):
         raise InputError(f"{path}, line 1: a column is named twice: {', '.join(columns)[:200]}")
+
+
+def write_rows(path: str | Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file, whose first row names the columns; it appears whole or not at all."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    with replacing(path) as out:
+        out.write(text.getvalue().encode())

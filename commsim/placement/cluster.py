@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.core.network import HOST, Network
 from commsim.core.value import Value, freeze
 from commsim.files.fields import Fields
@@ -100,7 +98,7 @@ def read_cluster(path: str | Path) -> Cluster:
     _fill(busy, hosts.table("busy"), network)
     hosts.finish()
     top.finish()
-    with _blaming(path):
+    with located(path):
         return Cluster(network, gpus, busy)
 
 
@@ -116,7 +114,7 @@ def _read_topology(top: Fields, path: Path) -> Network:
     fields.finish()
     if ways[0] == "file":
         return read_network(path.parent / text)
-    with _blaming(path):
+    with located(path):
         return load_network(text)
 
 
@@ -133,17 +131,8 @@ def _as_text(fields: Fields, key: str) -> str:
 
 
 def _fill(values: NDArray[np.int64], table: Fields, network: Network) -> None:
-    seats = {network.nodes[i]: int(i) for i in network.endpoints}
+    hosts = {network.nodes[i]: int(i) for i in network.endpoints}
     for name in table:
-        if name not in seats:
+        if name not in hosts:
             table.fail(name, f"is not a host of {network.name}; the first is {network.nodes[network.endpoints[0]]}")
-        values[seats[name]] = table.whole(name, 0, MAX_GPUS)
-
-
-@contextlib.contextmanager
-def _blaming(path: str | Path) -> Iterator[None]:
-    """Put the name of the file before what is wrong."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        values[hosts[name]] = table.whole(name, 0, MAX_GPUS)

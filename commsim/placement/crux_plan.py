@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +30,8 @@ from .crux import compress, contention, crux_job, priorities
 from .link_use import link_uses, ring_edges
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenPaths(Value):
-    """Which way the jobs go.
+class ChosenPaths(NamedTuple):
+    """Paths of the jobs' rings.
 
     Parameters
     ----------
@@ -44,9 +43,6 @@ class ChosenPaths(Value):
 
     use: NDArray[np.float64]
     ports: tuple[tuple[int, ...], ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "use", freeze(self.use, np.float64, name="chosen paths: use"))
 
 
 def choose_paths(

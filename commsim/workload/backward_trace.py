@@ -5,9 +5,7 @@ How long a GPU takes to add two vectors: from a table of measurements, or at a g
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
-from commsim.files.csv_rows import read_rows
-from commsim.files.whole_files import replacing
+from commsim.files.csv_rows import read_rows, write_rows
 
 FORWARD_SHARE = 0.5
 """Forward time of a layer over its backward time unless measured: one product of matrices where backward has two."""
@@ -153,13 +150,9 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
 
 def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:
     """Write the columns ``tensor``, ``nbytes``, ``wait_us`` and ``forward_us``; the file appears whole or not."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["tensor", "nbytes", "wait_us", "forward_us"])
-    for i, (n_bytes, gap, forward) in enumerate(zip(trace.n_bytes, trace.gaps, trace.forward, strict=True)):
-        rows.writerow([trace.name(i), f"{n_bytes:.0f}", f"{gap * 1e6:.3f}", f"{forward * 1e6:.3f}"])
-    with replacing(path) as out:
-        out.write(text.getvalue().encode())
+    tensors = enumerate(zip(trace.n_bytes, trace.gaps, trace.forward, strict=True))
+    rows = ((trace.name(i), f"{n:.0f}", f"{gap * 1e6:.3f}", f"{forward * 1e6:.3f}") for i, (n, gap, forward) in tensors)
+    write_rows(path, (("tensor", "nbytes", "wait_us", "forward_us"), *rows))
 
 
 def read_vector_add(path: str | Path) -> Callable[[float], float]:

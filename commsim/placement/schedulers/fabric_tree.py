@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
@@ -108,6 +108,11 @@ class Tree:
         for s in self.from_below():
             tier[s.name] = 1 + max((tier[child] for child in s.switches), default=0)
         return tier
+
+
+def tree_from(below: Mapping[str, tuple[Iterable[str], Iterable[str]]]) -> Tree:
+    """Make a tree of the switches and the nodes below each switch."""
+    return Tree(tuple(Switch(name, tuple(switches), tuple(nodes)) for name, (switches, nodes) in below.items()))
 
 
 @dataclass(frozen=True, slots=True)

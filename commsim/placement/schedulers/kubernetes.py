@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.files.fields import Fields
 from commsim.files.whole_files import parse_json
 from commsim.formats.markup import read_yaml, write_yaml
 
-from .fabric_tree import Switch, Tree, require_unique
+from .fabric_tree import Tree, require_unique, tree_from
 from .hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 
 LABEL = "fabric.topograph.run/tier-{}"
@@ -136,10 +136,8 @@ def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:
         )
     for name in {child: None for children, _ in below.values() for child in children if child not in below}:
         below[name] = ([], [])
-    try:
-        return Tree(tuple(Switch(name, tuple(s), tuple(n)) for name, (s, n) in below.items()))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    with located(path):
+        return tree_from(below)
 
 
 def write_topograph_model(tree: Tree, comments: tuple[str, ...] = ()) -> str:
@@ -180,11 +178,9 @@ def read_topograph_graph(text: str, path: str = "graph.json") -> Tree:
                 children[layers[k - 1]] = None
             else:
                 nodes.append(ids[-1])
-    try:
+    with located(path):
         require_unique(ids, "instance")
-        return Tree(tuple(Switch(name, tuple(s), tuple(n)) for name, (s, n) in below.items()))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        return tree_from(below)
 
 
 def write_topograph_graph(tree: Tree) -> str:

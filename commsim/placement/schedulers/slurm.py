@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, located
 from commsim.files.fields import Fields
 from commsim.formats.markup import read_yaml, write_yaml
 
@@ -37,8 +37,7 @@ def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
     blocks: list[tuple[str, tuple[str, ...]]] = []
     sizes: tuple[int, ...] = ()
     for line, record in _records(text, path):
-        where = f"{path}, line {line}"
-        try:
+        with located(f"{path}, line {line}"):
             if "switchname" in record:
                 switches.append(_switch(record))
             elif "blockname" in record:
@@ -49,16 +48,12 @@ def read_slurm_conf(text: str, path: str = "topology.conf") -> Tree | Blocks:
                 sizes = _sizes(record["blocksizes"])
             else:
                 _fail_unknown(record)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from None
     if switches and (blocks or sizes):
         raise InputError(f"{path}: has switches and blocks; Slurm reads one of them")
     if not switches and not blocks:
         raise InputError(f"{path}: has no SwitchName and no BlockName")
-    try:
+    with located(path):
         return Tree(tuple(switches)) if switches else Blocks(tuple(blocks), sizes)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def write_slurm_conf(topology: Tree | Blocks, comments: tuple[str, ...] = ()) -> str:
@@ -228,10 +223,8 @@ def read_slurm_yaml(text: str, path: str = "topology.yaml") -> tuple[NamedTopolo
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{path}: expected a list of topologies, got {type(entries).__name__}")
     topologies = [_entry(entry, path, i) for i, entry in enumerate(entries)]
-    try:
+    with located(path):
         require_unique([one.name for one in topologies], "topology")
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     if sum(one.is_default for one in topologies) > 1:
         raise InputError(f"{path}: cluster_default is true more than once")
     return tuple(topologies)
@@ -275,10 +268,8 @@ def _entry(entry: Any, path: str, i: int) -> NamedTopology:
     if kinds[0] in _OTHERS:
         raise InputError(f"{where}: {name} is a {kinds[0]}; only tree and block are read")
     body = fields.table(kinds[0])
-    try:
+    with located(where):
         topology = _tree(body) if kinds[0] == "tree" else _blocks(body)
-    except InputError as error:
-        raise InputError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
     body.finish()
     fields.finish()
     return NamedTopology(name, topology, default)
