@@ -33,9 +33,9 @@ class Estimate:
 
 
 def bootstrap(
-    fit: Callable[[NDArray[np.intp]], NDArray[np.float64]], sizes: NDArray[np.float64], seed: int, draws: int = DRAWS
+    fit: Callable[[NDArray[np.intp]], NDArray[np.float64]], sizes: NDArray[np.float64], seed: int
 ) -> tuple[Estimate, ...]:
-    """Fit all rows, then `draws` times as many rows drawn with repetition.
+    """Fit all rows, then ``DRAWS`` times as many rows drawn with repetition.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def bootstrap(
     n = len(sizes)
     random = np.random.default_rng(seed)
     middle = fit(np.arange(n))
-    fitted = np.empty((draws, len(middle)))
-    for i in range(draws):
+    fitted = np.empty((DRAWS, len(middle)))
+    for i in range(DRAWS):
         rows = random.integers(0, n, n)
         while len(np.unique(sizes[rows])) < min(2, len(np.unique(sizes))):
             rows = random.integers(0, n, n)

@@ -148,7 +148,7 @@ def schedule_of_system(system: System, operation: str, sizes: tuple[int, ...]) -
     return schedule, (f"{operation} is done by {spec or schedule.name}", *notes)
 
 
-def system_of(collective: str, sizes: tuple[int, ...], custom: str = "") -> tuple[System, str]:
+def system_of(collective: str, sizes: tuple[int, ...]) -> tuple[System, str]:
     """Say how ASTRA-sim should do what a collective of ours does.
 
     Parameters
@@ -157,8 +157,6 @@ def system_of(collective: str, sizes: tuple[int, ...], custom: str = "") -> tupl
         The name of the schedule, without parameters.
     sizes : tuple of int
         Hosts along each dimension.
-    custom : str, optional
-        Prefix of the Chakra traces that do it, for an all-reduce that ASTRA-sim has not built in.
 
     Returns
     -------
@@ -168,10 +166,10 @@ def system_of(collective: str, sizes: tuple[int, ...], custom: str = "") -> tupl
     Raises
     ------
     InputError
-        If ASTRA-sim has it not built in, and no traces are given.
+        If ASTRA-sim has it not built in.
     """
-    operation, ways, optimization = _said(collective, sizes) or ("all_reduce", (), BASELINE)
-    if not ways and not custom:
+    operation, ways, optimization = _said(collective, sizes) or ("", (), BASELINE)
+    if not ways:
         raise InputError(
             f"{collective} over {len(sizes)} dimensions is not built into ASTRA-sim; write it as Chakra traces"
         )
@@ -181,12 +179,9 @@ def system_of(collective: str, sizes: tuple[int, ...], custom: str = "") -> tupl
         "collective-optimization": optimization,
     }  # fmt: skip
     theirs = next(k for k, v in OPERATIONS.items() if v == operation)
-    if custom:
-        tree[f"{theirs}-implementation-custom"] = [custom]
-    else:
-        tree[f"{theirs}-implementation"] = list(ways)
+    tree[f"{theirs}-implementation"] = list(ways)
     said = {v: tuple(tree[f"{k}-implementation"]) for k, v in OPERATIONS.items()}
-    return System(tree, said, {operation: custom} if custom else {}), operation
+    return System(tree, said), operation
 
 
 def _said(collective: str, sizes: tuple[int, ...]) -> tuple[str, tuple[str, ...], str] | None:

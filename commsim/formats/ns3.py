@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import GPU, HOST, KINDS, SWITCH, Network
 from commsim.files.whole_files import read_text, replacing
 
-MAX_CABLES = 2**20
+MAX_CABLES, MAX_NODES = 2**20, 2**22
 MAX_BYTES, MAX_LINE = 2**26, 2**22
 _RATES = {"Tbps": 12, "Gbps": 9, "Mbps": 6, "Kbps": 3, "kbps": 3, "bps": 0}
 _TIMES = {"ms": -3, "us": -6, "ns": -9, "s": 0}
@@ -205,9 +206,6 @@ def _plain(number: Decimal) -> str:
     return format(number.normalize(), "f")
 
 
-MAX_NODES = 2**22
-
-
 def write_ns3(network: Network, path: str | Path) -> None:
     """Write a network of hosts and switches, numbered as they are; the file appears whole or not at all.
 
@@ -220,8 +218,7 @@ def write_ns3(network: Network, path: str | Path) -> None:
     switches = np.flatnonzero(network.kind == SWITCH)
     cables = cable_lines(network, {i: i for i in range(network.n_nodes)})
     lines = [f"{network.n_nodes} {len(switches)} {len(cables)}", " ".join(map(str, switches)), *cables]
-    with replacing(path) as out:
-        out.write(("\n".join(lines) + "\n").encode())
+    _write(path, lines)
 
 
 def read_ns3(path: str | Path) -> Network:
@@ -232,13 +229,7 @@ def read_ns3(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    lines = read_lines(path)
-    limits = (MAX_NODES, MAX_NODES, MAX_CABLES)
-    where = f"{path}, line {lines[0][0]}"
-    n_nodes, n_switches, n_cables = (whole(lines[0][1].split(), k, where, limit) for k, limit in enumerate(limits))
-    words = lines[1][1].split() if n_switches else []
-    rest = lines[2:] if n_switches else lines[1:]
-    switches = [whole(words, k, f"{path}, line {lines[1][0]}", n_nodes) for k in range(len(words))]
+    (n_nodes, n_switches, n_cables), _, switches, rest = _parts(path, 3, slice(1, 2))
     if len(set(switches)) != n_switches or len(rest) != n_cables:
         got = f"{len(set(switches))} and {len(rest)}"
         raise InputError(f"{path}: line 1 says {n_switches} switches and {n_cables} cables, got {got}")
@@ -246,10 +237,8 @@ def read_ns3(path: str | Path) -> Network:
         raise InputError(f"{path}: line 1 says {n_nodes} nodes, more than {n_cables} cables can join")
     kind = np.full(n_nodes, HOST)
     kind[switches] = SWITCH
-    cables = Cables(rest, n_nodes, path)
-    names = tuple(f"{'s' if k == SWITCH else 'h'}{i}" for i, k in enumerate(kind))
-    links = (cables.src, cables.dst, cables.bandwidth, cables.latency)
-    return Network(Path(path).stem, names, kind, *links, loss=cables.loss)
+    names = [f"{'s' if k == SWITCH else 'h'}{i}" for i, k in enumerate(kind)]
+    return _network(path, names, kind, Cables(rest, n_nodes, path))
 
 
 def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> None:
@@ -281,8 +270,7 @@ def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> N
     per_server = 1 if alone else int(sizes[0])
     head = f"{network.n_nodes} {per_server} {len(inside)} {len(outside)} {len(cables)} {gpu_type}"
     ids = " ".join(str(number[int(node)]) for node in (*inside, *outside))
-    with replacing(path) as out:
-        out.write(("\n".join([head, ids, *cables]) + "\n").encode())
+    _write(path, [head, ids, *cables])
 
 
 def read_simai(path: str | Path) -> Network:
@@ -293,27 +281,21 @@ def read_simai(path: str | Path) -> Network:
     InputError
         Naming the line that is wrong.
     """
-    lines = read_lines(path)
-    head = lines[0][1].split()
-    where = f"{path}, line {lines[0][0]}"
-    limits = (MAX_NODES, MAX_NODES, MAX_NODES, MAX_NODES, MAX_CABLES)
-    n_nodes, per_server, n_inside, n_outside, n_cables = (whole(head, k, where, n) for k, n in enumerate(limits))
+    counts, (line, head), ids, rest = _parts(path, 5, slice(2, 4))
+    n_nodes, per_server, n_inside, n_outside, n_cables = counts
     n_gpus = n_nodes - n_inside - n_outside
-    if len(head) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
+    if len(head.split()) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
         raise InputError(
-            f"{where}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of GPUs, "
+            f"{path}, line {line}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of GPUs, "
             f"got {n_gpus} GPUs and {per_server} in each"
         )
-    words = lines[1][1].split() if n_inside + n_outside else []
-    rest = lines[2:] if words else lines[1:]
-    ids = [whole(words, k, f"{path}, line {lines[1][0]}", n_nodes) for k in range(len(words))]
     if len(ids) != n_nodes - n_gpus or sorted(ids) != list(range(n_gpus, n_nodes)) or len(rest) != n_cables:
         raise InputError(
             f"{path}: after {n_gpus} GPUs come {n_inside + n_outside} switches, and {n_cables} cables; "
             f"got {len(ids)} and {len(rest)}"
         )
     if n_nodes > 2 * n_cables:
-        raise InputError(f"{where}: {n_nodes} nodes are more than {n_cables} cables can join")
+        raise InputError(f"{path}, line {line}: {n_nodes} nodes are more than {n_cables} cables can join")
     cables = Cables(rest, n_nodes, path)
     machine = np.full(n_nodes, -1)
     machine[:n_gpus] = np.arange(n_gpus) // per_server if per_server > 1 else -1
@@ -323,5 +305,26 @@ def read_simai(path: str | Path) -> Network:
     for k, node in enumerate(ids):
         names[node] = f"nvswitch{k}" if k < n_inside else f"switch{k - n_inside}"
     kind = np.where(np.arange(n_nodes) < n_gpus, GPU, SWITCH)
+    return _network(path, names, kind, cables, machine)
+
+
+def _parts(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[int], Line, list[int], list[Line]]:
+    """Return the counts of the first line and the line, the numbers of the switches, and the lines of the cables."""
+    lines = read_lines(path)
+    limits = [MAX_NODES] * (n_counts - 1) + [MAX_CABLES]
+    counts = [whole(lines[0][1].split(), k, f"{path}, line {lines[0][0]}", limit) for k, limit in enumerate(limits)]
+    words = lines[1][1].split() if any(counts[of_switches]) else []
+    ids = [whole(words, k, f"{path}, line {lines[1][0]}", counts[0]) for k in range(len(words))]
+    return counts, lines[0], ids, lines[2:] if any(counts[of_switches]) else lines[1:]
+
+
+def _network(
+    path: str | Path, names: list[str], kind: NDArray[np.int64], cables: Cables, machine: ArrayLike = -1
+) -> Network:
     links = (cables.src, cables.dst, cables.bandwidth, cables.latency)
     return Network(Path(path).stem, names, kind, *links, loss=cables.loss, machine=machine)
+
+
+def _write(path: str | Path, lines: list[str]) -> None:
+    with replacing(path) as out:
+        out.write(("\n".join(lines) + "\n").encode())
