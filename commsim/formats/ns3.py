@@ -286,8 +286,8 @@ def read_simai(path: str | Path) -> Network:
     n_gpus = n_nodes - n_inside - n_outside
     if len(head.split()) != 6 or n_gpus < 1 or per_server < 1 or n_gpus % per_server:
         raise InputError(
-            f"{path}, line {line}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of GPUs, "
-            f"got {n_gpus} GPUs and {per_server} in each"
+            f"{path}, line {line}: 'nodes gpus_per_server nvswitches switches cables gpu' must be whole servers of "
+            f"GPUs, got {n_gpus} GPUs and {per_server} in each"
         )
     if len(ids) != n_nodes - n_gpus or sorted(ids) != list(range(n_gpus, n_nodes)) or len(rest) != n_cables:
         raise InputError(
