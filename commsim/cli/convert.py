@@ -65,7 +65,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     n_ranks : int, optional
         Of a collective that is named.
     """
-    from commsim.formats.context import Given
+    from commsim.formats.context import Context
     from commsim.formats.convert import convert
     from commsim.formats.table import FORMATS
 
@@ -75,7 +75,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
         known = [one for one in FORMATS if getattr(FORMATS[one], way)]
         if name is not None and name not in known:
             raise InputError(f"unknown format {name!r}; commsim {way} {', '.join(known)}")
-    given = Given(
+    context = Context(
         n_ranks=n_ranks,
         size=None if writing.size is None else parse_nccl_size(writing.size, "--size"),
         gamma=parse_cost(writing.gamma, "--gamma"),
@@ -86,7 +86,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
         gpu_type=writing.gpu_type,
         n_helpers=reading.helpers,
     )
-    print_remarks(convert(source, target, given, reading.from_, writing.to))
+    print_remarks(convert(source, target, context, reading.from_, writing.to))
     print(f"{target}: written")
     return 0
 

@@ -14,7 +14,7 @@ Notes = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Context:
     """What a format needs and a value of ours does not say.
 
     Parameters
@@ -78,7 +78,7 @@ class Sized:
     size: float = 0.0
     gamma: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
 
-    def messages(self, given: Given) -> NDArray[np.float64]:
+    def messages(self, context: Context) -> NDArray[np.float64]:
         """Bytes of every message.
 
         Raises
@@ -88,6 +88,6 @@ class Sized:
         """
         if self.n_bytes is not None:
             return self.n_bytes
-        if given.size is None:
+        if context.size is None:
             raise InputError(f"{self.schedule.name} has no sizes of its own, and this format needs them: say --size")
-        return np.asarray(self.schedule.expand()["count"] * (given.size / self.schedule.n_chunks))
+        return np.asarray(self.schedule.expand()["count"] * (context.size / self.schedule.n_chunks))

@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.run.inputs import load_network, load_schedule
 
 from ..files.whole_files import read_head, read_json, read_tree
-from .context import Given, Notes, Sized
+from .context import Context, Notes, Sized
 from .markup import outermost_tag
 from .programs.operations import MAX_OPS
 from .table import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
@@ -88,7 +88,7 @@ def kind_of_own_file(path: str) -> str:
 MAX_MESSAGES = MAX_OPS // 2
 
 
-def convert(source: str, target: str, given: Given, from_: str | None = None, to: str | None = None) -> Notes:
+def convert(source: str, target: str, context: Context, from_: str | None = None, to: str | None = None) -> Notes:
     """Read `source` and write `target`.
 
     Parameters
@@ -97,10 +97,10 @@ def convert(source: str, target: str, given: Given, from_: str | None = None, to
         A file, or ``name:key=value,...`` of one of our collectives or topologies.
     target : str
         A file; of Chakra traces the prefix.
-    given : Given
+    context : Context
         What else is needed.
     from_, to : str, optional
-        Names of ``FORMATS``; found out unless given.
+        Names of ``FORMATS``; detected unless given.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def convert(source: str, target: str, given: Given, from_: str | None = None, to
     notes: Notes = ()
     if named:
         kind = named
-        value: Any = load_network(source) if kind == NETWORK else Sized(load_schedule(source, given.n_ranks))
+        value: Any = load_network(source) if kind == NETWORK else Sized(load_schedule(source, context.n_ranks))
         if kind not in kinds:
             raise InputError(f"{source} is a {kind}, and {to} holds a {' or a '.join(kinds)}")
     else:
@@ -128,11 +128,11 @@ def convert(source: str, target: str, given: Given, from_: str | None = None, to
         if not kind:
             raise InputError(f"{source} ({from_}) becomes a {' or a '.join(held) or 'nothing'}, and {to} holds a "
                              f"{' or a '.join(kinds) or 'nothing'}")  # fmt: skip
-        value, notes = _read_naming(from_, kind, source, given)
+        value, notes = _read_naming(from_, kind, source, context)
     if kind == SCHEDULE and to not in ("commsim", "astra-system") and value.schedule.n_transfers > MAX_MESSAGES:
         n = value.schedule.n_transfers
         raise InputError(f"{value.schedule.name} has {n} messages; {to} is written with up to {MAX_MESSAGES}")
-    return notes + write(to, kind, value, target, given)
+    return notes + write(to, kind, value, target, context)
 
 
 def _kinds_of_target(target: str, to: str) -> tuple[str, ...]:
@@ -154,11 +154,11 @@ def _named(source: str) -> str:
     return NETWORK if name in TOPOLOGIES or name in PRESETS or "@" in source else ""
 
 
-def _read_naming(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
+def _read_naming(name: str, kind: str, source: str, context: Context) -> tuple[Any, Notes]:
     """Read, and begin whatever is wrong with the name of the file."""
     try:
-        return read(name, kind, source, given)
+        return read(name, kind, source, context)
     except InputError as error:
-        if str(error).startswith((str(Path(source).with_suffix("")), given.network or source)):
+        if str(error).startswith((str(Path(source).with_suffix("")), context.network or source)):
             raise
         raise InputError(f"{source}: {error}") from None

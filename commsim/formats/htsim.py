@@ -123,7 +123,7 @@ def write_flows(
     """Write the messages of a schedule; the file appears whole or not at all.
 
     A flow ends when all has arrived, and then starts one trigger; a trigger that several flows start is a barrier.
-    That messages of one wire go one after the other is left to what they wait for.
+    That messages of one connection go one after the other is left to what they wait for.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, write_size, write_time
 
-from .context import Given, Notes, Sized
+from .context import Context, Notes, Sized
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from .programs.operations import Programs
 
-Reader = Callable[[str, Given], tuple[Any, Notes]]
-Writer = Callable[[Any, str, Given], Notes]
+Reader = Callable[[str, Context], tuple[Any, Notes]]
+Writer = Callable[[Any, str, Context], Notes]
 NETWORK, SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "network", "schedule", "workload", "system", "program"
 """A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it."""
 FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"
@@ -47,7 +47,7 @@ def any_network(text: str) -> Network:
     format_of = {".yml": "astra-network", ".yaml": "astra-network", ".graphml": "graphml"}
     if Path(text).suffix not in format_of:
         return load_network(text)
-    network: Network = read(format_of[Path(text).suffix], NETWORK, text, Given())[0]
+    network: Network = read(format_of[Path(text).suffix], NETWORK, text, Context())[0]
     return network
 
 
@@ -60,7 +60,7 @@ def _sizes(network: str | None) -> tuple[int, ...]:
     return tuple(d.n_hosts for d in dimensions_of(any_network(network))[0])
 
 
-def _read_node_link(source: str, _: Given) -> tuple[Network, Notes]:
+def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
     from commsim.files.network_file import read_node_link
     from commsim.files.whole_files import read_json
 
@@ -68,13 +68,13 @@ def _read_node_link(source: str, _: Given) -> tuple[Network, Notes]:
     return read_node_link(tree if isinstance(tree, dict) else {}, source), ()
 
 
-def _own_schedule(source: str, _: Given) -> tuple[Sized, Notes]:
+def _own_schedule(source: str, _: Context) -> tuple[Sized, Notes]:
     from commsim.files.store import read_schedule
 
     return Sized(read_schedule(source)), ()
 
 
-def _write_own_schedule(value: Sized, target: str, _: Given) -> Notes:
+def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
     from commsim.files.store import save
 
     if value.n_bytes is not None and not value.size:
@@ -116,7 +116,7 @@ def write_graph(graph: Graph, path: str | Path) -> None:
     write_tree(path, {"tasks": tasks})
 
 
-def _read_msccl(source: str, _: Given) -> tuple[Sized, Notes]:
+def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
     from .msccl.to_schedule import schedule_of_algorithm
     from .msccl.xml import read_msccl
 
@@ -127,28 +127,30 @@ def _read_msccl(source: str, _: Given) -> tuple[Sized, Notes]:
     return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved)
 
 
-def _write_msccl(value: Sized, target: str, given: Given) -> Notes:
+def _write_msccl(value: Sized, target: str, context: Context) -> Notes:
     from .msccl.from_schedule import algorithm_of
     from .msccl.xml import write_msccl
 
-    algorithm, notes = algorithm_of(value.schedule, min_bytes=given.min_bytes, max_bytes=given.max_bytes)
+    algorithm, notes = algorithm_of(value.schedule, min_bytes=context.min_bytes, max_bytes=context.max_bytes)
     write_msccl(algorithm, target)
     return notes
 
 
-def _read_system(source: str, given: Given) -> tuple[Sized, Notes]:
+def _read_system(source: str, context: Context) -> tuple[Sized, Notes]:
     from .astra_choice import read_system, schedule_of_system
 
-    schedule, notes = schedule_of_system(read_system(source), given.operation, _sizes(given.network))
+    schedule, notes = schedule_of_system(read_system(source), context.operation, _sizes(context.network))
     return Sized(schedule), notes
 
 
-def _write_system(value: Sized, target: str, given: Given) -> Notes:
+def _write_system(value: Sized, target: str, context: Context) -> Notes:
     from .astra_choice import schedule_of_system, system_of, write_system
 
-    sizes, schedule = _sizes(given.network), value.schedule
+    sizes, schedule = _sizes(context.network), value.schedule
     if math.prod(sizes) != schedule.n_ranks:
-        raise InputError(f"{schedule.name} has {schedule.n_ranks} ranks, and {given.network} {math.prod(sizes)} hosts")
+        raise InputError(
+            f"{schedule.name} has {schedule.n_ranks} ranks, and {context.network} {math.prod(sizes)} hosts"
+        )
     system, operation = system_of(schedule.name, sizes)
     back = schedule_of_system(system, operation, sizes)[0]
     write_system(system, target)
@@ -161,18 +163,18 @@ def _reads_programs(place: str) -> dict[str, Reader | str]:
     """Read what ranks do, as it is, as a schedule, and as a workload; `place` is the reader of a format."""
     from_programs = "formats.programs.operations:graph_of"
 
-    def programs(source: str, _: Given) -> tuple[Programs, Notes]:
+    def programs(source: str, _: Context) -> tuple[Programs, Notes]:
         value = function(place)(source)
         function(from_programs)(value)  # checks that sends and receives match, and that it ends
         return value, ()
 
-    def schedule(source: str, given: Given) -> tuple[Sized, Notes]:
+    def schedule(source: str, context: Context) -> tuple[Sized, Notes]:
         from .programs.programs_to_schedule import schedule_of
 
-        messages = schedule_of(function(place)(source), Path(source).stem, given.n_helpers)
+        messages = schedule_of(function(place)(source), Path(source).stem, context.n_helpers)
         return Sized(messages.schedule, messages.n_bytes, messages.size, messages.gamma), messages.notes
 
-    def workload(source: str, _: Given) -> tuple[Graph, Notes]:
+    def workload(source: str, _: Context) -> tuple[Graph, Notes]:
         return function(from_programs)(function(place)(source)), ()
 
     return {PROGRAM: programs, SCHEDULE: schedule, WORKLOAD: workload}
@@ -181,20 +183,20 @@ def _reads_programs(place: str) -> dict[str, Reader | str]:
 def _writes_programs(place: str) -> dict[str, Writer | str]:
     """Write what ranks do, and a schedule; `place` is the writer of a format."""
 
-    def schedule(value: Sized, target: str, given: Given) -> Notes:
-        programs, notes = _programs_of(value, given)
+    def schedule(value: Sized, target: str, context: Context) -> Notes:
+        programs, notes = _programs_of(value, context)
         function(place)(programs, target)
         return notes
 
     return {PROGRAM: place, SCHEDULE: schedule}
 
 
-def _programs_of(value: Sized, given: Given) -> tuple[Programs, Notes]:
+def _programs_of(value: Sized, context: Context) -> tuple[Programs, Notes]:
     from .programs.schedule_to_programs import programs_of
     from .programs.stages import find_reductions
 
-    n_bytes = value.messages(given)
-    gamma = given.gamma if given.gamma or value.gamma.size < 2 else value.gamma
+    n_bytes = value.messages(context)
+    gamma = context.gamma if context.gamma or value.gamma.size < 2 else value.gamma
     notes = []
     if (n_bytes != np.rint(n_bytes)).any():
         notes.append("messages are rounded to whole bytes; choose a size that is a multiple of the number of chunks")
@@ -213,26 +215,26 @@ def _programs_of(value: Sized, given: Given) -> tuple[Programs, Notes]:
     return programs, tuple(notes)
 
 
-def _write_chakra(value: Sized, target: str, given: Given) -> Notes:
+def _write_chakra(value: Sized, target: str, context: Context) -> Notes:
     from .chakra.programs import write_programs
 
-    programs, notes = _programs_of(value, given)
+    programs, notes = _programs_of(value, context)
     write_programs(programs, target, value.schedule.name)
     return notes
 
 
-def _write_flows(value: Sized, target: str, given: Given) -> Notes:
+def _write_flows(value: Sized, target: str, context: Context) -> Notes:
     from .htsim import write_flows
 
     n = value.schedule.n_participants
-    n_hosts = n if given.network is None else len(any_network(given.network).endpoints)
-    return write_flows(value.schedule, value.messages(given), target, tuple(range(n)), n_hosts)
+    n_hosts = n if context.network is None else len(any_network(context.network).endpoints)
+    return write_flows(value.schedule, value.messages(context), target, tuple(range(n)), n_hosts)
 
 
-def _write_simai(value: Network, target: str, given: Given) -> Notes:
+def _write_simai(value: Network, target: str, context: Context) -> Notes:
     from .ns3 import write_simai
 
-    write_simai(value, target, given.gpu_type)
+    write_simai(value, target, context.gpu_type)
     return ()
 
 
@@ -309,17 +311,17 @@ FORMATS = {
 }  # fmt: skip
 
 
-def read(name: str, kind: str, source: str, given: Given) -> tuple[Any, Notes]:
+def read(name: str, kind: str, source: str, context: Context) -> tuple[Any, Notes]:
     """Read a file of a format as one of the kinds that it becomes; return it, and what should be said."""
     reader = FORMATS[name].reads[kind]
     if not isinstance(reader, str):
-        return reader(source, given)
+        return reader(source, context)
     value = function(reader)(source)
     return value if isinstance(value, tuple) else (value, ())
 
 
-def write(name: str, kind: str, value: Any, target: str, given: Given) -> Notes:
+def write(name: str, kind: str, value: Any, target: str, context: Context) -> Notes:
     """Write a value as a file of a format; return what should be said."""
     writer = FORMATS[name].writes[kind]
-    notes = function(writer)(value, target) if isinstance(writer, str) else writer(value, target, given)
+    notes = function(writer)(value, target) if isinstance(writer, str) else writer(value, target, context)
     return notes if isinstance(notes, tuple) else ()

@@ -10,7 +10,7 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.formats.chakra.messages import TYPES, varint
 from commsim.formats.chakra.traces import read_traces, write_traces
-from commsim.formats.context import Given
+from commsim.formats.context import Context
 from commsim.formats.convert import convert
 from commsim.formats.goal import MAGIC, read_goal_binary, read_goal_text
 from commsim.formats.graphml import read_graphml
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.nojit
 def refuse(source: Path, wanted: str, suffix: str = ".npz", from_: str | None = None) -> None:
     target = source.parent / f"out{suffix}"
     with pytest.raises(InputError, match=wanted) as refusal:
-        convert(str(source), str(target), Given(), from_)
+        convert(str(source), str(target), Context(), from_)
     assert "\n" not in str(refusal.value)
     assert str(refusal.value).startswith(str(source.with_suffix("")))
     assert not target.exists()
@@ -232,9 +232,9 @@ def test_the_root_of_many_gpus_is_who_only_sends_and_is_not_searched_among_all(t
 def test_schedules_that_would_fill_a_disk_are_not_written(tmp_path: Path) -> None:
     for suffix in ("goal", "bin", "et", "xml", "cm"):
         with pytest.raises(InputError, match=r"ring_all_reduce has 799960000 messages; .* up to 524288"):
-            convert("ring_all_reduce", str(tmp_path / f"x.{suffix}"), Given(n_ranks=20_000, size=1e9))
+            convert("ring_all_reduce", str(tmp_path / f"x.{suffix}"), Context(n_ranks=20_000, size=1e9))
     with pytest.raises(InputError, match=r"too many for a file of text; write it as \.npz"):
-        convert("star:n_hosts=300000", str(tmp_path / "x.toml"), Given())
+        convert("star:n_hosts=300000", str(tmp_path / "x.toml"), Context())
     assert not list(tmp_path.iterdir())
 
 
@@ -267,13 +267,13 @@ def _umask() -> int:
 def test_a_prefix_that_is_no_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError):
-        convert("ring_all_reduce", target, Given(n_ranks=2, size=1e6), to="chakra")
+        convert("ring_all_reduce", target, Context(n_ranks=2, size=1e6), to="chakra")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_can_be_converted_into_itself(tmp_path: Path) -> None:
     path = tmp_path / "x.yml"
-    convert("torus:dims=4x2", str(path), Given())
+    convert("torus:dims=4x2", str(path), Context())
     before = path.read_text()
-    convert(str(path), str(path), Given())
+    convert(str(path), str(path), Context())
     assert path.read_text() == before

@@ -121,19 +121,19 @@ Edge = tuple[int, int, int]
 
 
 SENDS, COPIES, RECEIVES = range(3)
-"""Phases of a hop, and ways of a wire."""
+"""Phases of a hop, and ways of a connection."""
 _Place = tuple[str, int, str, int]
 _Row = tuple[int, int, int, int, _Place, int, range, range, bool]
 
 
 class Item(NamedTuple):
-    """A step before it has a place: its order in the GPU, its wire, and what it touches there."""
+    """A step before it has a place: its order in the GPU, its connection, and what it touches there."""
 
     hop: int
     phase: int
     number: int
     stage: int
-    wire: tuple[int, int, int]  # way, peer, channel
+    connection: tuple[int, int, int]  # way, peer, channel
     step: Step
     reads: range
     writes: range

@@ -53,7 +53,7 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
     order = _Order()
     waited_for: set[tuple[int, int]] = set()
     for item in items:
-        block = block_of[item.wire]
+        block = block_of[item.connection]
         waits = []
         for other, step in order.before(item).items():
             if other != block and known[block].get(other, -1) < step:
@@ -72,22 +72,22 @@ def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:
 
 
 def _places(items: list[Item]) -> tuple[dict[tuple[int, int, int], int], list[tuple[int, int, int]]]:
-    """Thread block of each wire, and the ends (send, recv, channel) of each block."""
-    wires = list(dict.fromkeys(item.wire for item in items))
-    at_once = max(Counter((item.wire, item.hop) for item in items).values(), default=0)
+    """Thread block of each connection, and the ends (send, recv, channel) of each block."""
+    connections = list(dict.fromkeys(item.connection for item in items))
+    at_once = max(Counter((item.connection, item.hop) for item in items).values(), default=0)
     block_of: dict[tuple[int, int, int], int] = {}
     ends: list[tuple[int, int, int]] = []
-    for channel in sorted({channel for _, _, channel in wires}):
-        sends, receives = ([w for w in wires if w[0] == way and w[2] == channel] for way in (SENDS, RECEIVES))
+    for channel in sorted({channel for _, _, channel in connections}):
+        sends, receives = ([w for w in connections if w[0] == way and w[2] == channel] for way in (SENDS, RECEIVES))
         if at_once > MAX_IN_FLIGHT:  # sends could wait for room while the receives behind them do not make any
-            together = [[wire] for wire in sends + receives]
+            together = [[connection] for connection in sends + receives]
         else:
             together = [list(filter(None, pair)) for pair in itertools.zip_longest(sends, receives)]
         for pair in together:
             peer = {way: peer for way, peer, _ in pair}
             block_of |= dict.fromkeys(pair, len(ends))
             ends.append((peer.get(SENDS, -1), peer.get(RECEIVES, -1), channel))
-    if any(wire[0] == COPIES for wire in wires):
+    if any(connection[0] == COPIES for connection in connections):
         block_of[COPIES, -1, 0] = len(ends)
         ends.append((-1, -1, 0))
     return block_of, ends

@@ -27,8 +27,8 @@ class Event:
     taken: Place | None
 
 
-def play(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
-    """Do every step as soon as it can be done, sends without waiting for their receiver.
+def execute(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
+    """Execute every step as soon as it can be done, sends without waiting for their receiver.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ def play(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
         while done[g, b] < len(block.steps):
             number = done[g, b]
             step = block.steps[number]
-            wire = (block.recv, g, block.channel)
+            connection = (block.recv, g, block.channel)
             if step.wait is not None and done[g, step.wait[0]] <= step.wait[1]:
                 asleep[g, step.wait[0]].append((g, b))
                 break
-            if step.kind in RECEIVING and not sent[wire]:
-                asleep[wire].append((g, b))
+            if step.kind in RECEIVING and not sent[connection]:
+                asleep[connection].append((g, b))
                 break
             taken = None
             if step.kind in RECEIVING:
-                taken, count = sent[wire].popleft()
+                taken, count = sent[connection].popleft()
                 if count != step.count:
                     raise InputError(
                         f"{_name((g, b, number))} takes {step.count} chunks of the {count} that {_name(taken)} sends"
@@ -119,7 +119,7 @@ class _Chunk:
 
 
 class Transfers:
-    """Plays an algorithm and collects its transfers.
+    """Executes an algorithm and collects its transfers.
 
     Parameters
     ----------
@@ -138,22 +138,22 @@ class Transfers:
         """What the data asks for."""
         self.fences: set[tuple[int, int]] = set()
         """Dependencies that no data asks for: earlier, later."""
-        self.wires: list[list[int]] = []
+        self.connections: list[list[int]] = []
         self.names: list[tuple[Place, int]] = []
-        """Step that each transfer begins with, and its number in it: the same however the steps are played."""
+        """Step that each transfer begins with, and its number in it: the same in any order of the steps."""
         self._memory: dict[tuple[int, int, int], _Chunk] = defaultdict(_Chunk)
         self._of_step: dict[Place, list[int]] = {}
         self._open: dict[Place, int] = {}  # messages under way, by the step that sent them
         self._waits: dict[tuple[int, int], list[Place]] = defaultdict(list)  # of empty steps, by thread block
-        wires: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        for event in play(algorithm, backwards):
-            self._step(event, wires)
+        connections: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for event in execute(algorithm, backwards):
+            self._step(event, connections)
         for rank in range(len(algorithm.gpus)):
             for source, target, count in addresses.copies_back(rank):
                 self._local(rank, source, target, count, COPY, ((rank, -1, -1), 0))
-        self.wires = list(wires.values())
+        self.connections = list(connections.values())
 
-    def _step(self, event: Event, wires: dict[tuple[int, int, int], list[int]]) -> None:
+    def _step(self, event: Event, connections: dict[tuple[int, int, int], list[int]]) -> None:
         step, (rank, block, _) = event.step, event.place
         waits = self._waits[rank, block]
         if step.wait is not None:
@@ -187,7 +187,7 @@ class Transfers:
             m = self._new(Move(rank, peer, source, source, step.count, COPY, channel, mark), (event.place, 1))
             self._read(m, rank, source, step.count)
             self._open[event.place] = m
-            wires[rank, peer, channel].append(m)
+            connections[rank, peer, channel].append(m)
             taken.append(m)
         for waited in waits:
             self._fence(waited, event.place)

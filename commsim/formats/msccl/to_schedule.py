@@ -38,7 +38,7 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
     transfers = Transfers(algorithm, addresses)
     _refuse_races(transfers, Transfers(algorithm, Addresses(algorithm), backwards=True), algorithm.name)
     count = len(transfers.moves)
-    stage, hop = _given(transfers, algorithm.name) or _found(transfers, algorithm.name)
+    stage, hop = _marked(transfers, algorithm.name) or _earliest(transfers, algorithm.name)
     order = sorted(range(count), key=lambda m: (stage[m], hop[m], m))
     body = np.zeros(count, TRANSFER)
     if count:
@@ -59,11 +59,11 @@ def schedule_of_algorithm(algorithm: Algorithm) -> Schedule:
 
 
 def _edges(transfers: Transfers) -> list[Edge]:
-    wires = [(a, b, ANY) for wire in transfers.wires for a, b in itertools.pairwise(wire)]
-    return [*transfers.edges, *wires]
+    connections = [(a, b, ANY) for connection in transfers.connections for a, b in itertools.pairwise(connection)]
+    return [*transfers.edges, *connections]
 
 
-def _found(transfers: Transfers, name: str) -> tuple[list[int], list[int]]:
+def _earliest(transfers: Transfers, name: str) -> tuple[list[int], list[int]]:
     """Stages and hops as early as all that waits allows."""
     edges, count = _edges(transfers), len(transfers.moves)
     fences = [(a, b, LATER) for a, b in transfers.fences]
@@ -71,7 +71,7 @@ def _found(transfers: Transfers, name: str) -> tuple[list[int], list[int]]:
     return stage, levels(count, [edge for edge in edges if stage[edge[0]] == stage[edge[1]]], name)
 
 
-def _given(transfers: Transfers, name: str) -> tuple[list[int], list[int]] | None:
+def _marked(transfers: Transfers, name: str) -> tuple[list[int], list[int]] | None:
     """Stages and hops as the file says, if it does of every message: what may be at once cannot be told from steps."""
     marks = [move.mark for move in transfers.moves]
     if not marks or min(map(min, marks)) < 0:
@@ -166,14 +166,14 @@ def _circles(n: int, edges: list[Edge]) -> list[int]:
         before[b].append(a)
     discovered, low, circle = [-1] * n, [0] * n, [-1] * n
     waiting: list[int] = []
-    n_found = n_circles = 0
+    n_discovered = n_circles = 0
     for root in range(n):
         stack = [(root, 0)] if discovered[root] < 0 else []
         while stack:
             i, k = stack.pop()
             if k == 0:
-                discovered[i] = low[i] = n_found
-                n_found += 1
+                discovered[i] = low[i] = n_discovered
+                n_discovered += 1
                 waiting.append(i)
             if k < len(before[i]):
                 stack.append((i, k + 1))

@@ -46,11 +46,11 @@ class Rows:
         self._messages, self._reduces, self._counts = messages, reduces, counts
         self._n_ranks, self._n_messages = len(programs.ranks), len(messages)
         self._channel = _channels(programs, messages)
-        wire = [(m.src, m.dst, c) for m, c in zip(messages, self._channel, strict=True)]
+        connection = [(m.src, m.dst, c) for m, c in zip(messages, self._channel, strict=True)]
 
         def other(m: int, waited: set[Token]) -> list[Token]:
-            """Leave out what left before on the same wire: that is waited for anyway."""
-            return sorted(t for t in waited if t[1] or t[0] >= self._n_messages or wire[t[0]] != wire[m])
+            """Leave out what left before on the same connection: that is waited for anyway."""
+            return sorted(t for t in waited if t[1] or t[0] >= self._n_messages or connection[t[0]] != connection[m])
 
         self._after_send = [other(m, waited) for m, waited in enumerate(waits.of_send)]
         self._after_recv = [sorted(waited) for waited in waits.of_recv]
@@ -62,7 +62,7 @@ class Rows:
         self._written: dict[int, tuple[int, int]] = {}  # first chunk, count
         self._left: set[int] = set()
         self._gathered: dict[tuple[int | Token, ...], tuple[int, int]] = {}
-        self._wires: list[dict[int, int]] = [{} for _ in range(self._n_ranks)]
+        self._connections: list[dict[int, int]] = [{} for _ in range(self._n_ranks)]
         self._stage = 0
         self._rows: list[tuple[int, ...]] = []
         self._bytes: list[float] = []
@@ -86,7 +86,7 @@ class Rows:
     def build(self, name: str, n_helpers: int) -> tuple[Schedule, NDArray[np.float64]]:
         """Return the schedule of all that was added, and the bytes of its messages."""
         n_chunks = max(self._next)
-        if n_chunks * self._n_ranks > MAX_ADDRESSES or max(map(len, self._wires)) > MAX_CHANNELS:
+        if n_chunks * self._n_ranks > MAX_ADDRESSES or max(map(len, self._connections)) > MAX_CHANNELS:
             raise InputError(f"{name}: too many operations of one rank wait for several others")
         n = len(self._rows)
         body = np.zeros(n, TRANSFER)
@@ -135,9 +135,9 @@ class Rows:
         return self._read[m]
 
     def _copy(self, rank: int, src_chunk: int, dst_chunk: int) -> None:
-        # the wire of copies into one chunk, which wait for each other anyway, and for nothing else
-        wire = self._wires[rank].setdefault(dst_chunk, len(self._wires[rank]))
-        self._row(rank, rank, src_chunk, dst_chunk, 1, wire, COPY)
+        # the connection of copies into one chunk, which wait for each other anyway, and for nothing else
+        connection = self._connections[rank].setdefault(dst_chunk, len(self._connections[rank]))
+        self._row(rank, rank, src_chunk, dst_chunk, 1, connection, COPY)
 
     def _row(self, *row: int) -> None:
         self._rows.append((*row, self._stage))
@@ -151,18 +151,18 @@ def _channels(programs: Programs, messages: list[Message]) -> list[int]:
         pairs[message.src, message.dst].append(m)
     channel = [0] * len(messages)
     for (src, _), used in pairs.items():
-        wires = _wires(programs, src, [(m, messages[m].send) for m in used])
-        if len(wires) > MAX_CHANNELS:
+        connections = _connections(programs, src, [(m, messages[m].send) for m in used])
+        if len(connections) > MAX_CHANNELS:
             raise InputError(f"rank {src} sends one rank more than {MAX_CHANNELS} messages at once")
-        said = [{messages[m].tag // CHANNEL_STEP for m in wire} for wire in wires]
-        named = all(len(s) == 1 and max(s) < MAX_CHANNELS for s in said) and len(set.union(*said)) == len(wires)
-        for number, wire in enumerate(wires):
-            for m in wire:
+        said = [{messages[m].tag // CHANNEL_STEP for m in connection} for connection in connections]
+        named = all(len(s) == 1 and max(s) < MAX_CHANNELS for s in said) and len(set.union(*said)) == len(connections)
+        for number, connection in enumerate(connections):
+            for m in connection:
                 channel[m] = min(said[number]) if named else number
     return channel
 
 
-def _wires(programs: Programs, src: int, sends: list[tuple[int, int]]) -> list[list[int]]:
+def _connections(programs: Programs, src: int, sends: list[tuple[int, int]]) -> list[list[int]]:
     """Cut the messages (and sends) from `src` to one rank into chains, in each of which one waits for the other."""
     message_of = {send: m for m, send in sends}
     following: dict[int, int] = {}

@@ -20,7 +20,7 @@ from .operations import CALC, RECV, SEND, Op, Programs
 from .stages import fenced
 
 CHANNEL_STEP = 2**16
-"""A tag is the channel times this, plus the message's number on its wire, so that both can be read again."""
+"""A tag is the channel times this, plus the message's number on its connection, so that both can be read again."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ def _operations(
     sent: list[int] = []
     received: list[int] = []
     done: list[int] = []
-    on_wire: dict[tuple[int, int, int], int] = {}
+    on_connection: dict[tuple[int, int, int], int] = {}
     columns = (transfers[name].tolist() for name in ("src", "dst", "channel", "stage"))
     for i, (src, dst, channel, stage) in enumerate(zip(*columns, strict=True)):
         if src == dst:
@@ -88,8 +88,8 @@ def _operations(
             for each in (sent, received, done):
                 each.append(place)
             continue
-        number = on_wire.get((src, dst, channel), 0)
-        on_wire[src, dst, channel] = number + 1
+        number = on_connection.get((src, dst, channel), 0)
+        on_connection[src, dst, channel] = number + 1
         tag = channel * CHANNEL_STEP + number % CHANNEL_STEP
         drafts[src].append(_Draft(SEND, int(size[i]), dst, tag, stage=stage))
         sent.append(len(drafts[src]) - 1)
@@ -114,9 +114,9 @@ def _add_order(
     order = dependencies(schedule, transfers)
     src, dst = transfers["src"].tolist(), transfers["dst"].tolist()
     first, pred, kind = order.first.tolist(), order.pred.tolist(), order.kind.tolist()
-    wire, _ = connections(schedule, transfers)
+    connection, _ = connections(schedule, transfers)
     last: dict[int, int] = {}
-    for i, w in enumerate(wire.tolist()):
+    for i, w in enumerate(connection.tolist()):
         before = last.get(w)
         last[w] = i
         if before is not None:

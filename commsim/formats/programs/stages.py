@@ -1,8 +1,8 @@
 """Fences of programs: computations of no time that end a stage of their rank, and what is said by them.
 
 A fence of a schedule waits until messages have arrived at their other end, which no rank can know. Where programs are
-played it waits for what the rank knows: that its sends have left and its receives are complete. Marked with the number
-of the stage that begins, it is a fence again where programs become a schedule.
+executed it waits for what the rank knows: that its sends have left and its receives are complete. Marked with the
+number of the stage that begins, it is a fence again where programs become a schedule.
 
 What the messages of programs wait for: other messages, and joins, which are what takes no time itself.
 """
