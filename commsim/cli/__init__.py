@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Verb = vars(args).pop("command")
         config = command.config.from_args(args)
         _check_json(config)
-        code = int(command.run(config))
+        code = command.run(config) or 0
         sys.stdout.flush()
         return code
     except MemoryError as error:

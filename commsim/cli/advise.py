@@ -14,7 +14,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.placement import RANK_ORDERS
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, parse_size, parse_time
-from commsim.report.table import print_remarks, print_table, write_results
+from commsim.report.table import print_remarks, print_table
 from commsim.sparse.generate import PATTERNS
 
 from .flags import Verb, WithJson, flag, switched
@@ -120,10 +120,11 @@ class Config(WithJson):
     jobs: int | None = flag(metavar="N", help="with --sweep: number of worker processes (default: all processors)")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Rank, say why, and find the crossovers."""
     if config.sweep is not None:
-        return advise_sweep(config, config.sweep)
+        advise_sweep(config, config.sweep)
+        return
     if config.topology is None or config.output is not None or config.jobs is not None:
         wanted = "--output and --jobs go with --sweep" if config.topology else "advise needs --topology, or --sweep"
         raise InputError(wanted)
@@ -141,11 +142,8 @@ def run(config: Config) -> int:
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     print_table(COLUMNS, _rows(advice), title)
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
-    if config.json:
-        flags = config.flags("sweep", "output", "jobs")
-        more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
-        write_results(config.json, flags, [ranked.row() for ranked in advice.ranked], **more)
-    return 0
+    more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
+    config.write_json([ranked.row() for ranked in advice.ranked], config.flags("sweep", "output", "jobs"), **more)
 
 
 def _question(config: Config, network: Network) -> Question:
@@ -223,7 +221,7 @@ ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients",
 MAX_ROWS = 40
 
 
-def advise_sweep(config: Config, path: str) -> int:
+def advise_sweep(config: Config, path: str) -> None:
     """Run the sweep, rank its topologies, and print."""
     from commsim.sweep.cheapest import rank_offers, read_bills, read_goal
     from commsim.sweep.config import read_config
@@ -242,10 +240,9 @@ def advise_sweep(config: Config, path: str) -> int:
         run_sweep(sweep, directory, jobs=config.jobs, say=say)
         offers = rank_offers(read_table(directory), sweep, bills, goal)
     _print_offers(offers, prices, goal)
-    if config.json:
-        more = {"goal": {"keep": goal.keep, "bound": goal.bound}, "currency": prices.currency}
-        write_results(config.json, {"sweep": config.sweep, "config_hash": sweep.hash}, map(_offer_row, offers), **more)
-    return 0
+    flags = {"sweep": config.sweep, "config_hash": sweep.hash}
+    goal_row = {"keep": goal.keep, "bound": goal.bound}
+    config.write_json(map(_offer_row, offers), flags, goal=goal_row, currency=prices.currency)
 
 
 def _print_offers(offers: Sequence[Offer], prices: Prices, goal: Goal) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.units import format_size, format_time
-from commsim.report.table import print_remarks, print_table, progress, write_results
+from commsim.report.table import print_remarks, print_table, progress
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import TOPOLOGY, Placing, Sizes
@@ -37,7 +37,7 @@ class Config(Sizes, Placing, WithJson):
     seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Bound, predict and print."""
     sizes = config.sizes()
     from commsim.run.inputs import load_network, load_placement
@@ -70,10 +70,7 @@ def run(config: Config) -> int:
                 _leave_out(config, name, error)
         rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
         print_table(COLUMNS, [_cells(row) for row in rows], f"engine {config.engine}")
-    if config.json:
-        flags = config.flags()
-        write_results(config.json, flags, rows, bounds=[_bound_row(b, size) for b in found for size in sizes])
-    return 0
+    config.write_json(rows, bounds=[_bound_row(b, size) for b in found for size in sizes])
 
 
 def print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import Sizes
@@ -31,11 +31,10 @@ class Config(WithJson):
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Measure, print on rank 0, and write the network."""
     with reported_once():
         _calibrate(config)
-    return 0
 
 
 def _calibrate(config: Config) -> None:
@@ -54,9 +53,7 @@ def _calibrate(config: Config) -> None:
             if config.output:
                 save(network, config.output)
                 print(f"# written to {config.output}")
-            if config.json:
-                flags = config.flags() | {"n_ranks": transport.size}
-                write_results(config.json, flags, _json(samples, costs))
+            config.write_json(_json(samples, costs), config.flags() | {"n_ranks": transport.size})
 
 
 def print_costs(costs: Costs) -> None:
@@ -151,9 +148,7 @@ def _validate(config: ValidateConfig) -> int:
         )
         if transport.rank == 0:
             _print(rows, network, transport)
-            if config.json:
-                flags = config.flags() | {"n_ranks": transport.size}
-                write_results(config.json, flags, [row.json() for row in rows])
+            config.write_json([row.json() for row in rows], config.flags() | {"n_ranks": transport.size})
     return 1 if any(row.n_wrong for row in rows) else 0
 
 

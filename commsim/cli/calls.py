@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import BackendError, InputError
 from commsim.core.units import format_size, format_time, parse_time
-from commsim.report.table import print_facts, print_remarks, print_table, write_results
+from commsim.report.table import print_facts, print_remarks, print_table
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.outputs import check_written
@@ -35,7 +35,7 @@ class Config(WithJson):
     graph: str | None = flag(metavar="FILE.toml", help="write one iteration as tasks, for `workload run --graph`")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read, print and write."""
     from commsim.formats.calls import last_iteration, periodic_job, task_tables
     from commsim.formats.profiles import read_calls
@@ -51,7 +51,7 @@ def run(config: Config) -> int:
     calls, steps = profiles[0]
     print_table(COLUMNS, _rows(calls), f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}")
     if not (config.job or config.graph or config.json or config.period):
-        return 0
+        return
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
     seen = f"{iteration.n_seen} in the profile" if iteration.n_seen > 1 else "the only one in the profile"
@@ -64,12 +64,9 @@ def run(config: Config) -> int:
         from commsim.files.whole_files import write_tree
 
         write_tree(config.graph, task_tables(iteration))
-    if config.json:
-        flags = config.flags()
-        write_results(config.json, flags, _json_rows(iteration), period_s=iteration.period)
+    config.write_json(_json_rows(iteration), period_s=iteration.period)
     for path in filter(None, (config.job, config.graph)):
         print(f"{path}: written")
-    return 0
 
 
 def _period(text: str | None) -> float | None:
@@ -144,7 +141,7 @@ class ProfileConfig(WithJson):
     output: str | None = flag("-o", metavar="FILE.csv", help="write the trace, for `commsim workload run --trace`")
 
 
-def profile(config: ProfileConfig) -> int:
+def profile(config: ProfileConfig) -> None:
     """Measure and print."""
     shapes = [_shape(text) for text in config.input]
     if config.batch < 1:
@@ -181,9 +178,8 @@ def profile(config: ProfileConfig) -> int:
             {"tensor": trace.name(i), "size_B": float(trace.n_bytes[i]), "ready_s": float(trace.ready[i]),
              "forward_s": float(trace.forward[i])} for i in range(len(trace.n_bytes))
         ]  # fmt: skip
-        flags = config.flags("output")
-        write_results(config.json, flags, rows, forward_s=float(trace.forward.sum()), backward_s=trace.backward_time)
-    return 0
+        more = {"forward_s": float(trace.forward.sum()), "backward_s": trace.backward_time}
+        config.write_json(rows, config.flags("output"), **more)
 
 
 def _shape(text: str) -> tuple[tuple[int, ...], int]:

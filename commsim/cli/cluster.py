@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time
-from commsim.report.table import print_table, progress, write_results
+from commsim.report.table import print_table, progress
 
 from .flags import Flags, Verb, WithJson, flag, require_seed, switched
 
@@ -39,7 +39,7 @@ class RunConfig(WithJson):
     plot: str | None = flag(metavar="FILE.svg", help="also draw the distribution of JCT and the use of GPUs")
 
 
-def run(config: RunConfig) -> int:
+def run(config: RunConfig) -> None:
     """Replay, print, write."""
     from commsim.cluster.machines import machines_of
     from commsim.cluster.models import Assumptions, read_assumptions
@@ -64,7 +64,6 @@ def run(config: RunConfig) -> int:
     ]
     print_table(COLUMNS, [_row(one) for one in outcomes])
     _write(config, outcomes)
-    return 0
 
 
 def _runs(config: RunConfig) -> list[tuple[str, bool]]:
@@ -111,8 +110,7 @@ def _row(outcome: Outcome) -> list[str]:
 
 
 def _write(config: RunConfig, outcomes: list[Outcome]) -> None:
-    if config.json:
-        write_results(config.json, config.flags("csv", "plot"), [one.row() for one in outcomes])
+    config.write_json([one.row() for one in outcomes], config.flags("csv", "plot"))
     if config.csv:
         from commsim.cluster.outcome import write_jobs
 
@@ -124,7 +122,7 @@ def _write(config: RunConfig, outcomes: list[Outcome]) -> None:
         write_picture(draw_outcomes(outcomes), config.plot)
 
 
-def list_policies(_: Flags) -> int:
+def list_policies(_: Flags) -> None:
     """List the policies."""
     from commsim.cluster.policy import POLICIES
 
@@ -133,7 +131,6 @@ def list_policies(_: Flags) -> int:
         lease = f"may preempt jobs every {facts['interval']:g} s" if facts["interval"] else "no preemption"
         print(f"{name.ljust(9)} {POLICIES[name].summary}")
         print(f"{'':9} {lease}{'; ' if facts['paper'] else ''}{facts['paper']}")
-    return 0
 
 
 class ModelsConfig(Flags):
@@ -142,7 +139,7 @@ class ModelsConfig(Flags):
     assume: str | None = flag(metavar="FILE.toml", help="file with changes of the table")
 
 
-def list_models(config: ModelsConfig) -> int:
+def list_models(config: ModelsConfig) -> None:
     """List the table of models."""
     from commsim.cluster.models import EFFICIENCY, MODELS, read_assumptions
 
@@ -168,7 +165,6 @@ def list_models(config: ModelsConfig) -> int:
     ]
     columns = ["model", "size(MB)", "compute", "gpu_busy", "skewed", "cpus_per_gpu", "noise(gpus)", "speed_by_gpu"]
     print_table(columns, rows)
-    return 0
 
 
 class TraceConfig(Flags):
@@ -181,7 +177,7 @@ class TraceConfig(Flags):
     output: str = flag("-o", required=True, metavar="FILE.csv", help="file to write")
 
 
-def trace(config: TraceConfig) -> int:
+def trace(config: TraceConfig) -> None:
     """Read or make it, write it, and say what it holds."""
     from commsim.cluster.logs import READERS, read_log
     from commsim.cluster.models import MODELS
@@ -203,7 +199,6 @@ def trace(config: TraceConfig) -> int:
     write_trace(config.output, jobs)
     mean = sum(job.gpus for job in jobs) / len(jobs)
     print(f"# {len(jobs)} jobs in {jobs[-1].submit / 86400:.2f} days, {mean:.2f} GPUs on average: {config.output}")
-    return 0
 
 
 COMMANDS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_bandwidth
-from commsim.report.table import print_remarks, print_table, progress, write_results
+from commsim.report.table import print_remarks, print_table, progress
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
@@ -83,7 +83,7 @@ class Config(Prediction, WithJson):
     plot: str | None = flag(metavar="FILE", help="draw both times and the errors: .svg or .png")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Compare and print."""
     from commsim.comparison.pairs import one_per_size, pair_up, several_algorithms, summarise
     from commsim.formats.measured import read_measured
@@ -110,11 +110,11 @@ def run(config: Config) -> int:
     if config.plot:
         draw_comparison(pairs, config.plot)
         print(f"{config.plot}: written")
-    if config.json:
-        flags = config.flags()
-        more = {"summary": {name: getattr(summary, name) for name in summary.__slots__}, "explanations": reasons}
-        write_results(config.json, flags, [pair.row() for pair in pairs], **more)
-    return 0
+    more: dict[str, Any] = {
+        "summary": {name: getattr(summary, name) for name in summary.__slots__},
+        "explanations": reasons,
+    }
+    config.write_json([pair.row() for pair in pairs], **more)
 
 
 def _prediction(

@@ -43,17 +43,17 @@ class Config(Reading, Writing):
     ranks: int | None = flag(metavar="N", help="number of ranks, for a collective named by IN")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """List the formats, or convert."""
     if config.list:
         _list()
-        return 0
+        return
     if config.source is None or config.target is None:
         raise InputError("give a file to read and a file to write, or --list")
-    return convert_file(config, config.source, config.target, config.ranks)
+    convert_file(config, config.source, config.target, config.ranks)
 
 
-def convert_file(config: Conversion, source: str, target: str, n_ranks: int | None = None) -> int:
+def convert_file(config: Conversion, source: str, target: str, n_ranks: int | None = None) -> None:
     """Convert, and say what was lost.
 
     Parameters
@@ -88,7 +88,6 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     )
     print_remarks(convert(source, target, context, reading.from_, writing.to))
     print(f"{target}: written")
-    return 0
 
 
 def _list() -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from commsim.report.table import print_table, write_results
+from commsim.report.table import print_table
 
 from .flags import Verb, WithJson
 
@@ -29,13 +29,11 @@ PACKAGES = {
 }
 
 
-def run(config: WithJson) -> int:
+def run(config: WithJson) -> None:
     """Look and print; never fails because something is missing."""
     rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items()), _mpi(), *_kernel()]
     print_table(["what", "found", "for"], [list(row) for row in rows])
-    if config.json:
-        write_results(config.json, {}, [{"what": a, "found": b, "for": c} for a, b, c in rows])
-    return 0
+    config.write_json([{"what": a, "found": b, "for": c} for a, b, c in rows], {})
 
 
 def _machine() -> list[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_bandwidth, parse_nccl_size, parse_time
-from commsim.report.table import print_remarks, print_table, write_results
+from commsim.report.table import print_remarks, print_table
 
 from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY, Placing
@@ -132,13 +132,14 @@ class Config(Placing, WithJson):
     tuner_csv: str | None = flag(metavar="FILE", help="write the choices as rules for NCCL's tuner plugin")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Print NCCL's model, or write rules from results."""
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
     check_written([config.json, config.tuner_csv], [config.rows, config.graph, config.topology])
     if config.rows is not None:
-        return rules_from_results(config)
+        rules_from_results(config)
+        return
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
     setting = _setting(config)
@@ -153,10 +154,7 @@ def run(config: Config) -> int:
         rules = [rule for _, of_operation in explained for rule in of_operation]
         write_tuner(config.tuner_csv, rules, f"NCCL 2.30's own choices on {config.topology}, by commsim explain")
         print(f"{config.tuner_csv}: written, {len(rules)} rules")
-    if config.json:
-        flags = config.flags()
-        write_results(config.json, flags, [row for row, _ in explained], assumed=list(setting.assumed))
-    return 0
+    config.write_json([row for row, _ in explained], assumed=list(setting.assumed))
 
 
 def _setting(config: Config) -> Setting:
@@ -201,7 +199,7 @@ def _pair(text: str | None, name: str) -> tuple[int, float] | None:
     return int(count), parse_bandwidth(rate, name)
 
 
-def rules_from_results(config: Config) -> int:
+def rules_from_results(config: Config) -> None:
     """Print and write the rules.
 
     Raises
@@ -229,7 +227,6 @@ def rules_from_results(config: Config) -> int:
     )
     write_tuner(config.tuner_csv, rules, f"the fastest in {config.rows}, by commsim explain")
     print(f"{config.tuner_csv}: written, {len(rules)} rules")
-    return 0
 
 
 COMMANDS = {"explain": Verb(Config, run)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, write_time
-from commsim.report.table import print_remarks, print_table, write_results
+from commsim.report.table import print_remarks, print_table
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.outputs import check_written
@@ -101,7 +101,7 @@ class Config(WithJson):
     seed: int = flag(default=0, metavar="N", help="seed of the resampling for the intervals")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Fit and print."""
     from commsim.comparison.hockney import fit_table
     from commsim.formats.measured import read_measured
@@ -128,10 +128,7 @@ def run(config: Config) -> int:
         more["network"] = print_network(config.collective, fits)
     if any(row.operation == "send_recv" for row in rows):
         more["loggp"] = print_loggp(rows, config.seed)
-    if config.json:
-        flags = config.flags()
-        write_results(config.json, flags, result, **more)
-    return 0
+    config.write_json(result, **more)
 
 
 def _kinds(rows: Sequence[Measured], in_place: bool) -> list[list[Measured]]:

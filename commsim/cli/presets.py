@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table
 
 from .flags import Verb, WithJson, flag
 
@@ -18,19 +18,17 @@ class ShowConfig(WithJson):
     preset: str = flag("preset", metavar="NAME")
 
 
-def list_presets(config: WithJson) -> int:
+def list_presets(config: WithJson) -> None:
     """Print all presets."""
     from topologies.presets import PRESETS
 
     rows = [_row(PRESETS[name]) for name in PRESETS]
     for row in rows:
         print(f"{row['preset']} ({row['kind']})\n    {row['summary']}")
-    if config.json:
-        write_results(config.json, {"what": "presets"}, rows)
-    return 0
+    config.write_json(rows, {"what": "presets"})
 
 
-def show_preset(config: ShowConfig) -> int:
+def show_preset(config: ShowConfig) -> None:
     """Print counts, rates and sources of one preset."""
     from topologies.hosts.load import build_preset
     from topologies.presets import PRESETS
@@ -56,9 +54,7 @@ def show_preset(config: ShowConfig) -> int:
     )
     for source in preset.sources:
         print(f"# {source}")
-    if config.json:
-        write_results(config.json, {"preset": preset.name}, [_row(preset)])
-    return 0
+    config.write_json([_row(preset)], {"preset": preset.name})
 
 
 def _row(preset: Preset) -> dict[str, Any]:

@@ -53,12 +53,11 @@ class Config(Data):
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read, and write the page."""
     check_page(config.output)
     study = read_data(config, detail=not config.no_detail)
     _write(study, config.output)
-    return 0
 
 
 def check_page(path: str) -> None:
@@ -112,7 +111,7 @@ class PlotConfig(Data, Kind):
     run: str | None = flag(metavar="NAME", help="which of several runs of a result to draw (default: the first)")
 
 
-def plot(config: PlotConfig) -> int:
+def plot(config: PlotConfig) -> None:
     """Read, draw, write."""
     from commsim.report.plot import check_plot, write_plot
     from commsim.report.plot_axes import read_width
@@ -132,7 +131,6 @@ def plot(config: PlotConfig) -> int:
     print(f"# {config.output}: drawn; the numbers: {csv}")
     if of_rows is not None and (mixed := _mixed(study, figure)):
         print_remarks([f"each point sums up all values of {', '.join(mixed)}"])
-    return 0
 
 
 def _mixed(study: Study, figure: Figure) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.units import format_size, parse_nccl_size
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table
 
 from .convert import Reading, Writing, convert_file
 from .flags import Flags, Verb, WithJson, flag
@@ -54,7 +54,7 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help=".xml, .goal, .bin, .et or .cm")
 
 
-def list_collectives(config: WithJson) -> int:
+def list_collectives(config: WithJson) -> None:
     """Print the collectives, their operations and parameters."""
     from collectives import COLLECTIVES
 
@@ -67,9 +67,7 @@ def list_collectives(config: WithJson) -> int:
     for row in rows:
         given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
         print(f"{row['collective']}{given}  [{row['operation']}]\n    {row['summary']}")
-    if config.json:
-        write_results(config.json, {"what": "collectives"}, rows)
-    return 0
+    config.write_json(rows, {"what": "collectives"})
 
 
 def _load(config: OneConfig) -> Any:
@@ -82,7 +80,7 @@ def _load(config: OneConfig) -> Any:
     return schedule
 
 
-def show(config: ShowConfig) -> int:
+def show(config: ShowConfig) -> None:
     """Print hops, messages, bytes, and the volume per rank."""
     if config.draw:
         check_drawable(config.draw)
@@ -115,9 +113,7 @@ def show(config: ShowConfig) -> int:
           f"{r['sent_B'] / size:.4f}"] for r in shown],
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
-    if config.json:
-        write_results(config.json, {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size}, rows)
-    return 0
+    config.write_json(rows, {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size})
 
 
 def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
@@ -132,7 +128,7 @@ def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
     return sent, received, messages
 
 
-def check_schedule(config: CheckConfig) -> int:
+def check_schedule(config: CheckConfig) -> None:
     """Prove that the schedule does what its operation requires."""
     from commsim.core.checking.check import CheckReport, check
     from commsim.core.checking.check_compact import CompactReport, SampleReport, check_builder
@@ -147,27 +143,24 @@ def check_schedule(config: CheckConfig) -> int:
         name, n_ranks = build.__name__, config.ranks or 0
         report = check_builder(build, n_ranks, **parameters)
     print(f"{name} on {n_ranks} ranks: {report}")
-    if config.json:
-        method = {CheckReport: "", SampleReport: "sample", CompactReport: "compact"}[type(report)]
-        row = {
-            "collective": name,
-            "n_ranks": n_ranks,
-            "n_transfers": report.n_transfers,
-            "method": method or report.method,
-            "failure_probability": getattr(report, "failure_probability", None),
-        }
-        write_results(config.json, {"collective": config.collective}, [row])
-    return 0
+    method = {CheckReport: "", SampleReport: "sample", CompactReport: "compact"}[type(report)]
+    row = {
+        "collective": name,
+        "n_ranks": n_ranks,
+        "n_transfers": report.n_transfers,
+        "method": method or report.method,
+        "failure_probability": getattr(report, "failure_probability", None),
+    }
+    config.write_json([row], {"collective": config.collective})
 
 
-def save_schedule(config: SaveConfig) -> int:
+def save_schedule(config: SaveConfig) -> None:
     """Write the schedule to a file."""
     from commsim.files.store import save
 
     schedule = _load(config)
     save(schedule, config.output)
     print(f"{config.output}: {schedule.n_transfers} transfers in {len(schedule.blocks)} blocks")
-    return 0
 
 
 COMMANDS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table
 
 from .flags import Flags, Verb, WithJson, flag, switched
 
@@ -121,7 +120,7 @@ class PlanConfig(WithJson):
     max_points: int | None = flag(metavar="N", help=MAX_POINTS_HELP)
 
 
-def plan(config: PlanConfig) -> int:
+def plan(config: PlanConfig) -> None:
     """Count, measure, and print."""
     from commsim.sweep.config import read_config
     from commsim.sweep.executors import processors
@@ -148,24 +147,22 @@ def plan(config: PlanConfig) -> int:
         print(f"# only the first {estimate.n_walked} points were examined; the others are assumed to be similar")
     for why in estimate.failed:
         print(f"# a measured point fails: {why}")
-    if config.json:
-        row = {
-            "n_candidates": estimate.n_candidates, "n_points": estimate.n_points, "n_prepared": estimate.n_groups,
-            "n_measured": estimate.n_measured, "first_s": estimate.first, "other_s": estimate.other,
-            "start_s": estimate.start, "work_s": estimate.work, "work_uncertain_s": estimate.uncertain,
-            "jobs": jobs, "time_s": time,
-            "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
-            "failed": list(estimate.failed),
-        }  # fmt: skip
-        write_results(config.json, {"config": os.fspath(config.config)}, [row])
-    return 0
+    row = {
+        "n_candidates": estimate.n_candidates, "n_points": estimate.n_points, "n_prepared": estimate.n_groups,
+        "n_measured": estimate.n_measured, "first_s": estimate.first, "other_s": estimate.other,
+        "start_s": estimate.start, "work_s": estimate.work, "work_uncertain_s": estimate.uncertain,
+        "jobs": jobs, "time_s": time,
+        "uncertain_s": uncertain, "memory_B": jobs * estimate.memory,
+        "failed": list(estimate.failed),
+    }  # fmt: skip
+    config.write_json([row], {"config": config.config})
 
 
 class StatusConfig(WithJson, Results):
     """All flags of ``commsim sweep status``."""
 
 
-def status(config: StatusConfig) -> int:
+def status(config: StatusConfig) -> None:
     """Count, and print."""
     from collections import Counter
 
@@ -188,11 +185,9 @@ def status(config: StatusConfig) -> int:
         rows = [[str(n), text[:MAX_MESSAGE]] for text, n in errors.most_common(MAX_ERRORS)]
         print_table(["points", "error"], rows)
         print("# `commsim sweep run FILE --retry-failed` computes them again")
-    if config.json:
-        failed = [{"error": text, "n_points": n} for text, n in errors.most_common()]
-        row = {"n_points": n_points, "n_done": n_done, "n_failed": sum(errors.values()), "errors": failed}
-        write_results(config.json, {"directory": config.directory}, [row])
-    return 0
+    failed = [{"error": text, "n_points": n} for text, n in errors.most_common()]
+    row = {"n_points": n_points, "n_done": n_done, "n_failed": sum(errors.values()), "errors": failed}
+    config.write_json([row], {"directory": config.directory})
 
 
 class SqlConfig(Results):
@@ -204,7 +199,7 @@ class SqlConfig(Results):
     output: str | None = flag("-o", metavar="FILE", help="write the answer as .csv, .json or .parquet instead")
 
 
-def sql(config: SqlConfig) -> int:
+def sql(config: SqlConfig) -> None:
     """Ask, and print."""
     from commsim.sweep.table import query, require_suffix, write_table
 
@@ -214,11 +209,10 @@ def sql(config: SqlConfig) -> int:
     if config.output:
         write_table(answer, config.output)
         print(f"{config.output}: {answer.num_rows} rows")
-        return 0
+        return
     columns = answer.to_pydict()
     rows = [list(map(_cell, row)) for row in zip(*columns.values(), strict=True)]
     print_table(list(columns), rows)
-    return 0
 
 
 def _cell(value: Any) -> str:
@@ -233,7 +227,7 @@ class ExportConfig(Results):
     output: str = flag("-o", required=True, metavar="FILE", help=".csv, .json or .parquet")
 
 
-def export(config: ExportConfig) -> int:
+def export(config: ExportConfig) -> None:
     """Write, and say so."""
     from commsim.sweep.table import read_table, require_suffix, write_table
 
@@ -241,7 +235,6 @@ def export(config: ExportConfig) -> int:
     table = read_table(config.directory)
     write_table(table, config.output)
     print(f"{config.output}: {table.num_rows} rows of {table.num_columns} columns")
-    return 0
 
 
 COMMANDS = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, parse_size, parse_time
-from commsim.report.table import print_table, write_results
+from commsim.report.table import print_table
 
 from .flags import Flags, Verb, WithJson, flag, repeated, switched
 from .flags.costs import Sizes
@@ -70,9 +70,7 @@ def run(config: RunConfig) -> int:
         _tell(f"point to point: o {costs.o * 1e6:.1f} us, L {costs.L * 1e6:.1f} us, "
               f"{costs.efficiency:.2%} of the links' rates")  # fmt: skip
     print_table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
-    if config.json:
-        flags = config.flags()
-        write_results(config.json, flags, [cell_row(cell) for cell in cells])
+    config.write_json([cell_row(cell) for cell in cells])
     return 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0
 
 
@@ -139,7 +137,7 @@ class ShareConfig(WithJson, InTestbed):
     iterations: int = flag(default=5, metavar="N", help="all-reduces of each job")
 
 
-def run_shared(config: ShareConfig) -> int:
+def run_shared(config: ShareConfig) -> None:
     """Run, predict, and print."""
     size, compute = int(parse_size(config.size, "--size")), parse_time(config.compute, "--compute")
     shifts = [parse_time(text, "--shifts") for text in config.shifts.split(",")]
@@ -153,10 +151,7 @@ def run_shared(config: ShareConfig) -> int:
         schedules = [load_schedule(config.collective, len(nodes)) for nodes in hosts]
         runs = share(place, layout, schedules, hosts, size, shifts, compute=compute, iterations=config.iterations)
     print_table(SHARED, [_shared_text(one, j) for one in runs for j in range(len(hosts))], layout.network.name)
-    if config.json:
-        flags = config.flags()
-        write_results(config.json, flags, [_shared_row(one, j) for one in runs for j in range(len(hosts))])
-    return 0
+    config.write_json([_shared_row(one, j) for one in runs for j in range(len(hosts))])
 
 
 def _hosts_of(text: str, layout: Layout) -> list[list[int]]:
@@ -194,7 +189,7 @@ def routed(network: Network, routing: str | None) -> Network:
     return network if routing is None else dataclasses.replace(network, routing=routing)
 
 
-def up(config: UpConfig) -> int:
+def up(config: UpConfig) -> None:
     """Build, and say what is where."""
     from commsim.run.inputs import load_network
     from commsim.testbed.build import build
@@ -210,10 +205,9 @@ def up(config: UpConfig) -> int:
     for seat in layout.seats:
         rates = " ".join(format_bandwidth(float(network.bandwidth[port.link])) for port in layout.ports_of(seat))
         print(f"  {network.nodes[seat]:<12} {layout.address(seat)!s:<14} {place.namespace(seat)}  {rates}")
-    return 0
 
 
-def status(config: WithJson) -> int:
+def status(config: WithJson) -> None:
     """List them."""
     from commsim.testbed.places import testbeds
 
@@ -225,9 +219,7 @@ def status(config: WithJson) -> int:
     columns = ["name", "complete", "namespaces", "processes", "network"]
     shown = [["yes" if row[c] is True else "no" if row[c] is False else str(row[c]) for c in columns] for row in rows]
     print_table(columns, shown)
-    if config.json:
-        write_results(config.json, {}, rows)
-    return 0
+    config.write_json(rows, {})
 
 
 class DownConfig(Flags):
@@ -237,7 +229,7 @@ class DownConfig(Flags):
     all: bool = switched(help="all of them, and what crashed ones have left")
 
 
-def down(config: DownConfig) -> int:
+def down(config: DownConfig) -> None:
     """End what runs in it, and remove it."""
     from commsim.testbed.places import Place, require_root, testbeds
 
@@ -250,7 +242,6 @@ def down(config: DownConfig) -> int:
             raise InputError(f"there is no testbed {place.name}; there are: {known}")
         place.remove()
         print(f"{place.name}: gone")
-    return 0
 
 
 COMMANDS = {

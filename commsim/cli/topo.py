@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_time
-from commsim.report.table import print_facts, print_remarks, print_table, write_results
+from commsim.report.table import print_facts, print_remarks, print_table
 
 from .convert import Reading, Writing, convert_file
 from .flags import Flags, Verb, WithJson, flag
@@ -56,7 +56,7 @@ class ExportConfig(Writing, OneConfig):
     output: str = flag("-o", required=True, metavar="FILE", help="file whose suffix names the format")
 
 
-def list_topologies(config: WithJson) -> int:
+def list_topologies(config: WithJson) -> None:
     """Print the topologies and their parameters."""
     from topologies import TOPOLOGIES
 
@@ -66,12 +66,10 @@ def list_topologies(config: WithJson) -> int:
         rows.append({"topology": name, "parameters": ",".join(entry.parameters), "summary": entry.summary})
     for row in rows:
         print(f"{row['topology']}:{row['parameters']}\n    {row['summary']}")
-    if config.json:
-        write_results(config.json, {"what": "topologies"}, rows)
-    return 0
+    config.write_json(rows, {"what": "topologies"})
 
 
-def show(config: ShowConfig) -> int:
+def show(config: ShowConfig) -> None:
     """Print counts, rates and metrics of a network."""
     if config.draw:
         check_drawable(config.draw)
@@ -111,26 +109,24 @@ def show(config: ShowConfig) -> int:
         [[str(n), format_bandwidth(rate)] for rate, n in metrics.link_rates.items()],
         f"link rates; latency {span} a link",
     )
-    if config.json:
-        row = {
-            "topology": network.name,
-            "n_links": network.n_links,
-            "routing": network.routing,
-            "nodes": dict(metrics.counts),
-            "tier_sizes": list(metrics.tier_sizes),
-            "degrees": {k: list(v) for k, v in metrics.degrees.items()},
-            "diameter": metrics.diameter,
-            "diameter_is_exact": metrics.is_exact,
-            "oversubscription": {str(k): v for k, v in metrics.oversubscription.items()},
-            "bisection_Bps": bisection if bisection is None or bisection < float("inf") else None,
-            "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
-            "no_path": metrics.no_path,
-        }
-        write_results(config.json, {"topology": config.topology}, [row])
-    return 0
+    row = {
+        "topology": network.name,
+        "n_links": network.n_links,
+        "routing": network.routing,
+        "nodes": dict(metrics.counts),
+        "tier_sizes": list(metrics.tier_sizes),
+        "degrees": {k: list(v) for k, v in metrics.degrees.items()},
+        "diameter": metrics.diameter,
+        "diameter_is_exact": metrics.is_exact,
+        "oversubscription": {str(k): v for k, v in metrics.oversubscription.items()},
+        "bisection_Bps": bisection if bisection is None or bisection < float("inf") else None,
+        "link_rates": [{"bandwidth_Bps": rate, "n_links": n} for rate, n in metrics.link_rates.items()],
+        "no_path": metrics.no_path,
+    }
+    config.write_json([row], {"topology": config.topology})
 
 
-def save_network(config: SaveConfig) -> int:
+def save_network(config: SaveConfig) -> None:
     """Write the network to a file."""
     from commsim.files.store import save
     from commsim.run.inputs import load_network
@@ -139,7 +135,6 @@ def save_network(config: SaveConfig) -> int:
     print_remarks(notes)
     save(network, config.output)
     print(f"{config.output}: {network.n_nodes} nodes, {network.n_links} links")
-    return 0
 
 
 def _kind_of(n: int, kind: str) -> str:
@@ -152,7 +147,7 @@ LARGE = 2.0**60
 """Bytes at which no latency matters."""
 
 
-def check(config: CheckConfig) -> int:
+def check(config: CheckConfig) -> None:
     """Read the network, refuse it if endpoints are cut off, and print its bounds."""
     from commsim.core.network import PLURALS
     from commsim.routing.network_metrics import bisection_bandwidth, measure
@@ -185,10 +180,8 @@ def check(config: CheckConfig) -> int:
         [[name, missing if rate is None else format_bandwidth(rate), why] for name, (rate, why) in rates.items()],
         "upper bounds on the algorithm bandwidth, for any routing, without reduction in switches",
     )
-    if config.json:
-        row = {name: None if rate is None or rate == float("inf") else rate for name, (rate, _) in rates.items()}
-        write_results(config.json, {"topology": config.topology}, [{"topology": network.name, "bounds_Bps": row}])
-    return 0
+    row = {name: None if rate is None or rate == float("inf") else rate for name, (rate, _) in rates.items()}
+    config.write_json([{"topology": network.name, "bounds_Bps": row}], {"topology": config.topology})
 
 
 def _warnings(network: Any) -> dict[str, str]:

@@ -33,7 +33,7 @@ class Config(PlayConfig):
     arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Simulate the largest size once, and write its timeline."""
     native = _is_native(config.output)
     if config.engine == AUTO:
@@ -59,7 +59,6 @@ def run(config: Config) -> int:
     result = timeline.run.result
     print(f"# {specs[0]} of {size} bytes on {result.n_ranks} ranks, engine {result.engine}: {result.time * 1e6:.6g} us")
     print(f"# {config.output}: {shown} of {n_all} messages, {n} events")
-    return 0
 
 
 def _timeline(config: Config, spec: str, size: float) -> Timeline:

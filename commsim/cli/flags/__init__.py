@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
+from commsim.report.table import write_results
 
 NUMBERS = {"int": int, "float": float}
 
@@ -93,7 +94,7 @@ class Verb(NamedTuple):
     config : type of Flags
         Its flags.
     run : callable
-        From the flags to the exit code.
+        From the flags to the exit code; None is 0.
     summary : str
         What it does; for a verb of a verb.
     is_usual : bool
@@ -101,7 +102,7 @@ class Verb(NamedTuple):
     """
 
     config: type[Flags]
-    run: Callable[[Any], int]
+    run: Callable[[Any], int | None]
     summary: str = ""
     is_usual: bool = False
 
@@ -152,3 +153,20 @@ class WithJson(Flags):
     """``--json``, of nearly all verbs."""
 
     json: str | None = flag(metavar="FILE", help="also write the results as JSON")
+
+    def write_json(
+        self, rows: Iterable[Mapping[str, Any]], flags: Mapping[str, Any] | None = None, **more: object
+    ) -> None:
+        """Write the results where ``--json`` says, if it is given.
+
+        Parameters
+        ----------
+        rows : iterable of mapping
+            One object per row.
+        flags : mapping, optional
+            The configuration that is written. Default: all flags.
+        **more
+            Further keys beside the results.
+        """
+        if self.json:
+            write_results(self.json, self.flags() if flags is None else flags, rows, **more)

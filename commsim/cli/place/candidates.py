@@ -88,7 +88,7 @@ class ScoreConfig(Scoring):
     capacity: str = flag(required=True, metavar="RATE", help="rate of the link, such as 50Gbps")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Make candidates, score and rank them."""
     from commsim.core.placement import STRATEGIES
     from commsim.core.registry import resolve
@@ -119,7 +119,6 @@ def run(config: Config) -> int:
         "notes": list(ranking.notes),
     }
     _write(config, rows)
-    return 0
 
 
 def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
@@ -176,7 +175,7 @@ def _places(nodes: tuple[str, ...]) -> str:
     return " ".join(shown) + (" ..." if len(counts) > _MOST_NAMES else "")
 
 
-def score(config: ScoreConfig) -> int:
+def score(config: ScoreConfig) -> None:
     """Score a link, and print when each job should start."""
     from commsim.placement.candidate import simulated_times
     from commsim.placement.score import score_link
@@ -210,4 +209,3 @@ def score(config: ScoreConfig) -> int:
             rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
         print_table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
     _write(config, tree)
-    return 0

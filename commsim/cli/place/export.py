@@ -31,7 +31,7 @@ class Config(Flags):
     candidate: int = flag(default=0, metavar="N", help="nodelist: number of the candidate, 0 is the best")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read the cluster, and write."""
     from commsim.placement.cluster import read_cluster
     from commsim.placement.schedulers.tree_network import tree_of
@@ -53,10 +53,9 @@ def run(config: Config) -> int:
     text = _text(config, tree, tuple(comments))
     if config.output is None:
         sys.stdout.write(text)
-        return 0
+        return
     with replacing(config.output) as out:
         out.write(text.encode())
-    return 0
 
 
 def _text(config: Config, tree: Tree, comments: tuple[str, ...]) -> str:

@@ -42,7 +42,7 @@ class Config(Flags):
     )
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Read, and write."""
     output, suffixes = Path(config.output), SUFFIXES if config.gpus_per_host is None else (".toml", ".json")
     if output.suffix not in suffixes:
@@ -63,7 +63,6 @@ def run(config: Config) -> int:
         wrote = f"{output} and {beside}"
     n_switches = int((network.kind == 1).sum())
     print(f"{wrote}: {len(network.endpoints)} endpoints, {n_switches} switches, {network.n_links} links")
-    return 0
 
 
 def _refuse_what_has_no_effect(config: Config) -> None:

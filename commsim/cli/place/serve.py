@@ -32,7 +32,7 @@ class Config(Flags):
     log: bool = switched(help="print one line per request on standard error")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Serve until told to stop by SIGINT or SIGTERM."""
     from commsim.placement.cluster import read_cluster
 
@@ -63,7 +63,6 @@ def run(config: Config) -> int:
               f"{int(cluster.free.sum())} GPUs; /docs describes it", flush=True)  # fmt: skip
 
     serve(service, listening, started)
-    return 0
 
 
 def _rows(path: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.report.table import print_remarks, write_results
+from commsim.report.table import print_remarks
 
 from ..flags import Verb
 from ..flags.outputs import check_drawable, draw_loads
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Predict and print."""
     sizes = config.sizes()
     _check(config)
@@ -32,13 +32,11 @@ def run(config: Config) -> int:
         results = [r for spec in config.collectives for r in _run_one(config, spec, network, sizes, options)]
     if config.draw:
         draw_loads(network, results[-1], config.draw)
-    if config.json:
-        write_results(config.json, config.flags("report"), [r.row() for r in results], **more)
+    config.write_json([r.row() for r in results], config.flags("report"), **more)
     if config.report:
         from ..report import report_run
 
         report_run(config, results, config.report)
-    return 0
 
 
 def _run_one(config: Config, spec: str, network: Network, sizes: list[int], options: dict[str, Any]) -> list[Any]:

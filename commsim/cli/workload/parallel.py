@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_bandwidth, parse_size, parse_time
-from commsim.report.table import print_table, write_results
+from commsim.report.table import print_table
 
 from ..flags import WithJson, flag, repeated
 from ..flags.costs import TOPOLOGY
@@ -48,7 +48,7 @@ class PipelineConfig(Communication):
     )
 
 
-def run_pipeline(config: PipelineConfig) -> int:
+def run_pipeline(config: PipelineConfig) -> None:
     """Simulate the schedules, and print them."""
     from commsim.workload.parallel.pipeline_orders import ORDERS
 
@@ -70,9 +70,7 @@ def run_pipeline(config: PipelineConfig) -> int:
         from commsim.workload.timeline import chrome_trace
 
         write_json(config.timeline, chrome_trace(runs[0][1]))
-    if config.json:
-        write_results(config.json, config.flags(), rows)
-    return 0
+    config.write_json(rows)
 
 
 def _simulate(config: PipelineConfig, name: str) -> tuple[PipelineOrder, Timeline]:
@@ -143,7 +141,7 @@ class MoeConfig(Communication):
     micro_op: str | None = flag(metavar="SIZE", help="size of lina's pieces (default: 30MB)")
 
 
-def run_moe(config: MoeConfig) -> int:
+def run_moe(config: MoeConfig) -> None:
     """Simulate the policies, and print them."""
     from commsim.workload.parallel.layer_parallel import SENDING_POLICIES
 
@@ -165,9 +163,7 @@ def run_moe(config: MoeConfig) -> int:
         f"# shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
         "times as long as alone"
     )
-    if config.json:
-        write_results(config.json, config.flags(), rows)
-    return 0
+    config.write_json(rows)
 
 
 def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
@@ -209,7 +205,7 @@ class ReshardConfig(WithJson):
     placement: str = flag(default="packed", metavar="NAME|FILE", help="placement of sender and receivers")
 
 
-def run_reshard(config: ReshardConfig) -> int:
+def run_reshard(config: ReshardConfig) -> None:
     """Print what each strategy takes."""
     from commsim.workload.parallel.resharding import STRATEGIES
 
@@ -226,9 +222,7 @@ def run_reshard(config: ReshardConfig) -> int:
         for row in rows
     ]
     print_table(["strategy", "closed form", "simulated"], shown, title)
-    if config.json:
-        write_results(config.json, config.flags(), rows)
-    return 0
+    config.write_json(rows)
 
 
 def _reshard_row(config: ReshardConfig, strategy: str) -> dict[str, Any]:

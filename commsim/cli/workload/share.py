@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
-from commsim.report.table import print_table, write_results
+from commsim.report.table import print_table
 
 from ..flags import WithJson, flag, require_seed
 
@@ -48,7 +48,7 @@ class Config(WithJson):
     seed: int | None = flag(metavar="N", help="seed of jitter, and of hashes in routing (default: 0)")
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Run the jobs together, and print what each lost, and where."""
     seed = require_seed(config.seed or 0)
     from commsim.placement.link_use import link_uses
@@ -81,9 +81,7 @@ def run(config: Config) -> int:
         jitter=config.jitter, adjust=config.adjust, seed=seed, **options,
     )  # fmt: skip
     _print(outcome, config)
-    if config.json:
-        write_results(config.json, config.flags(), outcome.job_rows(), links=outcome.link_rows(), time_s=outcome.time)
-    return 0
+    config.write_json(outcome.job_rows(), links=outcome.link_rows(), time_s=outcome.time)
 
 
 def _cluster(text: str) -> Cluster:

@@ -21,7 +21,7 @@ class Config(WithJson):
     )  # fmt: skip
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """List the systems, or run one."""
     from commsim.workload.systems import SYSTEMS, run_system
 
@@ -39,7 +39,7 @@ def run(config: Config) -> int:
         print(f"{entry.summary}\n{entry.facts['paper']}\n")
         print_facts({f"--{key.replace('_', '-')}": f"{p.annotation}, {_text(p.default)} by default"
                      for key, p in entry.parameters.items()})  # fmt: skip
-        return 0
+        return
     else:
         answer = run_system(config.name, raw)
         rows = [{"system": config.name, **answer}]
@@ -49,7 +49,6 @@ def run(config: Config) -> int:
                 print_table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key)
     if path:
         write_results(path, {"what": "systems", "system": config.name, **raw}, rows)
-    return 0
 
 
 def _pairs(words: tuple[str, ...]) -> dict[str, str]:

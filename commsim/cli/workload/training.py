@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table
 
 from ..flags import WithJson, flag, repeated
 from .costs import Communication, costs
@@ -61,7 +61,7 @@ class Config(Communication):
     job: str | None = flag(metavar="NAME", help="name of the job in --phases (default: the file's)")
 
 
-def list_policies(config: WithJson) -> int:
+def list_policies(config: WithJson) -> None:
     """Print the policies, with their parameters."""
     from commsim.workload.policies import TRAINING_POLICIES
 
@@ -70,12 +70,10 @@ def list_policies(config: WithJson) -> int:
     for row in rows:
         given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
         print(f"{row['policy']}{given}\n    {row['summary']}")
-    if config.json:
-        write_results(config.json, {"what": "policies"}, rows)
-    return 0
+    config.write_json(rows, {"what": "policies"})
 
 
-def run(config: Config) -> int:
+def run(config: Config) -> None:
     """Predict iterations from a trace or a graph, and print them."""
     if (config.trace is None) == (config.graph is None):
         raise InputError(
@@ -99,9 +97,7 @@ def run(config: Config) -> int:
             print_policies(runs, setting)
         _write_files(config, runs[0].timeline, setting.n_workers)
         results = [training_row(training, setting) for training in runs]
-    if config.json:
-        write_results(config.json, config.flags(), results, **{key: results[0][key] for key in CONTRACT})
-    return 0
+    config.write_json(results, **{key: results[0][key] for key in CONTRACT})
 
 
 def _ranks(tasks: tuple[Task, ...]) -> int:
