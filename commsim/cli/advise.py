@@ -114,7 +114,8 @@ class Config(WithJson):
     overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
     sweep: str | None = flag(
-        metavar="FILE.toml", help="instead of --topology: find the cheapest of a sweep, by its tables [cost] and [goal]"
+        metavar="FILE.toml",
+        help="find the cheapest topology of a sweep, by its tables [cost] and [goal]",
     )
     output: str | None = flag("-o", metavar="DIR", help="with --sweep: keep its results, or continue with them")
     jobs: int | None = flag(metavar="N", help="with --sweep: number of worker processes (default: all processors)")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ShowConfig(WithJson):
     """All flags of ``commsim presets show``."""
 
-    preset: str = flag("preset", metavar="NAME")
+    preset: str = flag("preset", metavar="NAME", help="preset")
 
 
 def list_presets(config: WithJson) -> None:

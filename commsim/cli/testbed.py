@@ -47,7 +47,7 @@ class RunConfig(Sizes, WithJson, InTestbed):
     )
     native: tuple[str, ...] = repeated(metavar="OPERATION", help="also run the library's own collective; repeatable")
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
-    placement: str = flag(default="packed", metavar="NAME|FILE", help="packed, spread, random, or a file")
+    placement: str = flag(default="packed", metavar="NAME|FILE", help="placement strategy, or a file")
     backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages")
     no_calibration: bool = switched(help="predict from the network's own numbers and headers alone")
     seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")
@@ -181,7 +181,7 @@ class UpConfig(Flags):
 
     network: str = flag("network", metavar="NETWORK", help="topology:key=value,..., preset, or network file")
     routing: str | None = flag(metavar="NAME", help="routing, in place of the network's own")
-    name: str = flag(default="testbed", metavar="NAME", help="name, so that several can be up")
+    name: str = flag(default="testbed", metavar="NAME", help="name of the testbed, since several can be up")
 
 
 def routed(network: Network, routing: str | None) -> Network:

@@ -16,7 +16,7 @@ class Placing(Flags):
     """How many ranks there are, and where."""
 
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts)")
-    placement: str = flag(default="packed", help="packed, spread, random or a file")
+    placement: str = flag(default="packed", help="placement strategy such as packed, spread or random, or a file")
 
 
 class Costs(Flags):

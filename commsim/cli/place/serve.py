@@ -25,8 +25,8 @@ class Config(Flags):
         help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, so put TLS in front",
     )
     max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
-    head_timeout: str = flag(default="5s", metavar="TIME", help="for the head of a request to arrive")
-    timeout: str = flag(default="10s", metavar="TIME", help="for a body to arrive, or an answer to be read (10s)")
+    head_timeout: str = flag(default="5s", metavar="TIME", help="time for the head of a request to arrive")
+    timeout: str = flag(default="10s", metavar="TIME", help="time for a body to arrive, or an answer to be read")
     gpu_resource: str = flag(default="nvidia.com/gpu", metavar="NAME", help="resource that pods ask for")
     min_score: float | None = flag(metavar="S", help="filter out nodes whose score is below this (default: none)")
     log: bool = switched(help="print one line per request on standard error")

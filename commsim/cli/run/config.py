@@ -28,7 +28,9 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     """What is simulated: collectives on a network. ``commsim trace`` has these flags too."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
-    collective: tuple[str, ...] = repeated(metavar=f"{COLLECTIVE}|FILE.npz", help="algorithm; repeatable")
+    collective: tuple[str, ...] = repeated(
+        metavar=f"{COLLECTIVE}|FILE.npz", help="algorithm (default: ring_all_reduce); repeatable"
+    )
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-from types import SimpleNamespace
-from typing import Any
-
 from ..flags import Verb
+from . import all_reduce, budget, pcap, serve, simulate
 
-SUMMARIES = {
-    "simulate": "in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
-    "budget": "whether a pool fits into a programmable switch, and what would fit",
-    "serve": "be a switch that real workers talk to over UDP",
-    "all-reduce": "be a worker of a switch that serves",
-    "status": "jobs, slots and counters of a switch that serves",
-    "pcap": "reconstruct from a capture what happened",
+COMMANDS = {
+    "switch simulate": Verb(
+        simulate.Config,
+        simulate.run,
+        "simulate in-network aggregation packet by packet, with losses, in the arithmetic of the hardware",
+    ),
+    "switch budget": Verb(
+        budget.Config, budget.run, "print whether a pool fits into a programmable switch, and what would fit"
+    ),
+    "switch serve": Verb(serve.Config, serve.run, "be a switch that real workers talk to over UDP"),
+    "switch all-reduce": Verb(all_reduce.Config, all_reduce.run, "be a worker of a switch that serves"),
+    "switch status": Verb(
+        all_reduce.StatusConfig, all_reduce.status, "print jobs, slots and counters of a switch that serves"
+    ),
+    "switch pcap": Verb(pcap.Config, pcap.run, "reconstruct jobs, losses and repetitions from a capture"),
 }
-
-
-def _verb(name: str, summary: str) -> Verb:
-    module = importlib.import_module(f"commsim.cli.switch.{name.replace('-', '_')}")
-    flags: Any = SimpleNamespace(add_arguments=module.add_arguments, from_args=lambda args: args)
-    return Verb(flags, module.main, summary)
-
-
-COMMANDS = {f"switch {name}": _verb(name, summary) for name, summary in SUMMARIES.items()}

@@ -1,18 +1,19 @@
-"""``commsim switch all-reduce``: a worker of a switch that serves; every worker is a process of its own."""
+"""``commsim switch all-reduce`` and ``status``: a worker of a switch that serves, and the switch's status."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import format_time, parse_size, parse_time
 from commsim.files.whole_files import check_regular, check_writable, replacing
-from commsim.report.table import print_table, write_results
+from commsim.report.table import print_facts, print_table
 
+from ..flags import Flags, WithJson, flag, switched
 from .serve import PORT, port_number
 
 if TYPE_CHECKING:
@@ -24,89 +25,96 @@ if TYPE_CHECKING:
 COLUMNS = ["tensor", "time(ms)", "M elem/s", "packets/s", "resent", "sums"]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("--rank", type=int, required=True, metavar="R", help="which worker this is, from 0")
-    add("--workers", type=int, required=True, metavar="N", help="how many there are")
-    add("--job", default="job", metavar="NAME", help="that the workers have agreed on (job)")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="of the switch (127.0.0.1)")
-    add("--port", type=int, default=PORT, metavar="N", help=f"of the switch ({PORT})")
-    add("--size", default="1MiB", metavar="SIZE", help="of the tensor (1MiB)")
-    add("--dtype", choices=("int32", "float32"), default="int32", help="of the tensor (int32)")
-    add("--seed", type=int, default=0, metavar="N", help="of the tensors; the same on all workers (0)")
-    add("--iterations", type=int, default=1, metavar="N", help="all-reduces of the tensor, one after the other (1)")
-    add("--input", metavar="FILE.npy", help="this worker's tensor, instead of a drawn one")
-    add("--output", metavar="FILE.npy", help="write the last sum")
-    add("--check", action="store_true", help="compare every sum with that of all ranks' drawn tensors")
-    add("--slots", type=int, metavar="N", help="of the switch, and packets that may be out (the switch chooses)")
-    add("--rto", default="10ms", metavar="TIME", help="after which a packet without a result is sent again (10ms)")
-    add("--join-timeout", default="60s", metavar="TIME", help="how long to wait for the other workers (60s)")
-    add("--stall-timeout", default="5min", metavar="TIME", help="how long to go on without any packet (5min)")
-    add("--datagrams", metavar="segments|messages|single", help="how to receive and send (the fastest that works)")
-    add("--json", metavar="FILE", help="also write the results as JSON")
+class Server(Flags):
+    """Where the switch is."""
+
+    host: str = flag(default="127.0.0.1", metavar="ADDRESS", help="address of the switch")
+    port: int = flag(default=PORT, metavar="N", help="port of the switch")
 
 
-def main(args: argparse.Namespace) -> int:
+class Config(WithJson, Server):
+    """All flags of ``commsim switch all-reduce``."""
+
+    rank: int = flag(required=True, metavar="R", help="number of this worker, from 0")
+    workers: int = flag(required=True, metavar="N", help="number of workers")
+    job: str = flag(default="job", metavar="NAME", help="name that the workers have agreed on")
+    size: str = flag(default="1MiB", metavar="SIZE", help="size of the tensor")
+    dtype: str = flag(choices=("int32", "float32"), default="int32", help="type of its elements")
+    seed: int = flag(default=0, metavar="N", help="seed of the tensors; the same on all workers")
+    iterations: int = flag(default=1, metavar="N", help="number of all-reduces, one after the other")
+    input: str | None = flag(metavar="FILE.npy", help="this worker's tensor, in place of a drawn one")
+    output: str | None = flag(metavar="FILE.npy", help="write the last sum")
+    check: bool = switched(help="compare every sum with that of all ranks' drawn tensors")
+    slots: int | None = flag(metavar="N", help="slots, and packets outstanding (default: chosen by the switch)")
+    rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is sent again")
+    join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
+    stall_timeout: str = flag(default="5min", metavar="TIME", help="time to go on without any packet")
+    datagrams: str | None = flag(
+        metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
+    )
+
+
+def run(config: Config) -> int:
     """Take part; 1 if a sum is wrong."""
-    if args.check and args.input:
+    if config.check and config.input:
         raise InputError("--check needs drawn tensors, since this worker does not know the others' --input")
-    if args.iterations < 1:
-        raise InputError(f"--iterations must be at least 1, got {args.iterations}")
-    if not 0 <= args.rank < args.workers:
-        raise InputError(f"--rank is 0 to --workers less 1, got {args.rank} of {args.workers}")
-    if args.output:
-        check_writable(Path(args.output))
-    tensor = _tensor(args)
-    times = {name: parse_time(getattr(args, name), f"--{name.replace('_', '-')}")
+    if config.iterations < 1:
+        raise InputError(f"--iterations must be at least 1, got {config.iterations}")
+    if not 0 <= config.rank < config.workers:
+        raise InputError(f"--rank is 0 to --workers less 1, got {config.rank} of {config.workers}")
+    if config.output:
+        check_writable(Path(config.output))
+    tensor = _tensor(config)
+    times = {name: parse_time(getattr(config, name), f"--{name.replace('_', '-')}")
              for name in ("rto", "join_timeout", "stall_timeout")}  # fmt: skip
     from switch_model.live.worker import SwitchGroup
 
-    with SwitchGroup(args.job, args.rank, args.workers, host=args.host, port=port_number(args.port), slots=args.slots,
-                     mode=args.datagrams, **times) as group:  # fmt: skip
-        rows, last = _reduce(group, tensor, args)
+    with SwitchGroup(
+        config.job, config.rank, config.workers, host=config.host, port=port_number(config.port), slots=config.slots,
+        mode=config.datagrams, **times,
+    ) as group:  # fmt: skip
+        rows, last = _reduce(group, tensor, config)
         lease = group.lease
     print_table(COLUMNS, [_shown(row) for row in rows],
-                f"rank {args.rank} of {args.workers}, {len(tensor)} {tensor.dtype}, {lease.n_slots} slots of "
+                f"rank {config.rank} of {config.workers}, {len(tensor)} {tensor.dtype}, {lease.n_slots} slots of "
                 f"{lease.elements} elements")  # fmt: skip
-    if args.output:
-        _write(args.output, last)
-    if args.json:
-        write_results(args.json, {k: v for k, v in vars(args).items() if k != "json"}, rows)
+    if config.output:
+        _write(config.output, last)
+    config.write_json(rows)
     wrong = [row for row in rows if row["right"] is False]
     if wrong:
         print(f"commsim switch all-reduce: {len(wrong)} sums are wrong", file=sys.stderr)
     return 1 if wrong else 0
 
 
-def _reduce(group: SwitchGroup, tensor: NDArray[Any], args: argparse.Namespace) -> tuple[list[dict[str, Any]], Any]:
+def _reduce(group: SwitchGroup, tensor: NDArray[Any], config: Config) -> tuple[list[dict[str, Any]], Any]:
     from switch_model.live.sums import worst_error
 
     rows, total = [], tensor
-    for number in range(args.iterations):
+    for number in range(config.iterations):
         group.barrier()
         sent, resent, began = group.traffic.sent, group.traffic.retransmissions, time.perf_counter()
         total = group.all_reduce(tensor)
         took = time.perf_counter() - began
         sent, resent = group.traffic.sent - sent, group.traffic.retransmissions - resent
-        error = worst_error(total, args.seed, args.workers, group.lease.elements) if args.check else None
-        limit = 0 if args.dtype == "int32" else 1
-        rows.append({"tensor": number, "rank": args.rank, "time_s": took, "elements": len(tensor),
+        error = worst_error(total, config.seed, config.workers, group.lease.elements) if config.check else None
+        limit = 0 if config.dtype == "int32" else 1
+        rows.append({"tensor": number, "rank": config.rank, "time_s": took, "elements": len(tensor),
                      "elements_per_s": len(tensor) / took, "packets_sent": sent, "packets_per_s": sent / took,
                      "retransmissions": resent, "error": error,
                      "right": None if error is None else error <= limit})  # fmt: skip
     return rows, total
 
 
-def _tensor(args: argparse.Namespace) -> NDArray[np.int32] | NDArray[np.float32]:
+def _tensor(config: Config) -> NDArray[np.int32] | NDArray[np.float32]:
     from switch_model.live.sums import drawn_tensor
 
-    if args.input:
-        return _read(args.input)
-    n_bytes = parse_size(args.size, "--size")
+    if config.input:
+        return _read(config.input)
+    n_bytes = parse_size(config.size, "--size")
     if n_bytes < 4 or n_bytes % 4:
-        raise InputError(f"--size must be a multiple of 4B, at least 4B, got {args.size}")
-    return drawn_tensor(args.seed, args.rank, int(n_bytes) // 4, args.dtype)
+        raise InputError(f"--size must be a multiple of 4B, at least 4B, got {config.size}")
+    return drawn_tensor(config.seed, config.rank, int(n_bytes) // 4, config.dtype)
 
 
 def _read(path: str) -> NDArray[Any]:
@@ -135,3 +143,41 @@ def _shown(row: dict[str, Any]) -> list[str]:
     sums = {None: "not checked", True: "right", False: "WRONG"}[row["right"]]
     return [f"{row['tensor']}", f"{row['time_s'] * 1e3:.2f}", f"{row['elements_per_s'] / 1e6:.2f}",
             f"{row['packets_per_s']:.0f}", f"{row['retransmissions']}", sums]  # fmt: skip
+
+
+STATUS = ["job", "workers", "slots", "busy", "tensors", "waits for"]
+
+
+class StatusConfig(Server):
+    """All flags of ``commsim switch status``."""
+
+    json: bool = switched(help="print the whole status as JSON")
+
+
+def status(config: StatusConfig) -> None:
+    """Ask and print."""
+    from switch_model.live.session import ask_status
+
+    answer = ask_status(config.host, port_number(config.port))
+    if config.json:
+        print(json.dumps(answer, indent=2))
+        return
+    print_facts(_facts(answer))
+    jobs = [*answer["jobs"], *answer.get("static_jobs", [])]
+    print_table(STATUS, [_row(job) for job in jobs], f"{len(jobs)} job{'s' * (len(jobs) != 1)}")
+
+
+def _facts(status: dict[str, Any]) -> dict[str, str]:
+    free = ", ".join(f"{first}-{first + n - 1}" for first, n in status["free_slots"]) or "none"
+    facts = {"switch": f"{status['host']}, port {status['port']}, datagrams: {status['datagrams']}",
+             "slots": f"{status['pool_size']} of {status['elements_per_packet']} elements, free: {free}",
+             "serving for": f"{format_time(status['uptime_s'])}, processor {format_time(status['cpu_s'])}"}  # fmt: skip
+    return facts | {name.replace("_", " "): f"{count}" for name, count in status["counters"].items() if count}
+
+
+def _row(job: dict[str, Any]) -> list[str]:
+    busy = job.get("busy", [])
+    late = job.get("waiting_for") or sorted({rank for slot in busy for rank in slot["waits_for"]})
+    first, n = job["first_slot"], job["slots"]
+    return [job["name"], f"{job['workers']}", f"{first}-{first + n - 1}", f"{job.get('slots_busy', len(busy))}",
+            f"{job.get('tensors', '-')}", ", ".join(f"rank {rank}" for rank in late) or "-"]  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_size, parse_bandwidth
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_remarks, print_table
+
+from ..flags import WithJson, flag
 
 if TYPE_CHECKING:
     from switch_model.budget.hardware import Hardware
@@ -15,37 +16,34 @@ if TYPE_CHECKING:
     from switch_model.system import System
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("--system", default="switchml_rdma", metavar="NAME[:key=value,...]", help="switchml_udp, switchml_rdma, atp")
-    add("--hardware", default="tofino_1", metavar="NAME[:key=value,...]", help="tofino_1, tofino_2, tofino_1:pipes=2")
-    add("--pool-size", type=int, metavar="N", help="slots, instead of the system's own")
-    add("--elements-per-packet", type=int, metavar="K", help="instead of the system's own")
-    add("--packets-per-message", type=int, metavar="N", help="instead of the system's own")
-    add("--jobs", type=int, default=1, metavar="N", help="jobs (1)")
-    add("--workers", type=int, default=8, metavar="N", help="workers of each job (8)")
-    add("--bandwidth", default="100Gbps", metavar="RATE", help="of each worker (100Gbps)")
-    add("--json", metavar="FILE", help="also write the results as JSON")
+class Config(WithJson):
+    """All flags of ``commsim switch budget``."""
+
+    system: str = flag(default="switchml_rdma", metavar="NAME[:key=value,...]", help="switchml_udp, switchml_rdma, atp")
+    hardware: str = flag(
+        default="tofino_1", metavar="NAME[:key=value,...]", help="tofino_1, tofino_2, tofino_1:pipes=2"
+    )
+    pool_size: int | None = flag(metavar="N", help="number of slots, in place of the system's own")
+    elements_per_packet: int | None = flag(metavar="K", help="in place of the system's own")
+    packets_per_message: int | None = flag(metavar="N", help="in place of the system's own")
+    jobs: int = flag(default=1, metavar="N", help="number of jobs")
+    workers: int = flag(default=8, metavar="N", help="workers of each job")
+    bandwidth: str = flag(default="100Gbps", metavar="RATE", help="rate of each worker")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> None:
     """Print what is used, and what it costs."""
     from switch_model.budget.jobs import budget
 
-    hardware, bandwidth = _hardware(args.hardware), parse_bandwidth(args.bandwidth, "--bandwidth")
-    found = budget(_system(args), hardware, args.jobs, args.workers, args.pool_size, bandwidth)
-    title = f"{found.system.name} on {hardware.name}: {args.jobs} x {args.workers} workers, {found.pool_size} slots"
-    rows = _used(found)
+    hardware, bandwidth = _hardware(config.hardware), parse_bandwidth(config.bandwidth, "--bandwidth")
+    used = budget(_system(config), hardware, config.jobs, config.workers, config.pool_size, bandwidth)
+    title = f"{used.system.name} on {hardware.name}: {config.jobs} x {config.workers} workers, {used.pool_size} slots"
+    rows = _used(used)
     shown = [[row["resource"], _text(row, "used"), _text(row, "available")] for row in rows]
     print_table(["of a pipe", "used", "available"], shown, title)
-    print_facts(_costs(found))
-    for source in hardware.sources:
-        print(f"# {source}")
-    if args.json:
-        config = {k: v for k, v in vars(args).items() if k != "json"}
-        write_results(args.json, config, [_row(found)], used=rows, sources=list(hardware.sources))
-    return 0
+    print_facts(_costs(used))
+    print_remarks(hardware.sources)
+    config.write_json([_row(used)], used=rows, sources=list(hardware.sources))
 
 
 def _used(b: Budget) -> list[dict[str, Any]]:
@@ -132,12 +130,12 @@ def _hardware(text: str) -> Hardware:
     return build(**read_arguments(build, raw))
 
 
-def _system(args: argparse.Namespace) -> System:
+def _system(config: Config) -> System:
     """Build the system; the pool is the budget's, which says what fits where the system would only refuse."""
     from commsim.run.systems import named_system
 
-    flags = {key: getattr(args, key) for key in ("elements_per_packet", "packets_per_message")}
-    system = named_system(args.system, flags)[0].at()
+    flags = {key: getattr(config, key) for key in ("elements_per_packet", "packets_per_message")}
+    system = named_system(config.system, flags)[0].at()
     if system.hosts:
         raise InputError(f"{system.name} aggregates on hosts, and takes no room on a switch")
     return system

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table
+
+from ..flags import WithJson, flag
 
 if TYPE_CHECKING:
     from switch_model.packets.pcap_reader import Capture
@@ -16,28 +17,26 @@ COLUMNS = ("protocol", "job", "switch", "workers", "chunks", "completed", "deliv
            "wrong", "time(ms)", "M elem/s")  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    parser.add_argument("file", metavar="FILE", help="a pcap file, captured at the switch or written by `simulate`")
-    parser.add_argument("--json", metavar="OUT", help="also write the results as JSON")
+class Config(WithJson):
+    """All flags of ``commsim switch pcap``."""
+
+    file: str = flag("file", metavar="FILE", help="pcap file, captured at the switch or written by `simulate`")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> None:
     """Read, reconstruct, print."""
     from switch_model.packets.pcap_reader import read_pcap
     from switch_model.packets.reconstruct import reconstruct
 
-    capture = read_pcap(args.file)
+    capture = read_pcap(config.file)
     found = reconstruct(capture.events)
     facts = _facts(capture)
     print_facts({name.replace("_", " "): str(value) for name, value in facts.items()})
     _print_jobs(found)
     for report in found.jobs:
         _print_details(report)
-    if args.json:
-        rows = [row(report) for report in found.jobs]
-        write_results(args.json, {"file": args.file}, rows, capture=facts, jobs_left_out=found.jobs_left_out)
-    return 0
+    rows = [row(report) for report in found.jobs]
+    config.write_json(rows, {"file": config.file}, capture=facts, jobs_left_out=found.jobs_left_out)
 
 
 def row(report: JobReport) -> dict[str, Any]:
@@ -73,7 +72,7 @@ def _print_jobs(found: Reconstruction) -> None:
 
 
 def _print_details(report: JobReport) -> None:
-    """Who was late and who repeated; which slots; which results came too early."""
+    """Print late workers and repetitions, slots that were repeated, and results that came too early."""
     of = f"{report.protocol} job {report.job} at {report.switch}"
     rows = [
         [w["worker"], str(w["retransmissions"]), str(w["results"]), str(w["times_last"]),
@@ -81,7 +80,7 @@ def _print_details(report: JobReport) -> None:
         for w in report.workers
     ]  # fmt: skip
     columns = ["worker", "resent", "results", "times last", "by mean(us)", "by max(us)"]
-    print_table(columns, rows, f"who was late: {of}; `last` is the last to contribute to a chunk, alone")
+    print_table(columns, rows, f"late workers: {of}; `last` is the only last one to contribute to a chunk")
     if report.slots:
         more = f" ({len(report.slots) - MAX_SLOTS} more in the JSON)" if len(report.slots) > MAX_SLOTS else ""
         shown = [[str(s["slot"]), str(s["retransmissions"])] for s in report.slots[:MAX_SLOTS]]

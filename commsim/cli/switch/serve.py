@@ -1,48 +1,139 @@
-"""``commsim switch serve``: a switch that real workers talk to over UDP."""
+"""``commsim switch serve``: a switch that real workers talk to over UDP, in this process or in the kernel."""
 
 from __future__ import annotations
 
-import argparse
 import ipaddress
+import re
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from commsim.core.errors import InputError
+from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_time, share
 from commsim.report.table import print_facts, write_results
 
-from . import bpf
+from ..flags import Flags, flag, repeated
 
 if TYPE_CHECKING:
+    from switch_model.bpf.server import KernelSwitch, StaticJob
+    from switch_model.live.server import LiveSwitch, SwitchOptions
+
+WORKER_PORT = 4000
+DATAPLANES = ("user", "bpf")
+_WORKER = re.compile(r"(?P<host>[0-9.]+)(:(?P<port>[0-9]+))?(@(?P<interface>[^@:+,]+))?")
+
+
+class Dataplane(Flags):
+    """The dataplane: this process, or a program in the kernel."""
+
+    TITLE: ClassVar[str] = "in the kernel (Linux, root)"
+    dataplane: str = flag(
+        choices=DATAPLANES, default="user",
+        help="user: this process handles the packets; bpf: a program in the kernel, at the ports' ingress",
+    )  # fmt: skip
+    interfaces: str | None = flag(metavar="P0,P1,...", help="ports of the kernel's switch")
+    job: tuple[str, ...] = repeated(
+        metavar="NAME:KEY=...",
+        help="job whose workers do not use the control server: NAME:slots=32,workers=HOST[:PORT][@PORT]+...",
+    )  # fmt: skip
+
+
+def kernel_switch(config: Dataplane, options: SwitchOptions, host: str | None) -> KernelSwitch | None:
+    """Put a switch into the kernel, if that was asked for and is possible here.
+
+    Parameters
+    ----------
+    config : Dataplane
+        The flags.
+    options : SwitchOptions
+        All else.
+    host : str, optional
+        Address of the switch, if given; otherwise that of the ports' bridge.
+
+    Returns
+    -------
+    KernelSwitch or None
+        None if packets are to be handled in user space; why is said in one line on standard error.
+
+    Raises
+    ------
+    InputError
+        If the flags do not make sense.
+    """
+    if config.dataplane == "user":
+        if config.interfaces or config.job:
+            raise InputError("--interfaces and --job belong to --dataplane bpf; here workers join at the control door")
+        return None
+    if not config.interfaces:
+        raise InputError("--dataplane bpf needs its ports: --interfaces P0,P1,...")
+    jobs = [static_job(text) for text in config.job]
     from switch_model.bpf.server import KernelSwitch
-    from switch_model.live.server import LiveSwitch
+
+    try:
+        switch = KernelSwitch(options, config.interfaces.split(","), jobs, host or "")
+    except BackendError as error:
+        if jobs:
+            raise BackendError(f"no switch in the kernel ({error}), and the user-space switch has no --job") from None
+        print(f"commsim switch serve: no switch in the kernel: {error}; the user-space switch serves", file=sys.stderr)
+        return None
+    if options.seed or options.mode:
+        print("commsim switch serve: --seed and --datagrams have no effect in the kernel", file=sys.stderr)
+    for job in switch.jobs:
+        slots = f"slots {job['first_slot']} to {job['first_slot'] + job['slots'] - 1}"
+        print(f"# job {job['name']}: {job['workers']} workers, number {job['number']}, {slots}")
+    return switch
+
+
+def static_job(text: str) -> StaticJob:
+    """Read a job that is given on the command line.
+
+    Raises
+    ------
+    InputError
+        If it is not written as it should be.
+    """
+    from switch_model.bpf.server import StaticJob
+
+    name, _, rest = text.partition(":")
+    given = dict(part.partition("=")[::2] for part in rest.split(","))
+    matches = [_WORKER.fullmatch(worker) for worker in given.get("workers", "").split("+")]
+    workers = [m for m in matches if m]
+    slots = given.get("slots", "32")
+    ports = [int(m["port"] or WORKER_PORT) for m in workers]
+    right = bool(name) and len(workers) == len(matches) and given.keys() <= {"slots", "workers"}
+    if not right or not slots.isdecimal() or not int(slots) or not all(0 < port < 65536 for port in ports):
+        raise InputError(f"--job is NAME:slots=32,workers=10.0.0.1:4000@p0+10.0.0.2:4000@p1 "
+                         f"(slots, :PORT and @INTERFACE may be left out), got {text!r}")  # fmt: skip
+    peers = tuple((m["host"], port) for m, port in zip(workers, ports, strict=True))
+    return StaticJob(name, peers, tuple(m["interface"] or "" for m in workers), int(slots))
+
 
 PORT = 48864
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of this verb."""
-    add = parser.add_argument
-    add("--host", metavar="ADDRESS", help="IPv4 address to listen on (127.0.0.1)")
-    add("--port", type=int, default=PORT, metavar="N", help=f"UDP; TCP of the same number is the door ({PORT}; 0: any)")
-    add("--pool-size", type=int, default=512, metavar="N", help="slots, for all jobs together (512)")
-    add("--elements-per-packet", type=int, default=64, metavar="K", help="64 or 256 (64)")
-    add("--drop-in", type=share, default=0.0, metavar="P", help="chance that a packet that comes is lost (0)")
-    add("--drop-out", type=share, default=0.0, metavar="P", help="chance that a packet that leaves is lost (0)")
-    add("--seed", type=int, default=0, metavar="N", help="of these losses (0)")
-    add("--worker-timeout", default="5s", metavar="TIME", help="after which a silent worker counts as dead (5s)")
-    add("--datagrams", metavar="segments|messages|single", help="how to receive and send (the fastest that works)")
-    add("--json", metavar="FILE", help="at the end, write the status as JSON")
-    bpf.add_arguments(parser)
+class Config(Dataplane):
+    """All flags of ``commsim switch serve``."""
+
+    host: str | None = flag(metavar="ADDRESS", help="IPv4 address to listen on (default: 127.0.0.1)")
+    port: int = flag(default=PORT, metavar="N", help="port of UDP, and of the TCP control server; 0: any free one")
+    pool_size: int = flag(default=512, metavar="N", help="number of slots, for all jobs together")
+    elements_per_packet: int = flag(default=64, metavar="K", help="64 or 256")
+    drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")
+    drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
+    seed: int = flag(default=0, metavar="N", help="seed of these losses")
+    worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker counts as dead")
+    datagrams: str | None = flag(
+        metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
+    )
+    json: str | None = flag(metavar="FILE", help="write the final status as JSON")
 
 
-def main(args: argparse.Namespace) -> int:
+def run(config: Config) -> None:
     """Serve until told to stop by SIGINT or SIGTERM."""
     stopped: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stopped.append(number))
-    with _switch(args) as switch:
+    with _switch(config) as switch:
         host, port = switch.address
         plane, facts = switch.plane, switch.status()
         print(f"# serving on {host}, port {port} (UDP; TCP is the control door): {plane.pool_size} slots of "
@@ -51,26 +142,25 @@ def main(args: argparse.Namespace) -> int:
             switch.step()
         status = {**switch.status(), **switch.door.jobs.status()}
     print_facts({name.replace("_", " "): f"{count}" for name, count in status["counters"].items() if count})
-    if args.json:
-        write_results(args.json, {k: v for k, v in vars(args).items() if k != "json"}, [status])
-    return 0
+    if config.json:
+        write_results(config.json, config.flags(), [status])
 
 
-def _switch(args: argparse.Namespace) -> LiveSwitch | KernelSwitch:
+def _switch(config: Config) -> LiveSwitch | KernelSwitch:
     from switch_model.live.server import LiveSwitch, SwitchOptions
 
-    timeout = parse_time(args.worker_timeout, "--worker-timeout")
+    timeout = parse_time(config.worker_timeout, "--worker-timeout")
     if not timeout >= 0.1:
-        raise InputError(f"--worker-timeout must be at least 100ms, got {args.worker_timeout}")
+        raise InputError(f"--worker-timeout must be at least 100ms, got {config.worker_timeout}")
     options = SwitchOptions(
-        host=_address(args.host or "127.0.0.1"), port=port_number(args.port, 0), pool_size=args.pool_size,
-        elements=args.elements_per_packet, drop_in=args.drop_in, drop_out=args.drop_out,
-        seed=_not_negative(args.seed), worker_timeout=timeout, mode=args.datagrams,
+        host=_address(config.host or "127.0.0.1"), port=port_number(config.port, 0), pool_size=config.pool_size,
+        elements=config.elements_per_packet, drop_in=config.drop_in, drop_out=config.drop_out,
+        seed=_not_negative(config.seed), worker_timeout=timeout, mode=config.datagrams,
     )  # fmt: skip
     if not ipaddress.ip_address(options.host).is_loopback:
-        print(f"commsim switch serve: warning: {options.host} can be reached from other machines, and whoever "
-              "reaches it may take part in jobs", file=sys.stderr)  # fmt: skip
-    return bpf.kernel_switch(args, options, args.host) or LiveSwitch(options)
+        print(f"commsim switch serve: warning: {options.host} can be reached from other machines, which "
+              "can take part in jobs", file=sys.stderr)  # fmt: skip
+    return kernel_switch(config, options, config.host) or LiveSwitch(options)
 
 
 def _address(host: str) -> str:

@@ -1,23 +1,16 @@
-import argparse
 import json
 import sys
 
 import pytest
 
 from benchmarks import switch_world
-from commsim.cli.switch.bpf import add_arguments, kernel_switch, static_job
+from commsim.cli.switch.serve import Dataplane, kernel_switch, static_job
 from commsim.core.errors import BackendError, InputError
 from switch_model.live.server import SwitchOptions
 
 
-def flags(*argv):
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return parser.parse_args(argv)
-
-
-def ask(*argv):
-    return kernel_switch(flags(*argv), SwitchOptions(), None)
+def ask(**flags):
+    return kernel_switch(Dataplane(**flags), SwitchOptions(), None)
 
 
 def test_a_job_is_read_with_its_workers_ports_and_slots():
@@ -40,32 +33,32 @@ def test_a_job_that_is_written_wrongly_is_refused(text):
 
 def test_the_user_space_switch_has_no_ports_of_its_own():
     assert ask() is None
-    assert ask("--dataplane", "user") is None
+    assert ask(dataplane="user") is None
     with pytest.raises(InputError, match="belong to --dataplane bpf"):
-        ask("--interfaces", "p0")
+        ask(interfaces="p0")
     with pytest.raises(InputError, match="belong to --dataplane bpf"):
-        ask("--job", "t:workers=10.0.0.1")
+        ask(job=("t:workers=10.0.0.1",))
 
 
 def test_the_switch_in_the_kernel_needs_ports():
     with pytest.raises(InputError, match="needs its ports: --interfaces"):
-        ask("--dataplane", "bpf")
+        ask(dataplane="bpf")
 
 
 def test_where_it_cannot_be_one_line_says_so_and_user_space_serves(monkeypatch, capsys):
     monkeypatch.setattr("switch_model.bpf.server.lacking", lambda: "there is no clang here (packages clang)")
-    assert ask("--dataplane", "bpf", "--interfaces", "p0") is None
+    assert ask(dataplane="bpf", interfaces="p0") is None
     said = capsys.readouterr().err
     assert len(said.splitlines()) == 1
     assert "there is no clang here (packages clang); the user-space switch serves" in said
     with pytest.raises(BackendError, match="the user-space switch has no --job"):
-        ask("--dataplane", "bpf", "--interfaces", "p0", "--job", "t:workers=10.0.0.1")
+        ask(dataplane="bpf", interfaces="p0", job=("t:workers=10.0.0.1",))
 
 
 @pytest.mark.needs_kernel("bpf")
 def test_interfaces_that_do_not_exist_are_an_error_not_a_reason_to_serve_elsewhere():
     with pytest.raises(InputError, match="no interface 'nowhere0'"):
-        ask("--dataplane", "bpf", "--interfaces", "nowhere0")
+        ask(dataplane="bpf", interfaces="nowhere0")
 
 
 @pytest.mark.needs_kernel("bpf", "namespaces")

@@ -27,7 +27,7 @@ def test_a_capture_is_told_as_json(commsim, captured):
 def test_a_capture_is_told_as_tables(commsim, captured):
     assert commsim("switch", "pcap", captured).code == 0
     assert "packets              98" in commsim.out
-    assert "# who was late: switchml_udp job 3 at 10.0.3.233" in commsim.out
+    assert "# late workers: switchml_udp job 3 at 10.0.3.233" in commsim.out
     assert "10.0.0.4       0       12          12" in commsim.out
     assert "# slots that were repeated most" in commsim.out
     assert "# results before all had contributed" in commsim.out

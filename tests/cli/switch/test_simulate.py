@@ -116,7 +116,7 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
         (["--buffer", "1B"], "every buffer must hold a packet"),
         (["--loss", "0.1", "--loss-burst", "inf"], "a burst of losses"),
         (["--seed", "-1"], "--seed must not be negative"),
-        (["--pcap-values"], "--pcap-values says what --pcap writes"),
+        (["--pcap-values"], "--pcap-values needs --pcap"),
         (["--topology", "star:n_hosts=8", "--bandwidth", "1Gbps"], "--topology is given"),
         (["--json", "no/such/folder.json"], "no such folder"),
         (["--loss", "0.1", "--loss-up", "0.2", "--loss-down", "0.3"], "leave nothing for --loss 0.1"),

@@ -1,8 +1,8 @@
-"""What `commsim switch simulate --pcap` writes: the packets of the workers' links, as a capture."""
+"""What ``commsim switch simulate`` writes: charts of what was varied, and captures of the workers' links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,81 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
     from commsim.engine.packet.packet_job import AggregationJob
     from commsim.engine.packet.packet_run import PacketRun
+    from commsim.report.chart import Series
+    from commsim.report.picture import Picture
+
+Row = Mapping[str, Any]
+
+
+def draw_simulated(path: str, rows: Sequence[Row], series: Sequence[Row] | None) -> None:
+    """Draw throughput against pool size, completion against loss, or slots in use over time.
+
+    Raises
+    ------
+    InputError
+        If the file is no picture's.
+    """
+    from commsim.report.paint import write_picture
+
+    if series is not None:
+        write_picture(_over_time(series), path)
+    elif len({r["loss"] for r in rows}) > 1:
+        write_picture(_against_loss(rows), path)
+    elif len({r["pool_size"] for r in rows}) > 1:
+        write_picture(_against_pool(rows), path)
+    else:
+        write_picture(_against_workers(rows), path)
+
+
+def _over_time(series: Sequence[Row]) -> Picture:
+    from commsim.report.chart import Axis, Series, draw_chart
+
+    slots = tuple((s["time_s"] * 1e6, float(s["busy_slots"])) for s in series)
+    queued = tuple((s["time_s"] * 1e6, s["queued_bytes"] / 1000) for s in series)
+    lines = [Series("slots in use", slots), Series("kB in queues", queued)]
+    return draw_chart("Slots and queues over time", Axis("time, us"), Axis("slots, kB"), lines)
+
+
+def _against_loss(rows: Sequence[Row]) -> Picture:
+    from commsim.report.chart import Axis, draw_chart
+
+    lossless = {r["n_ranks"]: r["time_s"] for r in rows if not r["loss"]}
+    fastest = min(r["time_s"] for r in rows)
+    lines = _grouped(rows, "loss", lambda r: r["time_s"] / lossless.get(r["n_ranks"], fastest))
+    x, y = Axis("loss on each link", logarithmic=True), Axis("time over time without loss", logarithmic=True)
+    return draw_chart("Completion against loss", x, y, lines)
+
+
+def _against_pool(rows: Sequence[Row]) -> Picture:
+    from commsim.report.chart import Axis, Series, draw_chart
+
+    lines = _grouped(rows, "pool_size", lambda r: r["elements_per_s"] / 1e6)
+    bound = tuple(sorted((float(r["pool_size"]), r["line_rate_elements_per_s"] / 1e6) for r in rows))
+    lines.append(Series("line rate", bound, dashed=True))
+    return draw_chart("Throughput against pool size", Axis("slots", logarithmic=True), Axis("M elements/s"), lines)
+
+
+def _against_workers(rows: Sequence[Row]) -> Picture:
+    from commsim.report.chart import Axis, Series, draw_chart
+
+    points = tuple(sorted((float(r["n_ranks"]), r["elements_per_s"] / 1e6) for r in rows))
+    bound = tuple(sorted((float(r["n_ranks"]), r["line_rate_elements_per_s"] / 1e6) for r in rows))
+    lines = [Series(rows[0]["collective"], points), Series("line rate", bound, dashed=True)]
+    return draw_chart("Throughput against workers", Axis("workers"), Axis("M elements/s"), lines)
+
+
+def _grouped(rows: Sequence[Row], across: str, upwards: Any) -> list[Series]:
+    """One line per number of workers; of several seeds the mean."""
+    from commsim.report.chart import Series
+
+    lines = []
+    for n in sorted({r["n_ranks"] for r in rows}):
+        values: dict[float, list[float]] = {}
+        for r in rows:
+            if r["n_ranks"] == n:
+                values.setdefault(float(r[across]), []).append(upwards(r))
+        lines.append(Series(f"{n} workers", tuple((x, sum(v) / len(v)) for x, v in sorted(values.items()))))
+    return lines
 
 
 def write_tapped(
