@@ -42,7 +42,7 @@ VERBS = {
     "calls": "read the collective calls of a profile (PyTorch flight recorder, Kineto) as a job and as a task graph",
     "doctor": "print what this machine supports",
 }
-MODULES = {"plot": "report", "validate": "calibrate", "profile": "calls"}
+MODULES = {"plot": "report", "presets": "topo", "validate": "calibrate", "profile": "calls"}
 """Modules of verbs that share one with another verb."""
 
 MAX_SHOWN = 4000

@@ -1,4 +1,4 @@
-"""``commsim topo``: list, show, check, save, import and export topologies."""
+"""``commsim topo``: list, show, check, save, import and export topologies; ``commsim presets``: the presets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .flags.faults import Faults, with_faults
 from .flags.outputs import check_drawable, draw_loads
 
 if TYPE_CHECKING:
-    pass
+    from topologies.presets import Preset
 
 
 class OneConfig(Flags):
@@ -202,6 +202,67 @@ def _warnings(network: Any) -> dict[str, str]:
     return warnings
 
 
+class PresetConfig(WithJson):
+    """All flags of ``commsim presets show``."""
+
+    preset: str = flag("preset", metavar="NAME", help="preset")
+
+
+def list_presets(config: WithJson) -> None:
+    """Print all presets."""
+    from topologies.presets import PRESETS
+
+    rows = [_preset_row(PRESETS[name]) for name in PRESETS]
+    for row in rows:
+        print(f"{row['preset']} ({row['kind']})\n    {row['summary']}")
+    config.write_json(rows, {"what": "presets"})
+
+
+def show_preset(config: PresetConfig) -> None:
+    """Print counts, rates and sources of one preset."""
+    from topologies.hosts.load import build_preset
+    from topologies.presets import PRESETS
+
+    preset = PRESETS[config.preset]
+    network = build_preset(preset.name)
+    print_facts({
+        "name": preset.name,
+        "what": preset.summary,
+        "kind": _preset_row(preset)["kind"],
+        "size": f"{len(network.endpoints)} places for ranks, {network.n_nodes} nodes, {network.n_links} directed links",
+        "effective": preset.text(),
+        "specified": preset.text("spec"),
+    })  # fmt: skip
+    rows = [
+        [rate.parameter, rate.spec or "unknown", rate.effective or "unknown", rate.used(), rate.source]
+        for rate in preset.rates
+    ]
+    print_table(
+        ["rate", "specified", "effective", "used", "source"],
+        rows,
+        "per direction; rates=spec: as specified",
+    )
+    for source in preset.sources:
+        print(f"# {source}")
+    config.write_json([_preset_row(preset)], {"preset": preset.name})
+
+
+def _preset_row(preset: Preset) -> dict[str, Any]:
+    from topologies.hosts.load import is_machine
+
+    return {
+        "preset": preset.name,
+        "kind": "machine" if is_machine(preset.name) else "network",
+        "summary": preset.summary,
+        "text": preset.text(),
+        "rates": [
+            {"parameter": r.parameter, "spec": r.spec, "effective": r.effective, "used": r.used(), "source": r.source}
+            for r in preset.rates
+        ],
+        "sources": list(preset.sources),
+    }
+
+
 COMMANDS = {
     "topo list": Verb(WithJson, list_topologies, "print the topologies, with their parameters"),
     "topo show": Verb(ShowConfig, show, "print counts, link rates, bisection bandwidth, diameter, oversubscription"),
@@ -217,4 +278,8 @@ COMMANDS = {
         lambda config: convert_file(config, config.topology, config.output),
         "write a file of ASTRA-sim, GraphML, node-link, ns-3, SimAI or htsim",
     ),
+    "presets list": Verb(
+        WithJson, list_presets, "print the presets; each may be used wherever a topology or a machine is named"
+    ),
+    "presets show": Verb(PresetConfig, show_preset, "print counts, rates and sources of one preset"),
 }
