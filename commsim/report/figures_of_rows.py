@@ -88,7 +88,7 @@ def _axes(study: Study) -> dict[str, str]:
 def _require_algorithms(study: Study) -> None:
     rows = study.rows
     if "collective" not in rows or "operation" not in rows or "time_s" not in rows:
-        raise NothingToDraw("the rows do not say which algorithm ran, and how long")
+        raise NothingToDraw("the rows do not name the algorithm and its time")
     pairs = {*zip(rows["operation"].values.tolist(), rows["collective"].values.tolist(), strict=True)}
     if len(pairs) == len({operation for operation, _ in pairs}):
         raise NothingToDraw("there is only one algorithm per operation")
@@ -124,7 +124,7 @@ def _scaling(study: Study, name: str, y: str, fixed: str, what: str) -> Figure:
         raise NothingToDraw("there is only one number of ranks")
     if y not in rows or not np.isfinite(rows[y].values).any():
         raise NothingToDraw(f"no two rows differ in ranks while {what}")
-    caption = f"Bus bandwidth over that with the fewest ranks, where {what} ({fixed}) and all else too."
+    caption = f"Bus bandwidth over that with the fewest ranks, where {what} ({fixed}) and all else is equal."
     roles = {"x": "n_ranks", "y": y, **study.series("n_ranks")}
     words = {"x": "ranks", "y": f"{name} scaling efficiency", "level": "ideal"}
     return Figure(name, "curves", f"{name.capitalize()} scaling", caption, rows, roles, words, frozenset("x"),

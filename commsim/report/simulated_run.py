@@ -111,7 +111,7 @@ def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[st
     if n > MAX_TRANSFERS:
         raise InputError(f"{name}: has {n} transfers; timelines are made of at most {MAX_TRANSFERS}")
     if options.get("engine") == "closed-form":
-        raise InputError(f"{name}: a closed form knows no single transfers; use --engine flow")
+        raise InputError(f"{name}: a closed form has no single transfers; use --engine flow")
     view, prepared = prepared.view(size), prepared.at(size)
     result = prepared.predict(size, **{**options, "trace": True})
     framing: Framing = options.get("framing") or (Framing() if view is None else view.framing)

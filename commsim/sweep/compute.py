@@ -48,19 +48,21 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
     if "trace" in own and "workers" not in own:
         raise InputError("workload.trace needs workload.workers")
     if "graph" in own and own & set(_ONLY_TRACE):
-        raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} goes with workload.trace")
+        raise InputError(f"workload.{min(own & set(_ONLY_TRACE))} needs workload.trace")
     on_network = "topology.name" in parameters
     if on_network == ("bandwidth" in own):
-        raise InputError("workload needs workload.bandwidth or topology.name, one of them: what communication costs")
+        raise InputError(
+            "workload needs exactly one of workload.bandwidth and topology.name: the cost of communication"
+        )
     if "latency" in own and on_network:
-        raise InputError("workload.latency goes with workload.bandwidth: a topology has latencies of its own")
+        raise InputError("workload.latency needs workload.bandwidth: a topology has latencies of its own")
     for name in parameters:
         if name.startswith("collective."):
-            raise InputError(f"{name} does not go with [workload], which says itself what is sent")
+            raise InputError(f"{name} has no effect with [workload], which defines what is sent")
         if name.startswith("engine.") and (name not in _ENGINE or not on_network):
-            raise InputError(f"{name} changes nothing in a training iteration here; known: {', '.join(_ENGINE)}")
+            raise InputError(f"{name} has no effect on a training iteration; known: {', '.join(_ENGINE)}")
         if not on_network and (name.startswith(("placement.", "topology.")) or name.partition(".")[2] in ALGORITHMS):
-            raise InputError(f"{name} goes with topology.name")
+            raise InputError(f"{name} needs topology.name")
     if "topology.routing" in parameters:
         raise InputError("topology.routing cannot be set for [workload]; the topology has its own")
 

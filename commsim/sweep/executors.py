@@ -45,7 +45,7 @@ class Pool:
         """The one to submit to."""
         if self._executor is None:
             if self._make is None:
-                raise BackendError(f"the executor {self.name} is broken; run again with a new one to go on")
+                raise BackendError(f"the executor {self.name} is broken; run again with a new one to continue")
             self._executor = self._make()
         return self._executor
 
@@ -59,7 +59,7 @@ class Pool:
         """
         broken, self._executor = self._executor, None
         if self._make is None:
-            raise BackendError(f"the executor {self.name} is broken; run again with a new one to go on")
+            raise BackendError(f"the executor {self.name} is broken; run again with a new one to continue")
         if broken is not None:
             _end(broken)
 

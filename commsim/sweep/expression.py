@@ -51,7 +51,7 @@ class Expression:
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise InputError(f"filter {text!r} cannot be read; it is like: ranks <= 64 and size > '1MiB'") from None
+            raise InputError(f"filter {text!r} cannot be read; an example: ranks <= 64 and size > '1MiB'") from None
         names: dict[str, None] = {}
         self._check(self._tree, names, 0)
         self.names = tuple(names)

@@ -187,7 +187,7 @@ def plan_sweep(
     draw = random.Random(seed)
     groups, n_groups, n_walked = walk_groups(config, max_points, draw)
     if not groups:
-        raise InputError(f"{config.path}: the filters leave no point of {count_candidates(config)}")
+        raise InputError(f"{config.path}: the filters leave none of {count_candidates(config)} points")
     n_groups = round(n_groups * n_points / n_walked)
     watch = Stopwatch(Bench(config.kinds), clock)
     strata = _strata(groups, _most_strata(max(groups, key=lambda group: group.ranks), watch, draw))

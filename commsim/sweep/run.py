@@ -143,7 +143,7 @@ def run_sweep(
     check_specs(config)
     n_points = count_points(config, max_points)
     if not n_points:
-        raise InputError(f"{config.path}: the filters leave no point of {count_candidates(config)}")
+        raise InputError(f"{config.path}: the filters leave none of {count_candidates(config)} points")
     from_here = provenance(config, host)
     store = _open_store(config, Path(directory), from_here, n_points)
     try:

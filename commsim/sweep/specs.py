@@ -62,13 +62,13 @@ def prediction_options(parameters: Mapping[str, Any], network: Network) -> dict[
         **{k: given[k] for k in PLAIN if k in given and k not in ("name", "tolerance")},
     }
     if (engine == "auto") != ("tolerance" in given):
-        raise InputError('engine.tolerance goes with engine.name = "auto", and that needs one, such as 0.1')
+        raise InputError('engine.tolerance, such as 0.1, and engine.name = "auto" need each other')
     if "header" in given:
         from commsim.core.cost import Framing
 
         options["framing"] = Framing(given.get("payload", float("inf")), given["header"])
     elif "payload" in given:
-        raise InputError("engine.payload changes nothing without engine.header")
+        raise InputError("engine.payload has no effect without engine.header")
     packet = [key for key in given if key in TRANSPORT or key in FABRIC]
     if engine != "packet":
         if packet:
@@ -88,7 +88,9 @@ def _packets(given: Mapping[str, Any], fastest: float) -> dict[str, Any]:
     known = {field.name for field in dataclasses.fields(build)}
     for key in options:
         if key not in known:
-            raise InputError(f"engine.{key} is nothing that {name} has; known: {', '.join(sorted(known))}")
+            raise InputError(
+                f"engine.{key}: the transport {name} has no such parameter; known: {', '.join(sorted(known))}"
+            )
     transport = build(**options)
     fabric = transport.fabric(fastest)
     return {"transport": transport,

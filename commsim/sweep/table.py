@@ -131,7 +131,7 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
         connection.execute("SET lock_configuration = true")
         answer = connection.sql(sql)
         if answer is None:
-            raise InputError("SQL: the query has no answer; it is like: select * from sweep")
+            raise InputError("SQL: the query returns no table; an example: select * from sweep")
         return answer.to_arrow_table()
     except duckdb.Error as error:
         raise InputError(f"SQL: {str(error).strip().splitlines()[0]}") from None
@@ -152,7 +152,7 @@ def require_suffix(path: str | Path) -> str:
     """
     suffix, name = Path(path).suffix, Path(path).name
     if name.startswith((STORE, LOCK)):
-        raise InputError(f"{path}: results of sweeps have files by that name; give another one")
+        raise InputError(f"{path}: results of sweeps have files of this name; give another one")
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table is written as {', '.join(SUFFIXES)}")
     return suffix

@@ -71,7 +71,7 @@ def test_an_operation_is_shown_in_detail_as_its_fastest_algorithm(commsim, tmp_p
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        (("--engine", "closed-form"), "a closed form knows no single transfers"),
+        (("--engine", "closed-form"), "a closed form has no single transfers"),
         (("--group", "0,1", "--group", "2,3"), "--group has no timeline"),
     ],
 )

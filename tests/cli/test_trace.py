@@ -44,7 +44,7 @@ def test_perfettos_own_format_is_written_by_its_ending(commsim, tmp_path):
         (("-o", "t.json", "--from", "5s"), "--from must be before the end of the run"),
         (("-o", "t.json", "--from", "2"), "--from needs a unit"),
         (("-o", "t.json", "--limit", "0"), "--limit must be at least 1"),
-        (("-o", "t.json", "--engine", "closed-form"), "a closed form knows no single transfers"),
+        (("-o", "t.json", "--engine", "closed-form"), "a closed form has no single transfers"),
     ],
 )
 def test_what_has_no_timeline_is_refused(commsim, tmp_path, monkeypatch, flags, why):

@@ -129,5 +129,5 @@ def test_a_measured_point_that_fails_is_said(small):
 
 def test_nothing_to_measure_is_refused(small):
     small["sweep"] = {"filters": ["ranks > 100"]}
-    with pytest.raises(InputError, match="the filters leave no point of 24"):
+    with pytest.raises(InputError, match="the filters leave none of 24 points"):
         plan_sweep(read_config(small))

@@ -100,7 +100,7 @@ def test_another_version_in_the_directory_is_refused(small, tmp_path, monkeypatc
 
 def test_filters_that_contradict_each_other_are_refused(small, tmp_path):
     small["sweep"] = {"filters": ["ranks > 4", "ranks < 8"]}
-    with pytest.raises(InputError, match="the filters leave no point of 24"):
+    with pytest.raises(InputError, match="the filters leave none of 24 points"):
         run_sweep(small, tmp_path / "r", "serial")
     assert not (tmp_path / "r").exists()
 

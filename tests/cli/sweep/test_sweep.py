@@ -89,7 +89,7 @@ def test_errors_of_points_are_in_the_status(commsim, sweep, tmp_path):
     [
         ("[topology", "sweep.toml: "),
         (SWEEP.replace("n_hosts", "n_hots"), "star has no parameter 'n_hots'; did you mean n_hosts"),
-        (SWEEP + "[sweep]\nfilters = ['n_hosts > 9']", "the filters leave no point of 4"),
+        (SWEEP + "[sweep]\nfilters = ['n_hosts > 9']", "the filters leave none of 4 points"),
         (SWEEP + "[sweep]\nfilters = ['open(1)']", "Call is not allowed"),
         (SWEEP.replace('["1KiB", "1MiB"]', '{from="1B", to="1GiB", steps=1000000}').replace("[4, 8]", "{from=1, "
          "to=1000000, steps=1000000}"), "1000000000000 points before filters are more than 10000000"),
