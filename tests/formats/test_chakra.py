@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
+from commsim.formats.chakra import messages as chakra_messages
 from commsim.formats.chakra.graphs import graph_of_traces, read_groups, traces_of_graph
 from commsim.formats.chakra.messages import (
     COLLECTIVE,
@@ -120,6 +122,13 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_a_value_that_does_not_fit_its_type_is_refused() -> None:
     with pytest.raises(InputError, match="'x' does not fit a Chakra trace"):
         encode_node(Node(0, "x", attributes={"tag": ("int32_val", 2**31)}))
+
+
+@pytest.mark.nojit
+def test_without_protobuf_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    with pytest.raises(InputError, match=r"need protobuf: pip install 'commsim\[chakra\]'"):
+        chakra_messages._messages.__wrapped__()
 
 
 @pytest.mark.nojit
