@@ -96,41 +96,57 @@ class Aggregation:
         n_elements = math.ceil(size / system.element_bytes)
         return aggregation_job(system, network, ranks.tolist(), n_elements, starts=tuple(starts), where=self.where)
 
-    def flow_view(self, network: Network, size: float) -> FlowView:
+    def flow_view(self, network: Network, ranks: NDArray[np.integer], size: float) -> FlowView:
         """Return what the flow engine takes at this size."""
         system, trees = self.spec.at(size), self.where.trees
-        n_packets = math.ceil(size / system.payload / system.packets_per_message) * system.packets_per_message
+        per_message = system.packets_per_message
+        n_packets = math.ceil(size / system.payload / per_message) * per_message
+        overhead = float(network.overhead[ranks].max())  # of a message, so that chunks are whole messages where it is
+        unit = per_message if overhead else 1
         parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.given, "tree": self.where.tree}
         chosen = {key for key in ("n_chunks", "pool") if self.given.get(key) is not None}
         if not chosen:
             most = min(MOST_CHUNKS, max(FEWEST_CHUNKS, MOST_TRANSFERS // len(self.where.tree)))
-            parameters["n_chunks"] = math.ceil(n_packets / math.ceil(n_packets / most))
+            parameters["n_chunks"] = math.ceil(n_packets / unit / math.ceil(n_packets / unit / most))
+        packets = n_packets / parameters["n_chunks"]
         units = _levels(trees[0]) * (system.segment_time + system.switch_latency)
         bandwidth = float(min(network.bandwidth[link] for link in _links(trees)))
-        cap = _rate(system, network, trees, units, windowed="pool" not in chosen)
-        if parameters["n_chunks"] == n_packets and not system.segment_time and "pool" not in chosen:
-            parameters["pool"], cap = system.window, math.inf
+        chunk = float(system.framing.on_wire(packets * system.payload))
+        cap = _rate(system, network, trees, units + overhead, windowed="pool" not in chosen)
+        if overhead and packets > per_message:  # several messages, of whose overheads the flow engine counts one
+            cap = min(cap, chunk / (chunk / bandwidth + (packets / per_message - 1) * overhead))
+        if packets == unit and not system.segment_time and "pool" not in chosen:
+            parameters["pool"], cap = system.window // unit, math.inf
         cap = cap if cap < bandwidth else math.inf
-        chunk = float(system.framing.on_wire(n_packets * system.payload / parameters["n_chunks"]))
         n_stages = 2 * (_levels(trees[0]) + system.server)
         latency = system.host_latency + units - n_stages * max(0.0, chunk / cap - chunk / bandwidth) * (cap < math.inf)
-        longer = (n_stages - 1) * (chunk - system.message_bytes / system.packets_per_message) / bandwidth
-        differences = self._differences(system, network, n_packets / parameters["n_chunks"], longer)
+        longer = (n_stages - 1) * (chunk - system.message_bytes / per_message) / bandwidth
+        differences = self._differences(system, network, n_packets, packets, longer)
         if cap < math.inf:
-            differences += (f"window and aggregation units count as a rate of {format_bandwidth(cap)}",)
+            differences += (f"windows, overheads and aggregation units as a rate of {format_bandwidth(cap)}",)
+        if overhead and any(network.bandwidth[path[0]] > bandwidth for path in trees[0].worker_up if path):
+            differences += ("an overhead delays packets on a rank's first link, which is faster than the slowest",)
+        if network.recv_overhead.any() or network.gamma.any():
+            differences += ("packets know neither receive overheads nor rates of adding",)
         return FlowView(n_packets * system.payload, parameters, system.framing, cap, latency, differences)
 
-    def _differences(self, system: System, network: Network, packets: float, longer: float) -> tuple[str, ...]:
+    def _differences(
+        self, system: System, network: Network, n_packets: int, packets: float, longer: float
+    ) -> tuple[str, ...]:
         """Say in what the flow engine differs from the packet engine."""
         said = []
         if longer > 1e-12:
-            said.append(f"chunks of {packets:.3g} packets, which pass a switch when complete: +{format_time(longer)}")
+            said.append(f"chunks of {packets:.3g} packets: +{format_time(longer)}")
         if system.n_trees > 1:
             said.append(f"1 tree of {system.n_trees}")
         streams = collections.Counter(link for path in self.where.trees[0].up for link in path)
         link, most = max(streams.items(), key=lambda item: item[1], default=(0, 0))
         if most > 1:
-            said.append(f"{most} streams of packets share {network.link_name(link)}, flows take the network's routes")
+            burst = (most - 1) * min(system.window, n_packets) * system.message_bytes / system.packets_per_message
+            said.append(
+                f"{most} streams of packets share {network.link_name(link)}, where flows take the network's routes: "
+                f"up to -{format_time(burst / network.bandwidth[link])} for each window"
+            )
         if len(self.where.trees[0].leaf) > system.max_workers:
             said.append(f"more than the {system.max_workers} workers that {system.name} takes")
         return tuple(said)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from collectives import COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
-from commsim.core.network import Network
+from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
@@ -72,7 +72,7 @@ class Prepared:
         """Return what all engines but the packet engine take from a switch system at this size; None without one."""
         if self.aggregation is None or not 0 < size < float("inf"):
             return None
-        return self.aggregation.flow_view(self.network, size)
+        return self.aggregation.flow_view(self.network, self.placement.nodes[: self.schedule.n_ranks], size)
 
     def at(self, size: float) -> Prepared:
         """Return the same with the schedule for one size: chunks of whole packets, where switches add packets."""
@@ -83,7 +83,9 @@ class Prepared:
         if key not in self._at:
             schedule = self.aggregation.build(self.schedule.n_ranks, **view.parameters)
             job = dataclasses.replace(self.paths.job, schedule=schedule, rate_cap=view.rate_cap)
-            paths = FlowPaths(self.network, job, self.paths.routing, self.paths.seed)
+            packets_pass = np.where(self.network.kind == SWITCH, 0.0, self.network.overhead)  # switches at line rate
+            network = dataclasses.replace(self.network, overhead=packets_pass)
+            paths = FlowPaths(network, job, self.paths.routing, self.paths.seed)
             self._at[key] = dataclasses.replace(self, schedule=schedule, parameters=view.parameters, paths=paths)
         return self._at[key]
 

@@ -134,7 +134,7 @@ def _in_network_remarks(ready: Any, results: list[Any], framing: Any, verbose: b
     elif results[0].engine == "packet":
         lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
     elif verbose:
-        gaps = {r.size: aggregation.flow_view(ready.network, r.size).differences for r in results}
+        gaps = {r.size: ready.view(r.size).differences for r in results}
         lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
     return [f"{name}: {line}" for line in lines]
 

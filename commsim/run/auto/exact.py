@@ -28,6 +28,8 @@ def closed_form_differs(prepared: Prepared) -> str:
         return f"{name} has none"
     if prepared.data is not None:
         return "the data is sparse"
+    if prepared.aggregation is not None and prepared.network.overhead.any():
+        return "ranks have overheads, and switches that pass packets on have none"
     nodes = _participants(prepared)
     if len(np.unique(nodes)) < len(nodes):
         return "participants share a node"
