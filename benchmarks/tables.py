@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import commsim.run.systems  # noqa: F401 - registers a collective for every switch system
 from collectives import COLLECTIVES
 from commsim.cluster.policy import POLICIES
 from commsim.core.network import Network

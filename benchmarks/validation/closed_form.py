@@ -8,6 +8,7 @@ from collectives import COLLECTIVES
 from commsim.run import Prepared, prepare, with_costs
 from topologies.star import star
 
+from ..table_proofs import of_chunks
 from .row import Row
 
 MIB = 2**20
@@ -33,7 +34,7 @@ def rows(quick: bool) -> Iterator[Row]:
         for n_ranks in QUICK_RANKS if quick else RANKS:
             # a host more than ranks, which a server may take
             network = with_costs(star(n_ranks + 1), overhead=1.5e-6, gamma=2e-11)
-            ready = prepare(name, network, n_ranks=n_ranks)
+            ready = prepare(of_chunks(name), network, n_ranks=n_ranks)
             yield from _compared(ready, "star", QUICK_SIZES if quick else SIZES)
     for name, spec in ELSEWHERE[:1] if quick else ELSEWHERE:
         yield from _compared(prepare(name, spec), spec.partition(":")[0], QUICK_SIZES if quick else SIZES)

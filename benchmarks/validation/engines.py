@@ -15,6 +15,7 @@ from switch_model.systems import SYSTEMS
 from topologies.star import star
 
 from .. import packet_vs_flow
+from ..table_proofs import of_chunks
 from .row import Row
 
 MIB = 2**20
@@ -63,7 +64,7 @@ def alpha_beta_against_flow(ranks: tuple[int, ...]) -> Iterator[Row]:
     for name in COLLECTIVES:
         for n_ranks in ranks:
             network = with_costs(star(n_ranks + 1), overhead=1.5e-6, gamma=2e-11)
-            ready = prepare(name, network, n_ranks=n_ranks)
+            ready = prepare(of_chunks(name), network, n_ranks=n_ranks)
             flow = ready.predict(MIB).time
             yield Row(
                 id=f"engines/alpha-beta/{name}/{n_ranks}",

@@ -92,7 +92,9 @@ def run_cells(
         ready = prepare(spec, network, n_ranks=n_ranks, placement=placement, seed=seed)
         if ready.data is not None:  # what the switch's workers send for their pool's sake, ours over MPI do not
             ready.data.form = dataclasses.replace(ready.data.form, sends=None)
-        return ready
+        return dataclasses.replace(
+            ready, aggregation=None
+        )  # over MPI helpers exchange messages, no packets of a switch
 
     def seats_of(spec: str) -> tuple[int, ...]:
         return tuple(int(node) for node in place_on(layout.network, spec).placement.nodes)

@@ -63,7 +63,7 @@ def measure_switch(
     """
     network = layout.network
     nodes = np.asarray(seats, np.int32)
-    ready = prepare("switchml", network, n_ranks=len(nodes), placement=Placement(nodes))
+    ready = prepare("switchml:system=none", network, n_ranks=len(nodes), placement=Placement(nodes))
     switch = int(ready.placement.nodes[ready.schedule.n_ranks])
     server = _serve(place, layout, switch)
     try:
