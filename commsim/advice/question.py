@@ -107,11 +107,11 @@ class Question:
             If there are too few hosts, a number is out of its range, or so sparse a tensor has nothing in it.
         """
         self._check()
-        seats, beside = len(network.endpoints), len(helper_nodes(network))
+        places, beside = len(network.endpoints), len(helper_nodes(network))
         what = PLURALS[network.seat_kind]
-        if not 1 <= self.n_workers <= seats:
-            raise InputError(f"workers must be 1..{seats} ({network.name} has {seats} {what}), got {self.n_workers}")
-        free = beside or seats - self.n_workers
+        if not 1 <= self.n_workers <= places:
+            raise InputError(f"workers must be 1..{places} ({network.name} has {places} {what}), got {self.n_workers}")
+        free = beside or places - self.n_workers
         n_servers = min(free, self.n_workers) if self.n_servers is None else self.n_servers
         if not 0 <= n_servers <= free:
             raise InputError(

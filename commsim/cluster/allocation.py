@@ -19,7 +19,7 @@ from .traffic import CANDIDATES, Ranking, Sharer, Traffic
 def spreads(
     machines: Machines, free: NDArray[np.int64], n: int, order: Order, room: NDArray[np.float64], limit: int
 ) -> list[Spread]:
-    """Find ways to seat `n` workers on free GPUs, the usual choice first.
+    """Find ways to place `n` workers on free GPUs, the usual choice first.
 
     Parameters
     ----------

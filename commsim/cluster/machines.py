@@ -93,8 +93,8 @@ def machines_of(cluster: Cluster, assumed: Assumptions) -> Machines:
         If the cluster has no free GPU, or the assumptions name a host that it does not have.
     """
     network = cluster.network
-    seats = np.flatnonzero(cluster.free > 0)
-    names = tuple(network.nodes[i] for i in seats)
+    hosts = np.flatnonzero(cluster.free > 0)
+    names = tuple(network.nodes[i] for i in hosts)
     if not names:
         raise InputError(f"{network.name}: has no free GPU")
     for name in (*assumed.hosts, *assumed.inference):
@@ -104,12 +104,12 @@ def machines_of(cluster: Cluster, assumed: Assumptions) -> Machines:
     inference = np.array([name in assumed.inference for name in names])
     if inference.all():
         raise InputError("assumptions: all hosts belong to inference, and no GPU is left for jobs")
-    links = [np.flatnonzero(network.src == i) for i in seats]
+    links = [np.flatnonzero(network.src == i) for i in hosts]
     return Machines(
         cluster,
         names,
-        cluster.free[seats],
-        np.array([network.dst[out[0]] if out.size else i for i, out in zip(seats, links, strict=True)], np.int64),
+        cluster.free[hosts],
+        np.array([network.dst[out[0]] if out.size else i for i, out in zip(hosts, links, strict=True)], np.int64),
         tuple(kind.gpu_type for kind in kinds),
         np.array([kind.cpu or math.inf for kind in kinds]),
         np.array([kind.memory or math.inf for kind in kinds]),

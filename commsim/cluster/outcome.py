@@ -1,4 +1,4 @@
-"""What came out of a replay: completion times, queueing, use of GPUs, and what was asked of links in vain."""
+"""Outcome of a replay: completion times, queueing, use of GPUs, and demand beyond the links' capacity."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Outcome:
     jobs : tuple of JobOutcome
         In the order of the trace.
     stays : tuple of Stay
-        Who had which GPU when.
+        Stays of jobs on GPUs.
     use : tuple of (float, int)
         From each time on so many GPUs had a job.
     link_excess : float

@@ -1,4 +1,4 @@
-"""What a policy sees and says: a view of the cluster in, who shall hold how many GPUs out.
+"""Cluster policies: from a view of the cluster to grants, the number of GPUs for each job.
 
 To add one, write ``commsim/cluster/policies/NAME.py`` with a function decorated by :func:`policy`, and its test.
 """
@@ -145,7 +145,7 @@ def fill(
     Parameters
     ----------
     strict : bool
-        Whether nobody overtakes a job that does not fit.
+        Whether a job that does not fit blocks those after it.
 
     Returns
     -------

@@ -175,7 +175,7 @@ class _Replay:
         self._record()
 
     def _record(self) -> None:
-        """Note who has begun or left, the use of GPUs, and what is asked of links."""
+        """Record starts and ends, the use of GPUs, and the demand on links."""
         holding = {state.index: state.gpus for state in self._allocation.running}
         for index, (since, gpus) in tuple(self._began.items()):
             if holding.get(index) != gpus:

@@ -83,7 +83,7 @@ class JobState:
 
 
 class Pool:
-    """Which GPU is whose. A GPU has one job, and a second one only beside the first."""
+    """Jobs of each GPU. A GPU has one job, and a second one only beside the first."""
 
     def __init__(self, machines: Machines) -> None:
         first = np.concatenate(([0], np.cumsum(machines.gpus)))

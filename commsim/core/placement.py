@@ -1,4 +1,4 @@
-"""The placement: which participant sits on which node of the network.
+"""Placement: the node of each participant; placement strategies.
 
 Which ranks are near each other: what collectives with locality take as `groups` and as `dims`.
 """
@@ -45,7 +45,7 @@ class Placement(Value):
             raise InputError(f"a placement is a list of at least one node, got shape {self.nodes.shape}")
 
     def check(self, network: Network, n_ranks: int, n_helpers: int = 0) -> None:
-        """Raise unless every participant may sit where it is put.
+        """Raise unless every participant is on a node that takes it.
 
         Raises
         ------
@@ -63,8 +63,8 @@ class Placement(Value):
         ranks, helpers = self.nodes[:n_ranks], self.nodes[n_ranks:]
         for rank in np.flatnonzero(~np.isin(network.kind[ranks], SEATS)):
             node = ranks[rank]
-            seat = f"rank {rank} is placed on {network.nodes[node]}, a {KINDS[network.kind[node]]}"
-            raise InputError(f"{seat}; ranks sit on hosts, GPUs or host memories")
+            message = f"rank {rank} is placed on {network.nodes[node]}, a {KINDS[network.kind[node]]}"
+            raise InputError(f"{message}; ranks are placed on hosts, GPUs or host memories")
         where, count = np.unique(ranks, return_counts=True)
         if (count > 1).any():
             node = int(where[count.argmax()])
@@ -104,17 +104,17 @@ def place(
     """
     beside = helper_nodes(network)[: n_helpers or 0]
     n_helpers = n_helpers if len(beside) else 0
-    endpoints, n_seats = network.endpoints, n_participants - n_helpers
-    if not 1 <= n_seats <= len(endpoints):
-        seats = f"{len(endpoints)} {PLURALS[network.seat_kind]}"
-        raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {seats}), got {n_seats}")
+    endpoints, n_ranks = network.endpoints, n_participants - n_helpers
+    if not 1 <= n_ranks <= len(endpoints):
+        places = f"{len(endpoints)} {PLURALS[network.seat_kind]}"
+        raise InputError(f"ranks must be 1..{len(endpoints)} ({network.name} has {places}), got {n_ranks}")
     order = RANK_ORDERS.get(strategy)
     if order is None:
         entry, arguments = resolve(STRATEGIES, strategy)
         if arguments:
             raise InputError(f"{strategy}: a placement strategy takes no arguments")
         order = entry.facts["ranks"]
-    return Placement(np.concatenate((order(network, n_seats, seed), np.resize(beside, n_helpers))))
+    return Placement(np.concatenate((order(network, n_ranks, seed), np.resize(beside, n_helpers))))
 
 
 def is_strategy(text: str) -> bool:

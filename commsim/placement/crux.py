@@ -28,7 +28,7 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 ITERATIONS = 100
 """Of the longer of two jobs, for how many they are compared unless a window is given."""
-ROUNDING = 1e-9  # part of the window: who gains less gains nothing
+ROUNDING = 1e-9  # part of the window: a smaller gain counts as none
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ def crux_job(job: PeriodicJob, bandwidth: ArrayLike, use: ArrayLike) -> CruxJob:
 def times_on_link(jobs: Sequence[CruxJob], window: float) -> tuple[list[float], list[float]]:
     """How long jobs send, and compute, on one link where the first always goes first, and so on.
 
-    All begin to send at 0. A job computes when it has sent all of an iteration, and then sends again; who sends is
-    interrupted at once by who goes before it. Numbers may be of any kind: fractions give an exact answer.
+    All begin to send at 0. A job computes when it has sent all of an iteration, and then sends again; a job that
+    sends is interrupted at once by one of higher priority. Numbers may be of any kind: fractions give an exact answer.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def times_on_link(jobs: Sequence[CruxJob], window: float) -> tuple[list[float], 
     if not 0 < window < math.inf:
         raise InputError(f"the window must be positive and finite, got {window}")
     left = [job.network_time for job in jobs]  # to send
-    until: list[float | None] = [None if job.network_time else job.compute_time for job in jobs]  # who computes
+    until: list[float | None] = [None if job.network_time else job.compute_time for job in jobs]  # end of computation
     network, compute = [0 * job.network_time for job in jobs], [0 * job.compute_time for job in jobs]
     now = 0 * window
     while now < window:

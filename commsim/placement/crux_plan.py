@@ -168,5 +168,5 @@ def plan_crux(
     priority = priorities(known)
     level = compress(contention(intensity, priority, paths.use), n_levels, seed=seed)
     alone = ~np.isfinite(intensity)
-    intensity[alone] = priority[alone] = 0.0  # who uses no link needs no priority
+    intensity[alone] = priority[alone] = 0.0  # a job that uses no link needs no priority
     return CruxPlan(paths.use, paths.ports, intensity, priority, level)

@@ -97,7 +97,7 @@ class Scores:
         self._jobs, self._settings = jobs, settings
         self._circles: dict[tuple[int, ...], Circle] = {}
         self._shifts: dict[tuple[tuple[int, ...], bytes], NDArray[np.float64]] = {}
-        self.peak = np.array([max((phase.rate for phase in job.phases), default=0.0) for job in jobs])
+        self.peak = np.array([job.peak_rate for job in jobs])
 
     def circle(self, jobs: tuple[int, ...]) -> Circle:
         """Circle of some of the jobs."""

@@ -92,7 +92,7 @@ def network_costs(
     placement : str or Placement
         Of all ranks; the groups of the tasks are ranks in it.
     n_ranks : int, optional
-        Ranks in all, for a placement by name; by default all seats of the network.
+        Ranks in all, for a placement by name; by default all endpoints of the network.
     algorithms : mapping of str to str, optional
         Collectives for operations, beside :data:`ALGORITHMS`.
     engine : str
@@ -122,13 +122,13 @@ def network_costs(
         key = (task.operation, task.group)
         if (*key, task.size) not in known:
             if key not in prepared:
-                prepared[key] = prepare(_algorithm(names, task), net, placement=_seats(task), seed=seed)
+                prepared[key] = prepare(_algorithm(names, task), net, placement=_placed(task), seed=seed)
             # an empty message still takes its latencies, but only a barrier may have no bytes
             size = task.size if task.operation == "barrier" else max(task.size, 1.0)
             known[*key, task.size] = prepared[key].predict(size, engine=engine).time
         return known[*key, task.size]
 
-    def _seats(task: Task) -> Placement:
+    def _placed(task: Task) -> Placement:
         if max(task.group) >= len(nodes):
             raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {len(nodes)} ranks are placed")
         return Placement(nodes[list(task.group)])

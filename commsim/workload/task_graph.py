@@ -57,7 +57,8 @@ class Task:
         What people call it.
     resources : tuple of str
         What it occupies, each by one task at a time: ``"gpu0.compute"``, ``"gpu0.network"``. What is before the last
-        dot is the worker, which tells whose communication is hidden by whose computation. None: it only takes time.
+        dot is the worker, so that only its own computation hides its
+        communication. None: it only takes time.
     duration : float, s
         Of a computation; of a communication what it takes beside its cost, such as adding on a GPU.
     operation : str

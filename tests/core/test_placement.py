@@ -71,7 +71,7 @@ def test_an_unknown_strategy_lists_the_known_ones():
         ([0, 1], 3, 0, "placement has 2 participants, the collective 3 ranks and 0 helpers"),
         ([0, 5], 2, 0, r"placement names node 5, star:.* has nodes 0\.\.4"),
         ([0, -1], 2, 0, "placement names node -1"),
-        ([0, 4], 2, 0, "rank 1 is placed on switch0, a switch; ranks sit on hosts"),
+        ([0, 4], 2, 0, "rank 1 is placed on switch0, a switch; ranks are placed on hosts"),
         ([0, 1, 0], 3, 0, "ranks 0, 2 share node h0; a host takes one rank"),
         ([0, 1, 4], 2, 1, "helper 0 is placed on switch0, which cannot aggregate"),
     ],
@@ -135,7 +135,7 @@ def test_a_rank_sits_on_a_gpu_a_host_or_a_memory_and_on_nothing_else():
     network = load_network("dgx-h100")
     Placement([network.nodes.index("gpu0"), network.nodes.index("memory1")]).check(network, 2)
     for name, kind in (("cpu0", "cpu"), ("nic0", "nic"), ("nvswitch0", "switch")):
-        with pytest.raises(InputError, match=rf"rank 0 is placed on {name}, a {kind}; ranks sit on hosts, GPUs or"):
+        with pytest.raises(InputError, match=rf"rank 0 is placed on {name}, a {kind}; ranks are placed on"):
             Placement([network.nodes.index(name)]).check(network, 1)
     with pytest.raises(InputError, match="ranks 0, 1 share node gpu0; a gpu takes one rank"):
         Placement([0, 0]).check(network, 2)

@@ -59,7 +59,7 @@ def run(config: Config) -> None:
 
     def started(address: str, port: int) -> None:
         shown = f"[{address}]" if ":" in address else address
-        print(f"# serving on http://{shown}:{port}: {cluster.network.name}, {len(service.state.seats)} hosts, "
+        print(f"# serving on http://{shown}:{port}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
               f"{int(cluster.free.sum())} GPUs; /docs describes it", flush=True)  # fmt: skip
 
     serve(service, listening, started)

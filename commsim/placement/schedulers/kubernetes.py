@@ -108,7 +108,7 @@ def _node(name: str) -> str:
 def read_topograph_model(text: str, path: str = "model.yaml") -> Tree:
     """Read a model: ``switches`` by name, and ``blocks`` of nodes on a switch; older ones have ``nodes`` on switches.
 
-    Only what says who is below whom is read: labels, annotations, nodes' types and capacity blocks are passed over.
+    Only the tree is read: labels, annotations, nodes' types and capacity blocks are passed over.
 
     Raises
     ------

@@ -140,7 +140,7 @@ def build_network(tree: Tree, tiers: Tiers, latency: float = LINK_LATENCY, name:
 
 
 def tree_of(network: Network) -> tuple[Tree, dict[str, tuple[str, ...]]]:
-    """Find the tree that a scheduler should know: who shares the first switch, the first one above that, and so on.
+    """Find the tree that a scheduler should know: hosts by their first switch, switches by the first one above them.
 
     Of switches that do the same (the spines of a leaf-spine) one stands for all. Switches at the top that nothing
     joins, in a network whose hosts can all reach each other, are put below one more, ``fabric``.

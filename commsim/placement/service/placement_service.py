@@ -26,7 +26,7 @@ _WAITING_SEARCHES = 4
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What the one who runs the service decides.
+    """Preferences of the operator.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class PlacementService:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def load(self, rows: object, path: str) -> None:
-        """Take jobs of a file, before anybody is served.
+        """Load jobs of a file, before requests are served.
 
         Raises
         ------

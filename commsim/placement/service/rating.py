@@ -111,7 +111,7 @@ class Rater:
         }
         none = Rating(0, 0.0, 0.0, "", False, 0)
         return {
-            host: _with_free(rated[kinds[host]] if host in kinds else none, len(seats)) for host, seats in free.items()
+            host: _with_free(rated[kinds[host]] if host in kinds else none, len(gpus)) for host, gpus in free.items()
         }
 
     def _kinds(self, asked: KnownJob, free: dict[str, list[str]], pod_gpus: int) -> dict[str, object]:
@@ -122,9 +122,9 @@ class Rater:
             for host in {host_of[node] for node in known.placed}:
                 residents.setdefault(host, []).append(name)
         return {
-            host: (self._state.place[host], tuple(residents.get(host, ())), len(seats))
-            for host, seats in free.items()
-            if len(seats) >= pod_gpus
+            host: (self._state.place[host], tuple(residents.get(host, ())), len(gpus))
+            for host, gpus in free.items()
+            if len(gpus) >= pod_gpus
         }
 
     def _completed(self, asked: KnownJob, pod_gpus: int, host: str, free: dict[str, list[str]]) -> tuple[str, ...]:
@@ -167,9 +167,7 @@ class Rater:
         return scores
 
     def _link_score(self, jobs: Sequence[PeriodicJob], times: tuple[float, ...], capacity: float) -> float:
-        peak = sum(
-            k * max((phase.rate for phase in job.phases), default=0.0) for job, k in zip(jobs, times, strict=True)
-        )
+        peak = sum(k * job.peak_rate for job, k in zip(jobs, times, strict=True))
         if peak <= capacity:
             return 1.0
         key = tuple((job.period, job.phases) for job in jobs), times, capacity

@@ -1,4 +1,4 @@
-"""Listening: who may, how, and until when.
+"""HTTP server: address, token, timeouts, start and end.
 
 One connection of the service: HTTP/1.1 as uvicorn speaks it, but slow heads of requests are cut off.
 """

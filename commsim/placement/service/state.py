@@ -56,7 +56,7 @@ class ClusterState:
         By name.
     use : dict of str to float64[n_links]
         By name, how many times its rate each link carries.
-    seats : dict of str to tuple of str
+    gpus : dict of str to tuple of str
         By host, the node of each of its GPUs that jobs may take.
     place : dict of str to tuple of int
         By host, its rack, pod and so on, the innermost first.
@@ -68,14 +68,14 @@ class ClusterState:
         self.use: dict[str, NDArray[np.float64]] = {}
         network = cluster.network
         host_of = host_names(network)
-        seats: dict[str, list[str]] = {}
+        gpus: dict[str, list[str]] = {}
         self.place: dict[str, tuple[int, ...]] = {}
         self._order: dict[tuple[int, ...], list[str]] = {}
         levels = locality_levels(network)
         for i, node in enumerate(network.endpoints.tolist()):
-            seats.setdefault(host_of[node], []).extend([network.nodes[node]] * int(cluster.free[node]))
+            gpus.setdefault(host_of[node], []).extend([network.nodes[node]] * int(cluster.free[node]))
             self.place.setdefault(host_of[node], tuple(int(level.group[i]) for level in (levels[1:] or levels)))
-        self.seats = {host: tuple(names) for host, names in seats.items()}
+        self.gpus = {host: tuple(names) for host, names in gpus.items()}
         self.host_of = {network.nodes[node]: host_of[node] for node in network.endpoints.tolist()}
 
     def put(self, known: KnownJob) -> None:
@@ -84,7 +84,7 @@ class ClusterState:
         Raises
         ------
         Refusal
-            If it is placed on what is no seat, on GPUs that others have, or there are too many jobs.
+            If it is placed on a node without GPUs, on GPUs that others have, or there are too many jobs.
         """
         name = known.job.name
         self.check(known)
@@ -108,7 +108,7 @@ class ClusterState:
                 first = next(iter(self.host_of))
                 raise Refusal(400, f"job {name} is placed on {node!r}, which has no GPUs here; the first is {first}")
         taken = Counter(node for other in self.jobs.values() if other.job.name != name for node in other.placed)
-        have = Counter(seat for seats in self.seats.values() for seat in seats)
+        have = Counter(gpu for gpus in self.gpus.values() for gpu in gpus)
         for node, count in wanted.items():
             if count + taken[node] > have[node]:
                 raise Refusal(409, f"job {name} takes {count} GPUs of {node}, which has {have[node]}, {taken[node]} of "
@@ -133,13 +133,13 @@ class ClusterState:
         busy = Counter(node for known in self.jobs.values() if known.job.name != but for node in known.placed)
         busy.update(taken)
         free: dict[str, list[str]] = {}
-        for host, seats in self.seats.items():
+        for host, gpus in self.gpus.items():
             left = free[host] = []
-            for seat in seats:
-                if busy[seat] > 0:
-                    busy[seat] -= 1
+            for gpu in gpus:
+                if busy[gpu] > 0:
+                    busy[gpu] -= 1
                 else:
-                    left.append(seat)
+                    left.append(gpu)
         return free
 
     def nearest(self, host: str) -> list[str]:

@@ -60,7 +60,7 @@ class ExpertLayer:
 
 @dataclass(frozen=True, slots=True)
 class SendingPolicy:
-    """Who goes first on the network.
+    """Priorities on the network.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ References
 ----------
 Zhuang et al., "On optimizing the communication of model parallelism", MLSys 2023, sections 3.1 and 3.2.
 
-Who sends which piece of a tensor when, in cross-mesh resharding: senders are balanced, then the order is searched.
+Order of pieces in cross-mesh resharding: senders are balanced, then the order is searched.
 
 A host takes part in one piece of work at a time: work starts when its sender and all its receivers are free.
 

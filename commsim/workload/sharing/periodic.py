@@ -99,6 +99,11 @@ class PeriodicJob:
         return sum(phase.n_bytes for phase in self.phases)
 
     @property
+    def peak_rate(self) -> float:
+        """Rate of the fastest phase, bytes/s; 0 without phases."""
+        return max((phase.rate for phase in self.phases), default=0.0)
+
+    @property
     def communication_time(self) -> float:
         """Seconds of an iteration in which the job communicates, alone on the network."""
         return sum(phase.duration for phase in self.phases)

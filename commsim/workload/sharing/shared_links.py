@@ -229,7 +229,7 @@ def _starts(jobs: Sequence[PeriodicJob], shifts: ArrayLike) -> NDArray[np.float6
             f"an iteration of {long.name} is more than {MAX_VALUE:g} of {short.name}: too different to simulate"
         )
     for job in jobs:
-        if job.n_bytes > 1e30 or max((phase.rate for phase in job.phases), default=0.0) > 1e30:
+        if job.n_bytes > 1e30 or job.peak_rate > 1e30:
             raise InputError(f"{job.name}: rates and bytes of an iteration must be at most 1e30")
     return starts
 

@@ -117,7 +117,7 @@ def lay_out(
     starts, weights, priorities : [n_jobs]
         Of each job.
     """
-    most = np.array([max((phase.rate for phase in job.phases), default=0.0) for job in jobs])
+    most = np.array([job.peak_rate for job in jobs])
     tight = np.flatnonzero(most @ loads > bandwidth * (1 + 1e-9))
     used = (loads[:, tight] > 0) & (most > 0)[:, np.newaxis]
     job, phase = _jobs(jobs)

@@ -1,4 +1,4 @@
-"""What became of periodic jobs on shared links: iteration times, and who met whom on which link."""
+"""Result of periodic jobs on shared links: iteration times, and contention by link."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ScheduledJob:
     start : float, s
         When all participants enter.
     weight, priority
-        As in :class:`commsim.engine.flow_plan.Job`: share of a full link, and who goes first (0).
+        As in :class:`commsim.engine.flow_plan.Job`: share of a full link, and priority (0 is first).
     """
 
     name: str
@@ -140,7 +140,7 @@ def _shared_time(plan: FlowPlan, results: Sequence[Result]) -> NDArray[np.float6
             found.append(_covered(plan.routes.link[entry], *ends))
     link, begin, end = (np.concatenate(rows) for rows in zip(*found, strict=True))
     where, at, n_busy = _sweep(link, begin, end)
-    lasted = np.where(n_busy[:-1] >= 2, np.diff(at), 0.0)  # nobody is busy between one link and the next
+    lasted = np.where(n_busy[:-1] >= 2, np.diff(at), 0.0)  # no job is busy between one link and the next
     return np.bincount(where[:-1], lasted, plan.network.n_links).astype(np.float64)
 
 

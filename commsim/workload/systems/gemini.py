@@ -187,7 +187,7 @@ def idle_spans(busy: Spans, iteration: float) -> list[tuple[float, float]]:
 
 
 def network_idle(timeline: Timeline, worker: str) -> list[tuple[float, float]]:
-    """Spans of an iteration in which a worker, such as ``gpu0``, communicates with nobody."""
+    """Spans of an iteration in which a worker, such as ``gpu0``, does not communicate."""
     busy = [
         (float(timeline.start[i]), float(timeline.end[i]))
         for i, task in enumerate(timeline.graph.tasks)

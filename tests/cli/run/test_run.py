@@ -167,7 +167,7 @@ def test_a_rank_on_a_switch_is_refused(commsim, tmp_path):
     switch = next(n["name"] for n in json.loads((tmp_path / "net.json").read_text())["nodes"] if n["kind"] == "switch")
     (tmp_path / "where.json").write_text(json.dumps({"placement": ["h0", switch]}))
     message = commsim.refuses("run", "--topology", STAR, "--placement", tmp_path / "where.json", "--ranks", 2)
-    assert "a switch; ranks sit on hosts" in message
+    assert "a switch; ranks are placed on hosts" in message
 
 
 def test_a_refused_run_leaves_no_file(commsim, tmp_path):
