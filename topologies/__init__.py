@@ -83,7 +83,7 @@ def bounded_power(name: str, base: int, exponent: int) -> int:
 
 
 def require_at_least(name: str, minimum: int, **counts: int) -> None:
-    """Refuse a count that is too small, in the words of the one who gave it.
+    """Refuse a count that is too small, by the name of its parameter.
 
     Raises
     ------

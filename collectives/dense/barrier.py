@@ -1,4 +1,4 @@
-"""Barriers: nobody goes on before everybody has come."""
+"""Barriers: no rank goes on before all ranks have arrived."""
 
 from __future__ import annotations
 

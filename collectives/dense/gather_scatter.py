@@ -1,4 +1,4 @@
-"""Gather and scatter without a tree: the root talks to everybody, and all its messages run at once."""
+"""Gather and scatter without a tree: the root exchanges messages with all ranks, all at once."""
 
 from __future__ import annotations
 

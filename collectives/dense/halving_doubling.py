@@ -11,22 +11,22 @@ from commsim.core.schedule import INPUT, Schedule
 from .. import collective
 
 
-def fold(n_ranks: int) -> tuple[int, int]:
+def non_power_of_two(n_ranks: int) -> tuple[int, int]:
     """Split p into 2**k + r with r below 2**k: k rounds among 2**k ranks, r ranks that stand behind another."""
     k = n_ranks.bit_length() - 1
     return k, n_ranks - 2**k
 
 
 def real_ranks(n_ranks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Ranks that take part after the fold: of the first 2r the odd ones, and all others."""
-    k, r = fold(n_ranks)
+    """Ranks that take part beyond a power of two: of the first 2r the odd ones, and all others."""
+    k, r = non_power_of_two(n_ranks)
     virtual = np.arange(2**k)
     return np.where(virtual < r, 2 * virtual + 1, virtual + r)
 
 
 def halving_doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
-    """2k(o + L) + (2 S/B + gamma S)(1 - 1/2**k), and 2(o + L + S/B) + gamma S more when ranks are folded."""
-    k, r = fold(n_ranks)
+    """2k(o + L) + (2 S/B + gamma S)(1 - 1/2**k), and 2(o + L + S/B) + gamma S more when p is no power of two."""
+    k, r = non_power_of_two(n_ranks)
     part = 1 - 0.5**k
     cost = 2 * k * (link.o + link.L) + (2 * size / link.B + link.gamma * size) * part
     return cost + (2 * link.message(size) + link.gamma * size if r else 0.0)
@@ -52,7 +52,7 @@ def halving_doubling_all_reduce(n_ranks: int) -> Schedule:
     Rabenseifner, "Optimization of collective reduction operations", ICCS 2004. Thakur, Rabenseifner and Gropp,
     IJHPCA 2005, section 4.5.
     """
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     p = Program(n_ranks, n_chunks=2**k)
     virtual, rank = np.arange(2**k), real_ranks(n_ranks)
     behind = 2 * np.arange(r)
@@ -67,8 +67,8 @@ def halving_doubling_all_reduce(n_ranks: int) -> Schedule:
 
 
 def recursive_doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
-    """k(o + L) + (p-1) S/(pB) for p = 2**k; with r folded ranks, round j carries 2**j + min(2**j, r) chunks."""
-    k, r = fold(n_ranks)
+    """k(o + L) + (p-1) S/(pB) for p = 2**k; with r ranks beyond it, round j carries 2**j + min(2**j, r) chunks."""
+    k, r = non_power_of_two(n_ranks)
     chunk = size / n_ranks
     cost = sum(link.message((2**j + min(2**j, r)) * chunk) for j in range(k))
     return cost + (link.message(chunk) + link.message(size) if r else 0.0)
@@ -109,7 +109,7 @@ def gather_by_doubling(p: Program, buffer: int = INPUT) -> None:
         INPUT or SCRATCH: where the chunks are.
     """
     n_ranks = p.n_ranks
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     virtual, rank = np.arange(2**k), real_ranks(n_ranks)
     behind = 2 * np.arange(r)
     first = np.concatenate((virtual + np.minimum(virtual, r), [n_ranks]))  # chunk that each virtual rank starts with
@@ -125,8 +125,8 @@ def gather_by_doubling(p: Program, buffer: int = INPUT) -> None:
 
 
 def doubling_cost(n_ranks: int, size: float, link: LogGP) -> float:
-    """k(o + L + S/B + gamma S), and 2(o + L + S/B) + gamma S more when ranks are folded."""
-    k, r = fold(n_ranks)
+    """k(o + L + S/B + gamma S), and 2(o + L + S/B) + gamma S more when p is no power of two."""
+    k, r = non_power_of_two(n_ranks)
     cost = k * (link.message(size) + link.gamma * size)
     return cost + (2 * link.message(size) + link.gamma * size if r else 0.0)
 
@@ -150,7 +150,7 @@ def recursive_doubling_all_reduce(n_ranks: int) -> Schedule:
     ----------
     Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005, 4.5.
     """
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     p = Program(n_ranks, n_chunks=1)
     virtual, rank = np.arange(2**k), real_ranks(n_ranks)
     behind = 2 * np.arange(r)

@@ -1,4 +1,4 @@
-"""Hierarchical all-reduce: rings inside groups, and rings across groups between those who hold the same part."""
+"""Hierarchical all-reduce: rings inside groups, and rings across groups between the ranks that hold the same part."""
 
 from __future__ import annotations
 

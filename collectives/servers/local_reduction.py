@@ -42,7 +42,7 @@ class Roots:
 
     @property
     def agents(self) -> Participants:
-        """Who goes to the network for each machine."""
+        """The participant of each machine that exchanges data with the others."""
         return np.array([machine[self.place] for machine in self.machines])
 
     def gather(self, p: Program, chunk: int, count: int) -> None:
@@ -101,13 +101,13 @@ class Memories:
     def _rings(self) -> list[tuple[int, Participants, Participants, Participants, Participants]]:
         """By size of the rings: the size; then rank, next rank, place in the ring and helper of every member."""
         rings = [(agent, group) for agent, machine in zip(self.agents, self.switches, strict=True) for group in machine]
-        found = []
+        by_size = []
         for m in sorted({len(group) for _, group in rings}):
             members = np.array([group for _, group in rings if len(group) == m])
             agent = np.repeat([a for a, group in rings if len(group) == m], m)
             place = np.broadcast_to(np.arange(m), members.shape).ravel()
-            found.append((m, members.ravel(), np.roll(members, -1, axis=1).ravel(), place, agent))
-        return found
+            by_size.append((m, members.ravel(), np.roll(members, -1, axis=1).ravel(), place, agent))
+        return by_size
 
 
 def read_machines(name: str, n_ranks: int, machines: Groups) -> Groups:

@@ -136,8 +136,8 @@ def push_and_pull(
     workers : int[n_workers]
         Participants that hold gradients.
     server, chunk, count, lane : int[n_parts]
-        Of each part: who sums it, its first chunk, its chunks, and which of the lanes between two participants it
-        takes. Parts in different lanes share links as the traffic of different servers does.
+        Of each part: the server that sums it, its first chunk, its chunks, and its lane between two participants. Parts
+        in different lanes share links as the traffic of different servers does.
     """
     worker = workers[:, np.newaxis]
     apart = worker != server

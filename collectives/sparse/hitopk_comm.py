@@ -101,7 +101,7 @@ def hitopk_comm(n_ranks: int, groups: Groups | None = None) -> Schedule:
 
 
 def _between(p: Program, members: NDArray[np.int64], group: NDArray[np.int64], place: NDArray[np.int64]) -> None:
-    """Write the ring of lists across groups, list i in scratch chunk i of all who own that shard, and their sums."""
+    """Write the ring of lists across groups, list i in scratch chunk i of the ranks with that shard, and their sums."""
     m, rank = len(members), members.ravel()
     p.copy(src=rank, dst=rank, src_chunk=place, dst_chunk=group, dst_buffer=SCRATCH, channel=BETWEEN)
     across = np.roll(members, -1, axis=0).ravel()

@@ -58,7 +58,7 @@ def streamed(schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, 
 
     Threads own equal runs of messages, and send them side by side, to the aggregators in turn: a partition is what all
     threads send to one aggregator in a stretch of time. Each thread starts with a message for every slot of every
-    aggregator, before anybody knows what is not zero.
+    aggregator, before it is known what is not zero.
     """
     if schedule.n_ranks == 1:
         return occupancy
@@ -106,7 +106,7 @@ def omnireduce(
         back. As many as there are, unless given.
     slots : int
         Messages that each thread of a rank may have under way at each aggregator. So many are sent at the start,
-        before anybody knows which blocks will be asked for; later ones only where a block is not zero.
+        before it is known which blocks will be asked for; later ones only where a block is not zero.
     n_threads : int
         Runs of the tensor that are streamed side by side.
     fusion : int

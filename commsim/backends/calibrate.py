@@ -138,7 +138,7 @@ def calibrate(transport: Transport, sizes: tuple[int, ...] = SIZES) -> tuple[Net
     Raises
     ------
     BackendError
-        If there is only one rank, which has nobody to talk to.
+        If there is only one rank, which has no peer.
     """
     if transport.size < 2:
         raise BackendError("calibration sends messages, so it needs at least 2 ranks: start it with mpirun -n 2 ...")

@@ -96,25 +96,25 @@ class Execution:
         return self.transport.values(self.output)
 
     def run(self) -> None:
-        """Play this rank's part once."""
+        """Execute this rank's part once."""
         waits = self._order.waits.copy()
         for stage in self._stages:
             number = self.steps[stage[0]].stage
             if self.transport.acknowledges and number > self._fences[0]:
                 self._exchange_words(stage, READY)
             first = [k for k in stage if not waits[k]]
-            self._play(sorted(first, key=lambda k: self.steps[k].kind != RECEIVE), waits)
+            self._execute(sorted(first, key=lambda k: self.steps[k].kind != RECEIVE), waits)
             if self.transport.acknowledges and number < self._fences[1]:
                 self._exchange_words(stage, ALL_HERE)
 
-    def _play(self, ready: list[int], waits: list[int]) -> None:
+    def _execute(self, startable: list[int], waits: list[int]) -> None:
         """Do what is ready and all that follows from it; when nothing is ready, wait for the library."""
         n, following, begin = len(self.steps), self._order.following, self._begin
         numbers: list[int] = []
         handles: list[Any] = []
         others: list[Any] = []
-        while ready or handles:
-            for event in ready:  # grows meanwhile
+        while startable or handles:
+            for event in startable:  # grows meanwhile
                 if event < n:
                     handle = begin[event]()
                     if self._awaited[event]:
@@ -127,15 +127,15 @@ class Execution:
                 for later in following[event]:
                     waits[later] -= 1
                     if not waits[later]:
-                        ready.append(later)
-            ready = []
+                        startable.append(later)
+            startable = []
             if handles:
                 complete = self._wait(numbers, handles)
                 for place in complete:
                     event = n + numbers[place]
                     waits[event] -= 1
                     if not waits[event]:
-                        ready.append(event)
+                        startable.append(event)
                 gone = set(complete)
                 left = [place for place in range(len(handles)) if place not in gone]
                 numbers, handles = [numbers[place] for place in left], [handles[place] for place in left]
@@ -187,7 +187,7 @@ class Execution:
         self._free.append(whole)
 
     def _exchange_words(self, stage: list[int], tag: int) -> None:
-        """Say a word to all who send to this rank in a stage, and hear one from all to whom it sends."""
+        """Send a word to all ranks that send to this one in a stage, and receive one from all that it sends to."""
         to, of = ({self.steps[k].peer for k in stage if self.steps[k].kind == kind} for kind in (RECEIVE, SEND))
         empty = self.transport.empty(1, "int32")
         said = [self.transport.isend(empty, peer, tag) for peer in sorted(to)]

@@ -63,26 +63,26 @@ def expected(
     """
     if operation not in OPERATIONS:
         raise BackendError(f"nothing is known about the result of {operation}")
-    promise = OPERATIONS[operation]
-    n_chunks = promise.least_chunks(n_ranks, layout)
+    postcondition = OPERATIONS[operation]
+    n_chunks = postcondition.least_chunks(n_ranks, layout)
     bounds = chunk_bounds(n_elements, n_chunks)
-    if promise.signals:
+    if postcondition.signals:
         return slice(0, 0), np.empty(0, dtype)
-    if promise.moves is not None:
-        _, _, origins, chunks = promise.moves(np.array([rank]), n_ranks, n_chunks, layout)
+    if postcondition.moves is not None:
+        _, _, origins, chunks = postcondition.moves(np.array([rank]), n_ranks, n_chunks, layout)
         runs = [fill(int(o), int(bounds[c]), int(bounds[c + 1]), dtype) for o, c in zip(origins, chunks, strict=True)]
         return slice(0, int(bounds[len(runs)])), np.concatenate([np.empty(0, dtype), *runs])
     blocks = chunk_bounds(n_elements, n_ranks).tolist()
     if layout:
         blocks = [0, *bounds[np.cumsum(layout)].tolist()]
     first, end = 0, n_elements
-    if promise.ends == "home":
+    if postcondition.ends == "home":
         first, end = blocks[rank], blocks[rank + 1]
-    if promise.ends == "root" and rank != root:
+    if postcondition.ends == "root" and rank != root:
         first = end = 0
-    if promise.reduces:
+    if postcondition.reduces:
         return slice(first, end), _repeat(_period(np.arange(n_ranks)), first, end, dtype)
-    if promise.starts == "root":
+    if postcondition.starts == "root":
         return slice(first, end), fill(root, first, end, dtype)
     parts = [fill(r, max(first, blocks[r]), min(end, blocks[r + 1]), dtype) for r in range(n_ranks)]
     return slice(first, end), np.concatenate(parts)

@@ -46,10 +46,10 @@ def find_mpiexec() -> str:
         If there is none.
     """
     beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if program is None:
         raise BackendError("mpiexec is not found; install commsim[mpich], or an MPI")
-    return found
+    return program
 
 
 def load_mpi() -> Any:
@@ -169,7 +169,7 @@ class MPITransport:
         self.load(memory, source)
         other = self.empty(n_elements, dtype)
         block = n_elements // self.size
-        mine = slice(self.rank * block, (self.rank + 1) * block)
+        own_block = slice(self.rank * block, (self.rank + 1) * block)
         comm, place = self._comm, self._mpi.IN_PLACE
         following, previous = (self.rank + 1) % self.size, (self.rank - 1) % self.size
         offers: dict[str, tuple[Callable[[], None], NDArray[Any]]] = {
@@ -179,7 +179,7 @@ class MPITransport:
             "broadcast": (lambda: comm.Bcast(memory, root), memory),
             "reduce": (lambda: comm.Reduce(memory, other, root=root), other),
             "all_to_all": (lambda: comm.Alltoall(memory, other), other),
-            "gather": (lambda: comm.Gather(memory[mine], other, root), other),
+            "gather": (lambda: comm.Gather(memory[own_block], other, root), other),
             "scatter": (lambda: comm.Scatter(memory, other[:block], root), other[:block]),
             "barrier": (comm.Barrier, memory),
             "send_recv": (lambda: comm.Sendrecv(memory, following, recvbuf=other, source=previous), other),

@@ -1,9 +1,9 @@
-"""What one rank must do to play its part of a schedule, worked out once, before the clock runs.
+"""What one rank must do to execute its part of a schedule, worked out once, before the clock runs.
 
-What waits for what while a rank plays its part: found once, so that playing only counts down.
+What waits for what while a rank executes its part: known beforehand, so that execution only counts down.
 
 Every step has two events. It *begins*: a message is handed to the library, a local copy reads. It *ends*: a message is
-complete and what has arrived is in its place. What writes its place at its beginning waits there for those who use the
+complete and what has arrived is in its place. What writes its place at its beginning waits there for what uses the
 place; what is staged waits for them at its end.
 """
 
@@ -136,9 +136,9 @@ def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[Step]:
             f"{schedule.name} sends chunk {t['src_chunk']} to chunk {t['dst_chunk']}, which has another size: "
             f"use a multiple of {schedule.n_chunks} elements, got {n_elements}"
         )
-    mine = np.flatnonzero(((transfers["src"] == rank) | (transfers["dst"] == rank)) & (length > 0))
-    steps = [_step(transfers[i], rank, bounds[read[i]], bounds[write[i]], length[i]) for i in mine]
-    _add_data_order(schedule, transfers, mine, steps)
+    own = np.flatnonzero(((transfers["src"] == rank) | (transfers["dst"] == rank)) & (length > 0))
+    steps = [_step(transfers[i], rank, bounds[read[i]], bounds[write[i]], length[i]) for i in own]
+    _add_data_order(schedule, transfers, own, steps)
     _add_order_within_hops(steps)
     return steps
 
@@ -152,15 +152,15 @@ def _step(t: np.void, rank: int, read: int, write: int, length: int) -> Step:
     return Step(kind, peer, int(t["channel"]), src, dst, reduces, hop, stage, [], [], [], staged)
 
 
-def _add_data_order(schedule: Schedule, transfers: Transfers, mine: NDArray[np.intp], steps: list[Step]) -> None:
+def _add_data_order(schedule: Schedule, transfers: Transfers, own: NDArray[np.intp], steps: list[Step]) -> None:
     """Keep of the schedule's data order what this rank must see to; the rest is seen to where it happens.
 
     Edges are told apart by which memory of this rank they are about, and not by their kind: the same edge may stand
     for a read at one end and for a write at the other.
     """
     order = dependencies(schedule, transfers)
-    place = {int(i): k for k, i in enumerate(mine)}
-    for k, i in enumerate(mine):
+    place = {int(i): k for k, i in enumerate(own)}
+    for k, i in enumerate(own):
         step = steps[k]
         for p in sorted({int(p) for p in order.pred[order.first[i] : order.first[i + 1]]} & place.keys()):
             earlier = steps[place[p]]

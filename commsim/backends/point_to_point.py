@@ -77,7 +77,7 @@ def ping_pong(n_ranks: int, *, over_sent: bool) -> Schedule:
 def exchange(n_ranks: int, *, over_sent: bool) -> Schedule:
     """Every rank sends to a partner and receives from it at once; then the same with what it has received.
 
-    With an odd number of ranks the last three send in a circle, so that nobody is left out. Parameters as in
+    With an odd number of ranks the last three send in a circle, so that none is left out. Parameters as in
     :func:`ping_pong`.
     """
     rank, partner = np.arange(n_ranks), _partner(n_ranks)
@@ -87,9 +87,9 @@ def exchange(n_ranks: int, *, over_sent: bool) -> Schedule:
     return p.build()
 
 
-def train(n_ranks: int, length: int, *, everyone: bool) -> Schedule:
+def train(n_ranks: int, length: int, *, all_pairs: bool) -> Schedule:
     """Rank 0 sends `length` messages to rank 1, none of which waits for another; or every rank to its partner."""
-    src = np.arange(n_ranks) if everyone else np.array([0])
+    src = np.arange(n_ranks) if all_pairs else np.array([0])
     p = Program(n_ranks, n_chunks=2 * length)
     for chunk in range(length):
         p.copy(src=src, dst=_partner(n_ranks)[src], src_chunk=chunk, dst_chunk=length + chunk)
@@ -125,7 +125,7 @@ def run_point_to_point(
         *(ping_pong(n, over_sent=over) for over in (False, True)),
         *(exchange(n, over_sent=over) for over in (False, True)),
     ]
-    trains = [train(n, length, everyone=everyone) for everyone in (False, True) for length in TRAIN_LENGTHS]
+    trains = [train(n, length, all_pairs=all_pairs) for all_pairs in (False, True) for length in TRAIN_LENGTHS]
     times = np.empty((len(sizes), 6, passes * repeats))
     train_times = np.empty((len(TRAIN_SIZES), 4, passes * repeats))
     for i in range(passes):
@@ -133,8 +133,8 @@ def run_point_to_point(
         for k, size in enumerate(sizes):
             for m, schedule in enumerate(runs):
                 times[k, m, now] = _times(transport, schedule, size, repeats) / 2
-            for m, everyone in ((4, False), (5, True)):
-                times[k, m, now] = _add_times(transport, size, repeats, everyone)
+            for m, all_pairs in ((4, False), (5, True)):
+                times[k, m, now] = _add_times(transport, size, repeats, all_pairs)
         for k, size in enumerate(TRAIN_SIZES):
             for m, schedule in enumerate(trains):
                 train_times[k, m, now] = _times(transport, schedule, size, repeats)
@@ -161,14 +161,14 @@ def _times(transport: Transport, schedule: Schedule, size: int, repeats: int) ->
     return timed(transport, execution.run, lambda: execution.load(values), WARMUP, repeats)
 
 
-def _add_times(transport: Transport, size: int, repeats: int, everyone: bool) -> NDArray[np.float64]:
+def _add_times(transport: Transport, size: int, repeats: int, all_pairs: bool) -> NDArray[np.float64]:
     """Time one addition in place of float32, by rank 0 alone or by all ranks at once."""
     total, part = (transport.empty(size // ITEM, "float32") for _ in range(2))
     times = max(1, 65536 // size)
 
     def add() -> None:
         nonlocal total
-        if everyone or transport.rank == 0:
+        if all_pairs or transport.rank == 0:
             for _ in range(times):
                 total += part
 

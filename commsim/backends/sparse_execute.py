@@ -93,13 +93,13 @@ class SparseExecution:
         self.layout = Layout(Partition(n_elements, self.block, schedule.n_chunks, form.hashed, bounds), np.dtype(dtype))
         self.steps = plan_rank(schedule, transport.rank, schedule.n_chunks)  # an element per chunk: steps in addresses
         transfers = schedule.expand()
-        mine = np.flatnonzero((transfers["src"] == transport.rank) | (transfers["dst"] == transport.rank))
+        own = np.flatnonzero((transfers["src"] == transport.rank) | (transfers["dst"] == transport.rank))
         chunks = chunks_of_messages(schedule, transfers)
         encodings = form.encodings(schedule, transfers)
-        self._chunks = [apart(chunks[i]) for i in mine]
-        self._codecs = [codec(encodings[i]) for i in mine]
+        self._chunks = [apart(chunks[i]) for i in own]
+        self._codecs = [codec(encodings[i]) for i in own]
         limits = limits_of(None if form.truncate is None else form.truncate(schedule, int(k or 0)), len(transfers))
-        self._cuts = last_writes(self.steps, limits[mine].tolist())
+        self._cuts = last_writes(self.steps, limits[own].tolist())
         self._queues: dict[tuple[int, int], list[int]] = defaultdict(list)
         for number, step in enumerate(self.steps):
             if step.kind == RECEIVE:
@@ -199,9 +199,9 @@ class SparseExecution:
     def _cut(self, address: int, limit: int) -> None:
         """Keep the largest elements at an address, and add the others to the residual."""
         whole = SparseVector(self.layout.partition.n_elements, *self.state[address])
-        kept = whole.top_k(min(limit, whole.n_elements))
-        self.residual = self.residual.merge(whole.without(kept))
-        self.state[address] = kept.index, kept.value
+        selected = whole.top_k(min(limit, whole.n_elements))
+        self.residual = self.residual.merge(whole.without(selected))
+        self.state[address] = selected.index, selected.value
 
 
 def add_lists(a: Elements, b: Elements) -> Elements:

@@ -31,16 +31,16 @@ def chunks_of_messages(schedule: Schedule, transfers: Transfers) -> list[tuple[i
     read = (schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses).tolist()
     write = (schedule.dst_address(transfers) + transfers["dst"].astype(np.int64) * schedule.n_addresses).tolist()
     counts, hop = transfers["count"].tolist(), transfers["hop"].tolist()
-    found: list[tuple[int, ...]] = []
+    per_message: list[tuple[int, ...]] = []
     written = 0
     for i in range(len(transfers) + 1):
         if i == len(transfers) or hop[i] != hop[written]:
             for j in range(written, i):
-                held |= dict(zip(range(write[j], write[j] + counts[j]), found[j], strict=True))
+                held |= dict(zip(range(write[j], write[j] + counts[j]), per_message[j], strict=True))
             written = i
         if i < len(transfers):
-            found.append(tuple(held[address] for address in range(read[i], read[i] + counts[i])))
-    return found
+            per_message.append(tuple(held[address] for address in range(read[i], read[i] + counts[i])))
+    return per_message
 
 
 def apart(chunks: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -163,11 +163,11 @@ def _read_dense(layout: Layout, chunks: Sequence[int], message: Bytes) -> Elemen
     # what is zero is left out again, lest a message that these elements are passed on in is longer than it need be
     value = message.view(layout.dtype)
     if layout.partition.block == 1:
-        kept = value != 0
+        not_zero = value != 0
     else:
         block = every // layout.partition.block
-        kept = np.isin(block, block[value != 0])
-    return every[kept], value[kept]
+        not_zero = np.isin(block, block[value != 0])
+    return every[not_zero], value[not_zero]
 
 
 def _write_blocks(layout: Layout, chunks: Sequence[int], elements: Elements) -> Bytes:  # noqa: ARG001

@@ -112,7 +112,7 @@ class GlooTransport:
         memory, other = self.empty(n_elements, dtype), self.empty(n_elements, dtype)
         self.load(memory, source)
         block = n_elements // self.size
-        mine = slice(self.rank * block, (self.rank + 1) * block)
+        own_block = slice(self.rank * block, (self.rank + 1) * block)
         d = self._distributed
         # Renamed in torch 2.13; the old names warn there.
         scatter = getattr(d, "reduce_scatter_single", None) or d.reduce_scatter_tensor
@@ -120,7 +120,7 @@ class GlooTransport:
         offers: dict[str, tuple[Callable[[], Any], Array]] = {
             "all_reduce": (lambda: d.all_reduce(memory), memory),
             "reduce_scatter": (lambda: scatter(other[:block], memory), other[:block]),
-            "all_gather": (lambda: gather(other, memory[mine]), other),
+            "all_gather": (lambda: gather(other, memory[own_block]), other),
             "broadcast": (lambda: d.broadcast(memory, root), memory),
             "reduce": (lambda: d.reduce(memory, root), memory),
             "all_to_all": (lambda: d.all_to_all_single(other, memory), other),

@@ -156,23 +156,23 @@ def find_fences(transfers: NDArray[Any], n_participants: int) -> tuple[NDArray[n
         t = transfers[i]
         first[i] = m
         for end in range(2):
-            who = t["src"] if end == 0 else t["dst"]
-            if stage[who] != t["stage"]:
-                stage[who] = t["stage"]
-                if current[who] >= 0:
-                    previous[who] = current[who]
-                    current[who] = -1
+            participant = t["src"] if end == 0 else t["dst"]
+            if stage[participant] != t["stage"]:
+                stage[participant] = t["stage"]
+                if current[participant] >= 0:
+                    previous[participant] = current[participant]
+                    current[participant] = -1
         for end in range(2):
-            who = t["src"] if end == 0 else t["dst"]
-            node = previous[who]
+            participant = t["src"] if end == 0 else t["dst"]
+            node = previous[participant]
             while node >= 0:
                 pred = _append(pred, m, node // 2)
                 m += 1
                 node = node_next[node // 2, node % 2]
         for end in range(2 if t["src"] != t["dst"] else 1):
-            who = t["src"] if end == 0 else t["dst"]
-            node_next[i, end] = current[who]
-            current[who] = 2 * i + end
+            participant = t["src"] if end == 0 else t["dst"]
+            node_next[i, end] = current[participant]
+            current[participant] = 2 * i + end
     first[n] = m
     return first, pred[:m].copy()
 
@@ -302,14 +302,14 @@ def cut_by_insertion(
     n_bounds = np.zeros(n_participants, np.int64)
     for i in range(transfers.shape[0]):
         for end in range(2):
-            who = transfers[i]["src"] if end == 0 else transfers[i]["dst"]
+            participant = transfers[i]["src"] if end == 0 else transfers[i]["dst"]
             address = src_address[i] if end == 0 else dst_address[i]
-            mine = bounds[2 * ends[who - 1] if who else 0 : 2 * ends[who]]
-            n_bounds[who] = _insert(mine, n_bounds[who], address)
-            n_bounds[who] = _insert(mine, n_bounds[who], address + transfers[i]["count"])
+            own_bounds = bounds[2 * ends[participant - 1] if participant else 0 : 2 * ends[participant]]
+            n_bounds[participant] = _insert(own_bounds, n_bounds[participant], address)
+            n_bounds[participant] = _insert(own_bounds, n_bounds[participant], address + transfers[i]["count"])
     first = np.zeros(n_participants + 1, np.int64)
-    for who in range(n_participants):
-        first[who + 1] = first[who] + n_bounds[who]
+    for participant in range(n_participants):
+        first[participant + 1] = first[participant] + n_bounds[participant]
     for i in range(transfers.shape[0]):
         src, dst, count = transfers[i]["src"], transfers[i]["dst"], transfers[i]["count"]
         reads = bounds[2 * ends[src - 1] if src else 0 : 2 * ends[src]]

@@ -18,7 +18,7 @@ class InputError(CommsimError, ValueError):
 
 
 class ScheduleError(InputError):
-    """A schedule is malformed, or does not do what its operation promises."""
+    """A schedule is malformed, or does not meet the postcondition of its operation."""
 
 
 class RoutingError(InputError):

@@ -120,9 +120,9 @@ def remove_cables(network: Network, links: NDArray[np.int64]) -> Network:
         return network
     few = len(links) <= _MOST_NAMES
     names = ", ".join(network.link_name(int(link)) for link in links) if few else f"{len(links)} cables"
-    kept = np.ones(network.n_links, np.bool_)
-    kept[links] = kept[partners(network)[links]] = False
-    return _without(network, kept, names)
+    remaining = np.ones(network.n_links, np.bool_)
+    remaining[links] = remaining[partners(network)[links]] = False
+    return _without(network, remaining, names)
 
 
 def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
@@ -145,8 +145,8 @@ def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
     return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)
 
 
-def _without(network: Network, kept: NDArray[np.bool_], names: str) -> Network:
-    columns: dict[str, Any] = {field: getattr(network, field)[kept] for field in _PER_LINK}
+def _without(network: Network, remaining: NDArray[np.bool_], names: str) -> Network:
+    columns: dict[str, Any] = {field: getattr(network, field)[remaining] for field in _PER_LINK}
     return dataclasses.replace(network, name=f"{network.name} without {names}", **columns)
 
 

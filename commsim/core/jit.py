@@ -109,7 +109,7 @@ def expected_work(steps: float) -> Iterator[None]:
 
 
 def compile_all() -> None:
-    """Interpret nothing in this process from now on: for those who run many small cases, or measure."""
+    """Interpret nothing in this process from now on: for processes that run many small cases, or measure."""
     Kernel.steps_left = 0
 
 

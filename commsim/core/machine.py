@@ -128,12 +128,12 @@ class Parts:
             self.crossing(a, b, bandwidth)
 
     def build(self, name: str) -> Network:
-        """Return the machine: those on whom ranks sit come first, in the order in which they were added.
+        """Return the machine: nodes that ranks may sit on come first, in the order in which they were added.
 
         Raises
         ------
         InputError
-            If nobody can sit in it, or a bandwidth or a latency is out of its range.
+            If no rank can sit in it, or a bandwidth or a latency is out of its range.
         """
         order = np.argsort(~np.isin(self._kinds, self._seat_kind()), kind="stable")
         place = np.argsort(order)
@@ -151,7 +151,7 @@ class Parts:
         return dataclasses.replace(plain, **masks)
 
     def _seat_kind(self) -> int:
-        """Kind of those on whom ranks sit."""
+        """Kind of the nodes that ranks sit on."""
         return next((kind for kind in SEATS if kind in self._kinds), SEATS[0])
 
 

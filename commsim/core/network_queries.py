@@ -94,8 +94,8 @@ def partners(network: Network) -> NDArray[np.int64]:
     base = int(number.max(initial=0)) + 1
     there, back = (src * network.n_nodes + dst) * base + number, (dst * network.n_nodes + src) * base + number
     order = np.argsort(there)
-    found = order[np.minimum(np.searchsorted(there[order], back), network.n_links - 1)]
-    return np.where(there[found] == back, found, np.arange(network.n_links))
+    match = order[np.minimum(np.searchsorted(there[order], back), network.n_links - 1)]
+    return np.where(there[match] == back, match, np.arange(network.n_links))
 
 
 def fabric_cables(network: Network) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The operations of the field: who starts with what, who must end with what, and the bus-bandwidth factor.
+"""The operations of the field: what ranks hold at the start, what they must hold at the end, the bus-bandwidth factor.
 
 A chunk's home is the rank whose block it lies in: with ``k`` chunks a rank, chunk ``c`` is at home on ``c // k``.
 
@@ -32,7 +32,7 @@ Holder = Literal["all", "root", "home", "blocks"]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an operation promises.
+    """The precondition and the postcondition of an operation.
 
     Parameters
     ----------

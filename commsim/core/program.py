@@ -177,6 +177,6 @@ class Program:
         """Turn the hops written since the last block into a block."""
         if times > 0 and (self._hops or self._fences):
             body = np.concatenate(self._hops) if self._hops else np.empty(0, TRANSFER)
-            body.setflags(write=False)  # nobody else has it, so the block need not copy it
+            body.setflags(write=False)  # not shared, so the block need not copy it
             self._blocks.append(Block(body, len(self._hops), self._fences, times, first, step, xor))
         self._hops, self._fences = [], 0

@@ -1,4 +1,4 @@
-"""The schedule: who sends which chunk to whom, and whether it is copied or reduced on arrival.
+"""The schedule: transfers of chunks between participants, each copied or reduced on arrival.
 
 A schedule is a sequence of blocks. A block is a few hops, written once, and how often they repeat with which shift of
 peers and chunks; regular algorithms so cost O(ranks) memory whatever the number of rounds.
@@ -84,7 +84,7 @@ class Schedule(Value):
     name : str
         The algorithm.
     operation : str
-        A name of ``OPERATIONS``, or ``custom`` for a schedule that promises nothing.
+        A name of ``OPERATIONS``, or ``custom`` for a schedule without a postcondition.
     n_ranks, n_helpers, n_chunks, n_scratch : int
         Sizes of the participant and address spaces.
     blocks : tuple of Block
@@ -212,12 +212,12 @@ class Schedule(Value):
 
 def _check_layout(schedule: Schedule) -> None:
     """Raise unless the operation's blocks are whole numbers of chunks, and of exactly one where they are unequal."""
-    promise = OPERATIONS[schedule.operation]
+    postcondition = OPERATIONS[schedule.operation]
     try:
-        least = promise.least_chunks(schedule.n_ranks, schedule.layout)
+        least = postcondition.least_chunks(schedule.n_ranks, schedule.layout)
     except InputError as error:
         raise ScheduleError(f"{schedule.name}: {error}") from None
-    if promise.layout in ("ranks", "pairs") and schedule.n_chunks != least:
+    if postcondition.layout in ("ranks", "pairs") and schedule.n_chunks != least:
         raise ScheduleError(
             f"{schedule.name}: the blocks of this layout make {least} chunks, got n_chunks={schedule.n_chunks}"
         )
@@ -237,10 +237,10 @@ def _check_block(schedule: Schedule, block: Block) -> None:
             raise ScheduleError(f"{schedule.name}: {field} must rise from 0 to at most {limit - 1} within a block")
     step = dict(zip(STEPPED, block.step, strict=True))
     for end in ("src", "dst"):
-        who = block.body[end]
+        participant = block.body[end]
         limit = schedule.n_ranks if step[end] else schedule.n_participants
-        if who.size and (who.min() < 0 or who.max() >= limit):
-            bad = who.min() if who.min() < 0 else who.max()
+        if participant.size and (participant.min() < 0 or participant.max() >= limit):
+            bad = participant.min() if participant.min() < 0 else participant.max()
             raise ScheduleError(f"{schedule.name}: {end} must be 0..{limit - 1}, got {bad}")
     if block.body.size and block.body["count"].min() < 1:
         raise ScheduleError(f"{schedule.name}: count must be at least 1, got {block.body['count'].min()}")

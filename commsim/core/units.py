@@ -1,7 +1,7 @@
 """Read and write quantities: text such as ``400Gbps``, ``64MiB``, ``1.5us`` at the edges, SI floats inside.
 
 The grammar is ``<number>[space]<unit>`` and case decides: ``b`` is a bit, ``B`` is a byte; ``k M G T`` are powers of
-1000, ``Ki Mi Gi Ti`` powers of 1024. A bare number is refused, because nobody can tell what it meant. The one
+1000, ``Ki Mi Gi Ti`` powers of 1024. A bare number is refused, because its meaning is unknown. The one
 exception is :func:`parse_nccl_size`, which reads sizes as nccl-tests does.
 
 ``format_...`` round for people; ``write_...`` give text that reads back as exactly the same float.

@@ -205,18 +205,18 @@ def cells(setting: Setting, operation: str) -> tuple[Cell, ...]:
     """
     if operation not in OPERATIONS:
         raise InputError(f"NCCL chooses algorithms for {', '.join(OPERATIONS)}, not for {operation}")
-    found = []
+    by_size = []
     for algorithm in ALGORITHMS:
         for p, protocol in enumerate(PROTOCOLS):
             reason = _refused(setting, operation, algorithm, protocol)
             channels = setting.channels.get(_PATTERN.get(algorithm, algorithm))
             if reason or channels is None:
-                found.append(Cell(algorithm, protocol, 0.0, 0.0, reason or "its channels are not known"))
+                by_size.append(Cell(algorithm, protocol, 0.0, 0.0, reason or "its channels are not known"))
                 continue
             rate = algorithm_bandwidth(setting, operation, algorithm, p, channels)
             wait = latency(setting, operation, algorithm, p, channels)
-            found.append(Cell(algorithm, protocol, wait, rate, "" if rate else "its largest rate on this GPU is 0"))
-    return tuple(found)
+            by_size.append(Cell(algorithm, protocol, wait, rate, "" if rate else "its largest rate on this GPU is 0"))
+    return tuple(by_size)
 
 
 def _refused(setting: Setting, operation: str, algorithm: str, protocol: str) -> str:

@@ -36,19 +36,19 @@ def links_inside(network: Network, unit: NDArray[np.int64], node: int, per_node:
 
 def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str]:
     """Rate and number of the NICs of a machine, and how a GPU reaches one."""
-    mine = unit == unit[node]
-    leaving = mine[network.src] & ~mine[network.dst]
+    in_unit = unit == unit[node]
+    leaving = in_unit[network.src] & ~in_unit[network.dst]
     if not leaving.any():
         return 0.0, 0, "PIX"
     ports = np.unique(network.src[leaving])
     rate = float(np.bincount(network.src[leaving], network.bandwidth[leaving])[ports].min())
     if network.kind[node] != GPU:
         return rate, len(ports), "PIX"
-    nics = mine & (network.kind == NIC)
-    plugs = mine[network.src] & nics[network.dst]  # the PCIe links of the NICs, which may be slower than their ports
-    beside = network.dst[(network.src == node) & mine[network.dst]]
+    nics = in_unit & (network.kind == NIC)
+    plugs = in_unit[network.src] & nics[network.dst]  # the PCIe links of the NICs, which may be slower than their ports
+    beside = network.dst[(network.src == node) & in_unit[network.dst]]
     shared = network.dst[np.isin(network.src, beside[network.kind[beside] == SWITCH])]
-    near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[mine] == CPU).any() else "PXB")
+    near = "PIX" if nics[shared].any() else ("PHB" if (network.kind[in_unit] == CPU).any() else "PXB")
     return min(rate, float(network.bandwidth[plugs].min(initial=rate))), int(nics.sum()), near
 
 
@@ -156,10 +156,10 @@ def _channels(
     assumed: list[str],
 ) -> dict[str, Channels]:  # fmt: skip
     """Return channels of rings and trees: as NCCL dumped them, as the user says, or packed."""
-    found = dict(given.by_pattern or {})
-    if "ring" in found:
-        found.setdefault("tree", found["ring"])
-        return found
+    rates = dict(given.by_pattern or {})
+    if "ring" in rates:
+        rates.setdefault("tree", rates["ring"])
+        return rates
     if given.channels is not None:
         n, rate = given.channels
     else:
@@ -174,7 +174,7 @@ def _channels(
     if many and given.path_inter is None:
         assumed.append(f"a GPU reaches its NIC by {near}" + ("" if n_nics else " (the network does not show it)"))
     one = Channels(n, rate, rate if many else 0.0, given.net_latency or 0.0, path, reach if many else "PIX")
-    return {"ring": one, "tree": one} | found
+    return {"ring": one, "tree": one} | rates
 
 
 def _with(ring: Channels, n: int, rate: float, fastest: float, many: bool) -> Channels:

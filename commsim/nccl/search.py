@@ -134,7 +134,7 @@ class Setting:
     gpu : str
         The oldest generation among the GPUs, one of ``GENERATIONS``.
     cpu : str
-        Who made the CPUs, one of ``CPUS``.
+        Vendor of the CPUs, one of ``CPUS``.
     channels : mapping of str to Channels
         Of ``ring``, ``tree``, and where they can be, ``nvls`` and ``collnet``.
     collnet : bool

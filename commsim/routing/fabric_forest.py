@@ -146,7 +146,7 @@ Found = tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int32], NDArray[np
 
 
 def forest_of(network: Network) -> FabricForest | None:
-    """Return the forest of a network's fabric; those of the two networks asked for last are kept: one, and its fold."""
+    """Return the forest of a network's fabric; the last two are cached, such as a network's and its merged form's."""
     for known, forest in _latest:
         if known is network:
             return forest

@@ -1,4 +1,4 @@
-"""Folding: switches that nothing tells apart become one, with the capacity of all of them.
+"""Switches that nothing tells apart, merged into one with the capacity of all of them.
 
 The classes are the coarsest equitable partition in which every node that is no switch of the fabric stands alone: all
 members of a class have equally many links, with equal numbers, to the members of each other class. So all members are
@@ -18,7 +18,7 @@ from .link_rows import mixed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class MergedSwitches:
     """A network and its classes.
 
     Parameters
@@ -27,7 +27,7 @@ class Fold:
         One node per class, under the name of its first member, and one link for all links between two classes, as fast
         as they are together. Nodes keep their order.
     node : int32[n_nodes]
-        Class of each node of the network that was folded.
+        Class of each node of the network before.
     link : int32[n_links]
         Bundle of each of its links.
     n_members : int64[n_bundles]
@@ -39,7 +39,7 @@ class Fold:
     link: NDArray[np.int32]
     n_members: NDArray[np.int64]
 
-    def unfold(self, per_bundle: NDArray[np.float64]) -> NDArray[np.float64]:
+    def share_out(self, per_bundle: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share what bundles carry among their links.
 
         Returns
@@ -49,8 +49,8 @@ class Fold:
         return np.asarray((per_bundle / self.n_members)[self.link])
 
 
-def fold(network: Network) -> Fold:
-    """Fold a network by its links' rates, latencies and metrics, so that a bundle's links are alike.
+def merge_switches(network: Network) -> MergedSwitches:
+    """Merge the switches of a network by its links' rates, latencies and metrics, so that links of a bundle are alike.
 
     Messages that are sprayed take each of its links with equal shares if the classes form a forest
     (:func:`commsim.routing.fabric_forest.fabric_forest`); a sprayed route then is one path of bundles.
@@ -71,9 +71,9 @@ def fold(network: Network) -> Fold:
     place = np.argsort(order)
     member = np.flatnonzero(np.diff(np.maximum.accumulate(node), prepend=-1))  # classes stand in their order
     first, n_members = first[order], n_members[order]
-    folded = dataclasses.replace(
+    merged = dataclasses.replace(
         network,
-        name=f"{network.name}, folded",
+        name=f"{network.name}, merged",
         nodes=tuple(map(network.nodes.__getitem__, member.tolist())),
         **{name: getattr(network, name)[member]
            for name in ("kind", "forwards", "aggregates", "overhead", "recv_overhead", "gamma", "machine",
@@ -82,7 +82,7 @@ def fold(network: Network) -> Fold:
         bandwidth=network.bandwidth[first] * n_members,
         **{name: getattr(network, name)[first] for name in ("latency", "buffer", "loss", "metric")},
     )  # fmt: skip
-    return Fold(folded, node, place[link.ravel()].astype(np.int32), n_members)
+    return MergedSwitches(merged, node, place[link.ravel()].astype(np.int32), n_members)
 
 
 def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -121,9 +121,9 @@ def switch_classes(network: Network, kind: NDArray[np.int64]) -> NDArray[np.int3
         for inner, mine, outer, way in sides:
             np.add.at(around, place[inner[mine]], mixed(mixed(of_link[mine] + way) ^ colour[outer[mine]]))
         which = np.unique(mixed(around ^ colour[members]), return_inverse=True)[1].ravel()
-        if (found := int(which.max(initial=-1)) + 1) == n_classes:
+        if (n_found := int(which.max(initial=-1)) + 1) == n_classes:
             return _numbered(members, which, network.n_nodes)
-        n_classes = found
+        n_classes = n_found
 
 
 def fabric_nodes(network: Network) -> NDArray[np.bool_]:

@@ -99,13 +99,13 @@ def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
     """Diameter, whether it is exact, and two endpoints without a path."""
     from .search_kernel import farthest
 
-    representatives, kept = _attachments(network)
+    representatives, remaining = _attachments(network)
     most = max(1, min(MAX_SOURCES, _MOST_STEPS // max(1, network.n_links)))
     step = -(-len(representatives) // most)
     # The other endpoints cannot be passed through and are as far away as their representatives: leave them out.
-    links = np.flatnonzero(kept[network.src] & kept[network.dst])
+    links = np.flatnonzero(remaining[network.src] & remaining[network.dst])
     incoming = links_in_rows(network.dst[links], network.src[links], network.n_nodes)
-    endpoints = np.flatnonzero(kept & (network.kind == network.seat_kind)).astype(np.int32)
+    endpoints = np.flatnonzero(remaining & (network.kind == network.seat_kind)).astype(np.int32)
     diameter, lost, target = farthest(representatives[::step], endpoints, incoming, network.forwards)
     no_path = None if lost < 0 else (network.nodes[lost], network.nodes[target])
     return int(diameter), step == 1, no_path
@@ -114,7 +114,7 @@ def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
 def _attachments(network: Network) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """One endpoint per distinct set of neighbours, and which nodes stay: of such endpoints two, and all the rest."""
     rows = [links_in_rows(*ends, network.n_nodes) for ends in ((network.src, network.dst), (network.dst, network.src))]
-    kept = np.ones(network.n_nodes, np.bool_)
+    remaining = np.ones(network.n_nodes, np.bool_)
     seen: dict[object, int] = {}
     representatives = []
     for endpoint in network.endpoints.tolist():
@@ -124,8 +124,8 @@ def _attachments(network: Network) -> tuple[NDArray[np.int32], NDArray[np.bool_]
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 1:
             representatives.append(endpoint)
-        kept[endpoint] = seen[key] <= 2
-    return np.array(representatives, np.int32), kept
+        remaining[endpoint] = seen[key] <= 2
+    return np.array(representatives, np.int32), remaining
 
 
 HALVES = "first against second half, even against odd ones, and 3 random halves"

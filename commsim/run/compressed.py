@@ -27,7 +27,7 @@ class Compressed:
 
     Parameters
     ----------
-    ready : Prepared
+    prepared : Prepared
         Of the messages.
     compressor : Compressor
         What makes them.
@@ -40,13 +40,13 @@ class Compressed:
         If the operation can do nothing with such messages, or the collective is sparse itself.
     """
 
-    ready: Prepared
+    prepared: Prepared
     compressor: Compressor
     name: str
 
     def __post_init__(self) -> None:
-        collective, operation = self.ready.schedule.name, self.ready.schedule.operation
-        if self.ready.data is not None:
+        collective, operation = self.prepared.schedule.name, self.prepared.schedule.operation
+        if self.prepared.data is not None:
             raise InputError(f"{collective} has sparse data already, which {self.name} would compress once more")
         if operation not in ("all_reduce", "all_gather"):
             raise InputError(
@@ -61,12 +61,12 @@ class Compressed:
     @property
     def schedule(self) -> Schedule:
         """What is sent."""
-        return self.ready.schedule
+        return self.prepared.schedule
 
     @property
     def network(self) -> Network:
         """Where."""
-        return self.ready.network
+        return self.prepared.network
 
     @property
     def data(self) -> None:
@@ -77,7 +77,7 @@ class Compressed:
         """What was derived, and should be printed."""
         how = "messages are summed" if self._summed else "messages are gathered, and summed at every rank"
         return (
-            *self.ready.notes,
+            *self.prepared.notes,
             f"{self.name}: {how}; sizes are those of the gradient before; times to compress are not in it",
         )
 
@@ -106,7 +106,7 @@ class Compressed:
             raise InputError(f"{self.name}: a gradient is whole elements of {FLOAT} bytes, got a size of {size:g}")
         sizes = self.message_bytes(int(size) // FLOAT)
         gathered = 1 if self._summed else self.schedule.n_ranks  # the size of an all-gather is that of all blocks
-        runs = [self.ready.predict(float(gathered * n_bytes), **options) for n_bytes in sizes]
+        runs = [self.prepared.predict(float(gathered * n_bytes), **options) for n_bytes in sizes]
         return dataclasses.replace(
             runs[-1],
             operation="all_reduce",
@@ -136,12 +136,12 @@ class Compressed:
         return total | {"message_bytes": float(n_bytes), "compression": size / n_bytes}
 
 
-def compressed(ready: Prepared, compressor: str) -> Compressed:
+def compressed(prepared: Prepared, compressor: str) -> Compressed:
     """Put a compressor in front of a prepared collective.
 
     Parameters
     ----------
-    ready : Prepared
+    prepared : Prepared
         As :func:`commsim.run.prepare` returns it.
     compressor : str
         Such as ``top_k:density=0.01``.
@@ -151,7 +151,7 @@ def compressed(ready: Prepared, compressor: str) -> Compressed:
     InputError
         If there is no such compressor, or as :class:`Compressed`.
     """
-    return Compressed(ready, compressor_of(compressor), compressor)
+    return Compressed(prepared, compressor_of(compressor), compressor)
 
 
 __all__ = ["Compressed", "compressed"]

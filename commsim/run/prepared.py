@@ -42,7 +42,7 @@ class Prepared:
     network : Network
         Where; switches on which aggregators were put can aggregate.
     placement : Placement
-        Who sits where.
+        Node of each participant.
     paths : FlowPaths
         All of a simulation that does not depend on the size, for each way of computing.
     notes : tuple of str

@@ -121,9 +121,9 @@ class SparseData:
         """What the data is, to be printed."""
         units = f"blocks of {self.block} elements" if self.block > 1 else "elements"
         if self._rows is not None:
-            kept = f", the {self.given['density']:g} largest share of each rank's" if self.form.lossy else ""
+            share_text = f", the {self.given['density']:g} largest share of each rank's" if self.form.lossy else ""
             above = f" above {self.given['threshold']:g}" if self.given["threshold"] else ""
-            return f"non-zero {units}{above} of {self.given['gradients']}{kept}: {self.size} bytes a rank"
+            return f"non-zero {units}{above} of {self.given['gradients']}{share_text}: {self.size} bytes a rank"
         run = self.given["run"] or self.block
         runs = "" if run == self.block else f", {run} in a row" if run > 1 else ", element by element"
         skew = f", exponent {self.given['exponent']:g}" if self.given["pattern"] == "zipf" else ""
@@ -155,10 +155,10 @@ class SparseData:
                 f"{self.given['gradients']} holds gradients of {self.size} bytes a rank, got size {size:g}"
             )
         rows = [self._largest(row) for row in self._rows] if self.form.lossy else self._rows
-        found = occupancy_of(rows, self.block, self.given["threshold"])
-        if not found.counts.any():
+        occupancy_found = occupancy_of(rows, self.block, self.given["threshold"])
+        if not occupancy_found.counts.any():
             raise InputError(f"{self.given['gradients']}: no rank has a non-zero element: an empty bitmap")
-        return found
+        return occupancy_found
 
     def messages(self, size: float) -> NDArray[np.float64]:
         """Return the payload of each transfer, float64[n_transfers], bytes."""
@@ -170,13 +170,13 @@ class SparseData:
 
     def _at(self, size: float) -> tuple[float, NDArray[np.float64], dict[str, float]]:
         if self._last is None or self._last[0] != size:
-            found = self.occupancy(size)
+            occupancy_found = self.occupancy(size)
             value_bytes = FLOAT if self._rows is None else self._rows[0].itemsize
-            n_bytes = self.form.transfer_bytes(self.schedule, found, self.parameters, value_bytes)
+            n_bytes = self.form.transfer_bytes(self.schedule, occupancy_found, self.parameters, value_bytes)
             measured = {
-                "density": float(found.density.mean()),
-                "union_density": union_density(found),
-                "densification": densification(found),
+                "density": float(occupancy_found.density.mean()),
+                "union_density": union_density(occupancy_found),
+                "densification": densification(occupancy_found),
             }
             self._last = size, n_bytes, measured
         return self._last
@@ -216,11 +216,11 @@ def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str
     """
     if entry.facts.get("sparse") is None:
         return dict(raw), None
-    mine = {key: text for key, text in raw.items() if key in DATA and key not in entry.parameters}
-    rest = {key: text for key, text in raw.items() if key not in mine}
+    of_data = {key: text for key, text in raw.items() if key in DATA and key not in entry.parameters}
+    rest = {key: text for key, text in raw.items() if key not in of_data}
     own = [key for key in entry.parameters if key != "n_ranks"]
     for key in rest.keys() - set(own):
         close = difflib.get_close_matches(key, (*own, *DATA), n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise InputError(f"{entry.name} has no parameter {key!r}; {hint}known: {', '.join((*own, *DATA))}")
-    return rest, data(**read_arguments(data, mine)) if mine else None
+    return rest, data(**read_arguments(data, of_data)) if of_data else None

@@ -1,6 +1,6 @@
 """Encodings: how many bytes a message takes for the non-zero blocks that are in it.
 
-An encoding is a function of the contents of messages; anybody may write another one.
+An encoding is a function of the contents of messages; users may write their own.
 """
 
 from __future__ import annotations

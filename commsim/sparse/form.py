@@ -68,11 +68,11 @@ class SparseForm:
     def encodings(self, schedule: Schedule, transfers: Transfers) -> list[Encoding]:
         """Return the encoding of each transfer."""
         copying = self.copying or self.encoding
-        found = [self.encoding if op == REDUCE else copying for op in transfers["op"].tolist()]
+        chosen = [self.encoding if op == REDUCE else copying for op in transfers["op"].tolist()]
         whole = () if self.always_dense is None else np.flatnonzero(self.always_dense(schedule, transfers)).tolist()
         for i in whole:
-            found[i] = dense
-        return found
+            chosen[i] = dense
+        return chosen
 
     def transfer_bytes(
         self, schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, Any], value_bytes: int = 4

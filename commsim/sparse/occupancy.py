@@ -182,7 +182,7 @@ def _packed(bitmap: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def _is_frozen(words: Any) -> bool:
-    """Whether nobody can write to these words, so that they need no copy: they may be hundreds of megabytes."""
+    """Whether these words are read-only for good, so that they need no copy: they may be hundreds of megabytes."""
     return isinstance(words, np.ndarray) and words.dtype == np.uint64 and not words.flags.writeable
 
 

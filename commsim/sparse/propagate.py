@@ -1,4 +1,4 @@
-"""Bytes of every message of a schedule, by playing it on sets of blocks in place of numbers.
+"""Bytes of every message of a schedule, by executing it on sets of blocks in place of numbers.
 
 The sets of blocks that ranks start with, one row of words per rank and chunk.
 """
@@ -30,7 +30,7 @@ def transfer_bytes(
     hashed: bool = False,
     bounds: tuple[int, ...] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the payload of each transfer, in program order: what the flow engine's ``play`` takes.
+    """Return the payload of each transfer, in program order: what the flow engine takes.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def transfer_contents(
         Chunks are classes of a hash, or ranges between these bounds, in place of equal ranges; see
         :class:`commsim.sparse.partition.Partition`.
     whole : bool[n_transfers], optional
-        Messages that carry every block, zero or not, so that nobody need know which blocks are in them.
+        Messages that carry every block, zero or not, so that the blocks in them need not be known.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def transfer_contents(
         If the occupancy is that of another number of ranks, or `keep` is below 1, has another shape, or rises so that
         the size of a message would depend on the values.
     ScheduleError
-        If a transfer reads what nobody has written, or adds two different chunks.
+        If a transfer reads what no transfer has written, or adds two different chunks.
     """
     from .propagate_kernel import play_sets
 
@@ -150,7 +150,7 @@ def _refuse(schedule: Schedule, transfers: Transfers, fault: int, where: int) ->
             "depends on the values; keep must not rise"
         )
     if fault == UNWRITTEN:
-        raise ScheduleError(f"{place} {t['src']} sends chunk {t['src_chunk']}, which nobody has written")
+        raise ScheduleError(f"{place} {t['src']} sends chunk {t['src_chunk']}, which no transfer has written")
     raise ScheduleError(f"{place} {t['dst']} adds different chunks to each other, into chunk {t['dst_chunk']}")
 
 
@@ -246,34 +246,3 @@ def limits_of(keep: ArrayLike | None, n_transfers: int) -> NDArray[np.int64]:
     if given.size and given.min() < 1:
         raise InputError(f"keep must be at least 1, got {given.min()}")
     return np.array(np.broadcast_to(given.astype(np.int64), (n_transfers,)))
-
-
-def floors_of(above: ArrayLike, n_transfers: int) -> NDArray[np.float64]:
-    """Return one magnitude for each transfer, below which elements are cut.
-
-    Parameters
-    ----------
-    above : float or float[n_transfers]
-        At least 0 each; 0 cuts nothing.
-    n_transfers : int
-        Transfers of the schedule.
-
-    Returns
-    -------
-    float64[n_transfers]
-
-    Raises
-    ------
-    InputError
-        If one is negative or no finite number, or there is not one for each transfer.
-    """
-    given = np.asarray(above)
-    if given.dtype.kind not in "iuf" or given.shape not in ((), (n_transfers,)):
-        raise InputError(
-            f"a threshold must be a number, or one for each of {n_transfers} transfers; got {given.dtype} of shape "
-            f"{given.shape}"
-        )
-    wrong = given[~((given >= 0) & np.isfinite(given))]
-    if wrong.size:
-        raise InputError(f"a threshold must be at least 0 and finite, got {wrong[0]}")
-    return np.array(np.broadcast_to(given.astype(np.float64), (n_transfers,)))

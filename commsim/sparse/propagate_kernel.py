@@ -1,7 +1,7 @@
-"""Kernel that plays a schedule on sets of blocks.
+"""Kernel that executes a schedule on sets of blocks.
 
 A set is a row of words that several addresses may share: a copy passes on the number of the row, and a reduction
-writes in place where nobody else holds the row. So what is broadcast costs nothing, however many receive it.
+writes in place where no other address holds the row. So what is broadcast costs nothing, however many receive it.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _unite(
 
 @kernel
 def _let_go(rows: Table, r: int, free: int) -> int:
-    """Take one holder from a row, and return the first free row: this one when nobody holds it any more."""
+    """Take one holder from a row, and return the first free row: this one when it has no holder left."""
     rows[r]["holders"] -= 1
     if rows[r]["holders"]:
         return free

@@ -1,4 +1,4 @@
-"""How fast no schedule can be: bounds on the time of any operation on any network, whatever the algorithm.
+"""Lower bounds on the time of any operation on any network, whatever the algorithm.
 
 What is bounded is time in commsim's own model: messages between participants, each of which takes one path or several,
 costs ``o`` at the sender's port, shares links, and arrives ``L`` after it was sent. A participant may send to many at

@@ -26,7 +26,7 @@ TIE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class LowerBound:
-    """No schedule of a kind takes less, at any size.
+    """A lower bound on the time of all schedules of a kind, at any size.
 
     Parameters
     ----------
@@ -142,17 +142,17 @@ def uses_more_than_ranks(prepared: Prepared) -> bool:
 def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
     """All bounds, and what was not tried."""
     always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
-    found: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
-    if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *found)):
+    by_bytes: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
+    if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *by_bytes)):
         raise InputError(f"{graph.network.name}: some rank cannot reach another one, so there is no bound")
     after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left
     notes: list[str] = []
     if importlib.util.find_spec("scipy") is None:
         notes.append("cuts by locality only: minimum cuts and linear programs need SciPy (pip install 'commsim[opt]')")
     else:
-        found += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
+        by_bytes += [*min_cuts(graph, demand), *volume_bounds(graph, demand)]
         program = program_bound(graph, demand)
-        found += [program] if program is not None else []
+        by_bytes += [program] if program is not None else []
         if demand.kind != "signals" and len(graph.link) > MAX_LINKS:
             notes.append(
                 f"cuts by locality only: minimum cuts are for at most {MAX_LINKS} links, got {len(graph.link)}"
@@ -161,17 +161,17 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
             size = n_variables(graph, demand)
             limit = f"it would have {size} variables, the limit is {MAX_VARIABLES}"
             notes.append(f"no linear program, only cuts and distances: {limit}")
-    late = [Cut(part.per_byte, part.why, part.fixed + after) for part in found if part.per_byte]
+    late = [Cut(part.per_byte, part.why, part.fixed + after) for part in by_bytes if part.per_byte]
     return [*always, *_tightest(late)], notes
 
 
 def _tightest(parts: Sequence[Cut]) -> list[Cut]:
     """Of bounds by bytes those that no other one beats at every size, the largest by bytes first."""
-    kept: list[Cut] = []
+    unbeaten: list[Cut] = []
     for part in sorted(parts, key=lambda part: (-part.per_byte, -part.fixed)):
-        if all(part.fixed > other.fixed for other in kept):
-            kept.append(part)
-    return kept
+        if all(part.fixed > other.fixed for other in unbeaten):
+            unbeaten.append(part)
+    return unbeaten
 
 
 def _adding(graph: Graph, demand: Demand) -> list[Cut]:

@@ -217,5 +217,5 @@ def _taken(graph: Graph, demand: Demand, sources: NDArray[np.intp], length: Floa
     far = dijkstra(table, indices=graph.ranks[sources])[:, graph.ranks]
     if demand.kind == "all_pairs":
         return float(far.sum()) / demand.n_ranks
-    mine = np.isin(demand.src, sources)
-    return float((far[np.searchsorted(sources, demand.src[mine]), demand.dst[mine]] * demand.amount[mine]).sum())
+    own = np.isin(demand.src, sources)
+    return float((far[np.searchsorted(sources, demand.src[own]), demand.dst[own]] * demand.amount[own]).sum())

@@ -204,9 +204,9 @@ class Graph:
     @property
     def on_ranks(self) -> NDArray[np.bool_]:
         """Which nodes hold a rank."""
-        found = np.zeros(self.n_nodes, np.bool_)
-        found[self.ranks] = True
-        return found
+        holds = np.zeros(self.n_nodes, np.bool_)
+        holds[self.ranks] = True
+        return holds
 
 
 def usable(network: Network, ranks: NDArray[np.int32], anywhere: bool) -> Graph:

@@ -30,8 +30,8 @@ def latency_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
     *Fan-out*: a rank that has heard the news at time t has told at most n others by ``t + n g``, where g is its
     overhead over the number of links that leave it, since one link is one port, and each of them has heard it no sooner
     than l later, the least that any message takes after it was sent. So the number that have heard by time t is at most
-    that of the tree in which everybody tells everybody else as soon as it can, and t is not over before p have. Without
-    overheads, everyone can tell all others at once, and this says only l.
+    that of the tree in which every rank tells all others as soon as it can, and t is not over before p have. Without
+    overheads, every rank can tell all others at once, and this says only l.
 
     Fan-in is the same backwards in time, with the overhead to receive.
 
@@ -66,14 +66,14 @@ def nearest_ranks(graph: Graph) -> float:
 
 
 def tree_time(n: int, gap: float, delay: float) -> float:
-    """Time until n have heard, when each tells one more every `gap`, who has heard it `delay` later still."""
+    """Time until n have heard, when each tells one more every `gap`, which has heard it `delay` later."""
     if n < 2:
         return 0.0
     if gap <= 0:
         return delay
     heard, next_one = 1, [gap + delay]
     time = 0.0
-    while heard < n:  # pop who hears next; its teller and itself go on
+    while heard < n:  # the next to hear; it and its teller go on
         time = heapq.heappop(next_one)
         same = 1
         while next_one and next_one[0] <= time * (1 + 1e-12):
@@ -88,18 +88,18 @@ def tree_time(n: int, gap: float, delay: float) -> float:
 
 def shortest(rows: Rows, sources: list[int]) -> Floats:
     """Least latency from the nearest of some nodes to each node; infinite where there is no way."""
-    found = np.full(len(rows), np.inf)
-    found[sources] = 0.0
+    distance = np.full(len(rows), np.inf)
+    distance[sources] = 0.0
     queue = [(0.0, node) for node in sources]
     while queue:
         far, node = heapq.heappop(queue)
-        if far > found[node]:
+        if far > distance[node]:
             continue
         for other, latency in rows[node]:
-            if far + latency < found[other]:
-                found[other] = far + latency
+            if far + latency < distance[other]:
+                distance[other] = far + latency
                 heapq.heappush(queue, (far + latency, other))
-    return found
+    return distance
 
 
 def _distance(graph: Graph, demand: Demand, overheads: float) -> tuple[str, float]:

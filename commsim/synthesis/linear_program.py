@@ -146,7 +146,7 @@ def program_bound(graph: Graph, demand: Demand) -> Cut | None:
     Each sink must be able to get all data over the arcs ``a``, since each part of it came to the sink along a chain of
     messages. (Backwards for sums.) By Edmonds' theorem trees exist that reach this.
 
-    *All-reduce*, where switches only forward: everybody needs something of everybody, so the arcs let 1 flow from rank
+    *All-reduce*, where switches only forward: all ranks need something of all others, so the arcs let 1 flow from rank
     0 to each and from each to rank 0, hence over every cut both ways. And between any k groups of ranks at least 2(k-1)
     is sent (:meth:`Demand.between`). By the theorem of Nash-Williams and Tutte this says that ``a``, directions
     forgotten, holds two spanning trees; and that is so exactly if directions can be chosen such that 2 flow from rank 0

@@ -104,7 +104,7 @@ def _gaps(
     ranks: Ranks, sizes: tuple[int, ...], lengths: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what each further message of a train adds, really and ideally; the first frames are not in it."""
-    trains = [train(len(ranks.seats), length, everyone=True) for length in lengths]
+    trains = [train(len(ranks.seats), length, all_pairs=True) for length in lengths]
     spans = [[_times(ranks, one, 2 * k * size) for size in sizes] for one, k in zip(trains, lengths, strict=True)]
     gaps = np.maximum(np.subtract(spans[1], spans[0]) / (lengths[1] - lengths[0]), 1e-9)
     return gaps[:, 0], gaps[:, 1]

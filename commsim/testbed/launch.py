@@ -125,8 +125,8 @@ class Ranks:
         BackendError
             If a rank ends, or none answers in time.
         """
-        found: dict[str, Any] = self._answer()
-        return found
+        built: dict[str, Any] = self._answer()
+        return built
 
     def write(self, values: NDArray[Any]) -> str:
         """Write an array where the ranks find it, and return its path."""
@@ -290,12 +290,12 @@ def gloo_commands(layout: Layout, seats: Sequence[int], more: dict[str, str]) ->
     """Return one program per rank, which meet at the first one's address."""
     meeting = {"WORLD_SIZE": str(len(seats)), "LOCAL_WORLD_SIZE": str(len(seats)),
                "MASTER_ADDR": str(layout.address(seats[0])), "MASTER_PORT": str(MASTER_PORT)}  # fmt: skip
-    found = []
+    built = []
     for rank, seat in enumerate(seats):
         device = layout.device(seat)
         own = {"RANK": str(rank), "GLOO_SOCKET_IFNAME": device, "TP_SOCKET_IFNAME": device}
-        found.append(Command(seat, _program("gloo"), meeting | own | more))
-    return found
+        built.append(Command(seat, _program("gloo"), meeting | own | more))
+    return built
 
 
 def _carrier(device: str) -> dict[str, str]:

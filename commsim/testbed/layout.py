@@ -170,9 +170,9 @@ def next_hops(network: Network, routing: str) -> NextHops:
     seats = np.flatnonzero(np.isin(network.kind, SEATS))
     others = np.setdiff1d(np.arange(network.n_nodes), seats)
     spread = "spray" if routing in HASHED and routing.startswith("ecmp") else routing
-    found = _between(network, seats, np.arange(network.n_nodes), spread)
+    links_between = _between(network, seats, np.arange(network.n_nodes), spread)
     # A switch as a source comes second: where messages pass it, their path decides and not its own.
-    return _between(network, others, seats, spread) | found
+    return _between(network, others, seats, spread) | links_between
 
 
 def _between(network: Network, sources: NDArray[np.intp], destinations: NDArray[np.intp], routing: str) -> NextHops:
@@ -180,11 +180,11 @@ def _between(network: Network, sources: NDArray[np.intp], destinations: NDArray[
     if not pairs:
         return {}
     routes = find_routes(network, [a for a, _ in pairs], [b for _, b in pairs], routing=routing)
-    found: dict[tuple[int, int], set[int]] = {}
+    links_between: dict[tuple[int, int], set[int]] = {}
     for row, (_, destination) in enumerate(pairs):
         for link in routes.link[routes.first[row] : routes.first[row + 1]].tolist():
-            found.setdefault((int(network.src[link]), destination), set()).add(link)
-    return {key: tuple(sorted(links)) for key, links in found.items()}
+            links_between.setdefault((int(network.src[link]), destination), set()).add(link)
+    return {key: tuple(sorted(links)) for key, links in links_between.items()}
 
 
 @dataclass(frozen=True, slots=True)

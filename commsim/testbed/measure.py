@@ -97,15 +97,15 @@ class Cell:
 
 
 def measure(
-    ranks: Ranks, ready: Prepared, size: int, *, warmup: int = 1, iterations: int = 5, native: str = ""
+    ranks: Ranks, prepared: Prepared, size: int, *, warmup: int = 1, iterations: int = 5, native: str = ""
 ) -> Cell:
     """Measure one size of what was prepared for the ranks' own network and seats.
 
     Parameters
     ----------
     ranks : Ranks
-        In their namespaces, where `ready` has placed them.
-    ready : Prepared
+        In their namespaces, where `prepared` has placed them.
+    prepared : Prepared
         A schedule on the calibrated network.
     size : int, bytes
         As nccl-tests counts it.
@@ -120,22 +120,22 @@ def measure(
         If the ranks do not answer.
     """
     more: dict[str, Any] = {}
-    if ready.data is not None:
-        values = drawn_gradients(ready.data.occupancy(size), whole=True)
-        more = {"gradients": ranks.write(values), "block": ready.data.block}
-    ranks.prepare(native or ready.schedule, size, warmup=warmup, iterations=iterations, **more)
+    if prepared.data is not None:
+        values = drawn_gradients(prepared.data.occupancy(size), whole=True)
+        more = {"gradients": ranks.write(values), "block": prepared.data.block}
+    ranks.prepare(native or prepared.schedule, size, warmup=warmup, iterations=iterations, **more)
     before = read_counts(ranks.place, ranks.layout)
     meter = LoadMeter(ranks.place)
     ranks.begin()
-    found = ranks.finish()
+    answer = ranks.finish()
     load = meter.read()
     counts = read_counts(ranks.place, ranks.layout) - before
-    return as_cell(ready, found, counts, load, warmup + iterations, native)
+    return as_cell(prepared, answer, counts, load, warmup + iterations, native)
 
 
 def as_cell(
-    ready: Prepared,
-    found: Mapping[str, Any],
+    prepared: Prepared,
+    answer: Mapping[str, Any],
     counts: Counts,
     load: Load,
     n_runs: int,
@@ -143,23 +143,23 @@ def as_cell(
     framing: Framing = FRAME.framing,
 ) -> Cell:
     """Put what was measured beside the prediction; the counters are of `n_runs` runs."""
-    samples = np.array(found["samples"])
+    samples = np.array(answer["samples"])
     middle = float(np.median(samples))
-    schedule = ready.schedule
+    schedule = prepared.schedule
     name = f"native {native}" if native else schedule.name
     result = Result(
         name,
         schedule.operation,
         "testbed",
         schedule.n_ranks,
-        found["size"],
+        answer["size"],
         middle,
         middle,
         link_bytes=counts.n_bytes / n_runs,
         samples=samples,
-        counters={"wrong": found["wrong"]},
+        counters={"wrong": answer["wrong"]},
     )
-    return Cell(result, ready.predict(found["size"], framing=framing), counts, load, ready.network)
+    return Cell(result, prepared.predict(answer["size"], framing=framing), counts, load, prepared.network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,8 +204,8 @@ def read_counts(place: Place, layout: Layout) -> Counts:
         queues = json.loads(output_of(["tc", "-s", "-j", "-n", place.namespace(node), "qdisc", "show"]) or "[]")
         buckets = {queue["dev"]: queue for queue in queues if queue.get("kind") == "tbf"}
         for port in layout.ports_of(node):
-            found = buckets[port.device]
-            rows[:, port.link] = found["bytes"], found["packets"], found["overlimits"], found["drops"]
+            answer = buckets[port.device]
+            rows[:, port.link] = answer["bytes"], answer["packets"], answer["overlimits"], answer["drops"]
     return Counts(*rows)
 
 
@@ -223,7 +223,7 @@ class Load:
     wall : float, s
         Time between them.
     busy : float, s
-        Processor time of everybody, interrupts too.
+        Processor time of all processes, interrupts too.
     ours : float, s
         Processor time of the testbed's processes and of this one.
     cores : int
@@ -247,7 +247,7 @@ class Load:
 
     @property
     def idle(self) -> float:
-        """Part of the machine that nobody used."""
+        """Part of the machine that was idle."""
         return max(0.0, 1 - self.busy / (self.wall * self.cores))
 
 

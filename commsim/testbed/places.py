@@ -95,7 +95,7 @@ class Place:
         return read_network(self.directory / "network.json")
 
     def processes(self) -> list[int]:
-        """Numbers of the processes that run in its namespaces: nobody but a testbed starts any there."""
+        """Numbers of the processes that run in its namespaces: only a testbed starts any there."""
         inside = {(NAMESPACES / name).stat().st_ino for name in self.namespaces()}
         return [pid for pid in _numbers() if pid != os.getpid() and _network_namespace(pid) in inside]
 
@@ -128,8 +128,8 @@ class Place:
 def testbeds() -> list[Place]:
     """Return all testbeds of which anything is there, the remains of dead ones too."""
     names = {path.name for path in KEPT.glob("*") if NAME.fullmatch(path.name)}
-    found = re.compile(rf"{PREFIX}([a-z0-9]{{1,16}})-\d+")
-    names |= {match[1] for path in NAMESPACES.glob(f"{PREFIX}*") if (match := found.fullmatch(path.name))}
+    pattern_of_name = re.compile(rf"{PREFIX}([a-z0-9]{{1,16}})-\d+")
+    names |= {match[1] for path in NAMESPACES.glob(f"{PREFIX}*") if (match := pattern_of_name.fullmatch(path.name))}
     return [Place(name) for name in sorted(names)]
 
 
@@ -171,7 +171,7 @@ def lacking() -> str:
     if missing:
         return f"there is no {', '.join(missing)} here"
     if not has_veth():
-        return "the kernel or this container lets nobody make veth pairs"
+        return "the kernel or this container forbids veth pairs"
     return "" if has_buckets() else "the kernel has no token buckets (tc tbf) to give links their rates"
 
 
@@ -189,7 +189,7 @@ def require() -> None:
 
 
 def require_root() -> None:
-    """Refuse everybody who may not touch namespaces.
+    """Refuse users that may not change namespaces.
 
     Raises
     ------

@@ -86,20 +86,19 @@ def run_cells(
     cells: list[tuple[str, Cell]] = []
     known: Costs | None = None
     live = [spec for spec in collectives if spec.partition(":")[0] == ON_A_SWITCH]
-    mine = [spec for spec in collectives if spec not in live]
+    ordinary = [spec for spec in collectives if spec not in live]
 
     def place_on(network: Network, spec: str) -> Prepared:
-        ready = prepare(spec, network, n_ranks=n_ranks, placement=placement, seed=seed)
-        if ready.data is not None:  # what the switch's workers send for their pool's sake, ours over MPI do not
-            ready.data.form = dataclasses.replace(ready.data.form, sends=None)
-        return dataclasses.replace(
-            ready, aggregation=None
-        )  # over MPI helpers exchange messages, no packets of a switch
+        prepared = prepare(spec, network, n_ranks=n_ranks, placement=placement, seed=seed)
+        if prepared.data is not None:  # what the switch's workers send for their pool's sake, ours over MPI do not
+            prepared.data.form = dataclasses.replace(prepared.data.form, sends=None)
+        # Over MPI helpers exchange messages, not packets of a switch.
+        return dataclasses.replace(prepared, aggregation=None)
 
     def seats_of(spec: str) -> tuple[int, ...]:
         return tuple(int(node) for node in place_on(layout.network, spec).placement.nodes)
 
-    wanted = [(spec, seats_of(spec)) for spec in mine]
+    wanted = [(spec, seats_of(spec)) for spec in ordinary]
     rings = [(operation, seats_of("ring_all_reduce")) for operation in native]
     for seats, group in itertools.groupby(sorted(wanted + rings, key=lambda w: w[1]), key=lambda w: w[1]):
         with Ranks(place, layout, seats, backend) as ranks:
@@ -111,24 +110,24 @@ def run_cells(
             for name, _ in group:
                 tell(f"{name} on {len(seats)} ranks")
                 own = name if name in native else ""
-                ready = place_on(network, "ring_all_reduce" if own else name)
+                prepared = place_on(network, "ring_all_reduce" if own else name)
                 for size in sizes:
-                    n = _iterations(ready, size, iterations)
-                    again = functools.partial(measure, ranks, ready, size, warmup=warmup, iterations=n, native=own)
+                    n = _iterations(prepared, size, iterations)
+                    again = functools.partial(measure, ranks, prepared, size, warmup=warmup, iterations=n, native=own)
                     cells.append((name, _steadiest(again, tries)))
     for spec in live:
         tell(f"{spec} on the live switch")
-        ready = place_on(layout.network, spec)
-        seats = seats_of(spec)[: ready.schedule.n_ranks]
+        prepared = place_on(layout.network, spec)
+        seats = seats_of(spec)[: prepared.schedule.n_ranks]
         for size in sizes:
-            n = _iterations(ready, size, iterations)
+            n = _iterations(prepared, size, iterations)
             again = functools.partial(measure_switch, place, layout, seats, size, warmup=warmup, iterations=n)
             cells.append((spec, _steadiest(again, tries)))
     return cells, known
 
 
-def _iterations(ready: Prepared, size: int, most: int) -> int:
-    return max(min(2, most), min(most, int(SECONDS / max(ready.predict(size).time, 1e-9))))
+def _iterations(prepared: Prepared, size: int, most: int) -> int:
+    return max(min(2, most), min(most, int(SECONDS / max(prepared.predict(size).time, 1e-9))))
 
 
 def _steadiest(again: Callable[[], Cell], tries: int) -> Cell:

@@ -104,8 +104,8 @@ def share(
     BackendError
         If ranks do not answer.
     """
-    everybody = [node for one in seats for node in one]
-    if len(set(everybody)) != len(everybody):
+    all_nodes = [node for one in seats for node in one]
+    if len(set(all_nodes)) != len(all_nodes):
         raise InputError(f"jobs that run at once sit on different hosts, got {[list(one) for one in seats]}")
     if compute < 0 or min(shifts, default=0.0) < 0:
         raise InputError(f"times of jobs must not be negative, got compute {compute} s and shifts {list(shifts)} s")
@@ -147,6 +147,6 @@ def _run(
     meter = LoadMeter(place)
     for ranks in parties:
         ranks.begin()
-    found = [ranks.finish() for ranks in parties]
+    answers = [ranks.finish() for ranks in parties]
     load = meter.read()
-    return Shared(shift, np.array([one["samples"] for one in found]), alone, together, load)
+    return Shared(shift, np.array([one["samples"] for one in answers]), alone, together, load)

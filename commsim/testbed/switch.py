@@ -63,20 +63,20 @@ def measure_switch(
     """
     network = layout.network
     nodes = np.asarray(seats, np.int32)
-    ready = prepare("switchml:system=none", network, n_ranks=len(nodes), placement=Placement(nodes))
-    switch = int(ready.placement.nodes[ready.schedule.n_ranks])
+    prepared = prepare("switchml:system=none", network, n_ranks=len(nodes), placement=Placement(nodes))
+    switch = int(prepared.placement.nodes[prepared.schedule.n_ranks])
     server = _serve(place, layout, switch)
     try:
         before, meter = read_counts(place, layout), LoadMeter(place)
-        found = _work(place, layout, seats, switch, size, warmup + iterations)
+        rows_of_workers = _work(place, layout, seats, switch, size, warmup + iterations)
         load, counts = meter.read(), read_counts(place, layout) - before
     finally:
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=10)
-    samples = np.max([[row["time_s"] for row in rows] for rows in found], axis=0)[warmup:]
-    wrong = sum(row["right"] is False for rows in found for row in rows)
+    samples = np.max([[row["time_s"] for row in rows] for rows in rows_of_workers], axis=0)[warmup:]
+    wrong = sum(row["right"] is False for rows in rows_of_workers for row in rows)
     told = {"samples": samples.tolist(), "size": float(size), "wrong": float(wrong)}
-    return as_cell(ready, told, counts, load, warmup + iterations, framing=switch_wire())
+    return as_cell(prepared, told, counts, load, warmup + iterations, framing=switch_wire())
 
 
 def _serve(place: Place, layout: Layout, switch: int) -> subprocess.Popen[str]:

@@ -85,7 +85,7 @@ def _play(schedule: Schedule, hop: Transfers, state: State) -> list[int]:
         if any(address not in state for address in addresses):
             raise ScheduleError(
                 f"{schedule.name}: in hop {t['hop']} participant {t['src']} sends chunk {t['src_chunk']}, "
-                "which nobody has written"
+                "which no transfer has written"
             )
         reads.append([state[address] for address in addresses])
     for t, a, contents in zip(hop, dst, reads, strict=True):

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.routing.merge_switches import fold
+from commsim.routing.merge_switches import merge_switches
 from commsim.routing.routing import find_routes
 from commsim.run.inputs import load_network
 
@@ -12,19 +12,19 @@ pytestmark = pytest.mark.nojit
 
 def test_a_fat_tree_folds_to_its_pods_and_one_core():
     network = load_network("fat_tree:k=4")
-    folded = fold(network)
+    merged = merge_switches(network)
     pods = ("aggregation0", "aggregation2", "aggregation4", "aggregation6")
-    assert folded.network.nodes == (*(f"h{i}" for i in range(16)), *(f"edge{i}" for i in range(8)), *pods, "core0")
-    assert sorted(set(folded.n_members.tolist())) == [1, 2, 4]
-    assert folded.network.bandwidth.sum() == pytest.approx(network.bandwidth.sum())
+    assert merged.network.nodes == (*(f"h{i}" for i in range(16)), *(f"edge{i}" for i in range(8)), *pods, "core0")
+    assert sorted(set(merged.n_members.tolist())) == [1, 2, 4]
+    assert merged.network.bandwidth.sum() == pytest.approx(network.bandwidth.sum())
 
 
 def test_a_link_that_differs_keeps_its_switches_apart():
     network = load_network("leaf_spine:n_leaves=3,n_spines=4,hosts_per_leaf=2")
-    assert sum(name.startswith("spine") for name in fold(network).network.nodes) == 1
+    assert sum(name.startswith("spine") for name in merge_switches(network).network.nodes) == 1
     bandwidth = network.bandwidth.copy()
     bandwidth[np.flatnonzero(network.dst == network.nodes.index("spine2"))[0]] /= 2
-    slower = fold(dataclasses.replace(network, bandwidth=bandwidth))
+    slower = merge_switches(dataclasses.replace(network, bandwidth=bandwidth))
     assert [name for name in slower.network.nodes if name.startswith("spine")] == ["spine0", "spine2"]
 
 
@@ -39,20 +39,20 @@ def test_a_link_that_differs_keeps_its_switches_apart():
 )
 def test_sprayed_messages_load_links_as_bundles_say(spec):
     network = load_network(spec)
-    folded = fold(network)
+    merged = merge_switches(network)
     rng = np.random.default_rng(5)
     src, dst = rng.choice(network.endpoints, 40), rng.choice(network.endpoints, 40)
     routes = find_routes(network, src, dst, routing="spray")
-    bundled = find_routes(folded.network, folded.node[src], folded.node[dst], routing="spray")
+    bundled = find_routes(merged.network, merged.node[src], merged.node[dst], routing="spray")
     assert (bundled.share == 1).all()
     load = np.bincount(routes.link, routes.share, network.n_links)
-    alike = folded.unfold(np.bincount(bundled.link, bundled.share, folded.network.n_links))
+    alike = merged.share_out(np.bincount(bundled.link, bundled.share, merged.network.n_links))
     np.testing.assert_allclose(load, alike, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(routes.latency, bundled.latency, rtol=1e-12)
 
 
 def test_what_has_no_switches_stays_as_it_is():
     network = load_network("torus:dims=3x3")
-    folded = fold(network)
-    assert folded.network.nodes == network.nodes
-    assert (folded.link == np.arange(network.n_links)).all()
+    merged = merge_switches(network)
+    assert merged.network.nodes == network.nodes
+    assert (merged.link == np.arange(network.n_links)).all()

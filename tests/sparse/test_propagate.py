@@ -282,7 +282,7 @@ def test_a_schedule_that_makes_no_sense_is_refused():
     occupancy = Occupancy.from_bitmap(np.ones((2, 4)), 4)
     p = Program(2, 1, n_helpers=1)
     p.copy(0, src=2, dst=0)
-    with pytest.raises(ScheduleError, match="in hop 0 participant 2 sends chunk 0, which nobody has written"):
+    with pytest.raises(ScheduleError, match="in hop 0 participant 2 sends chunk 0, which no transfer has written"):
         transfer_contents(p.build(), occupancy)
     p = Program(2, 2)
     p.reduce(src=0, dst=1, src_chunk=0, dst_chunk=1)

@@ -88,7 +88,7 @@ def test_what_cannot_be_run_is_refused():
         run_sparse(COLLECTIVES["direct_all_to_all"].build(2), [one, one])
     p = Program(2, 1, n_helpers=1)
     p.copy(0, src=2, dst=0)
-    with pytest.raises(ScheduleError, match="which nobody has written"):
+    with pytest.raises(ScheduleError, match="which no transfer has written"):
         run_sparse(p.build(), [one, one])
     p = Program(2, 2)
     p.reduce(src=0, dst=1, src_chunk=0, dst_chunk=1)

@@ -1,1 +1,1 @@
-"""Proofs that a schedule does what its operation promises, on symbols and on numbers."""
+"""Proofs that a schedule meets the postcondition of its operation, on symbols."""

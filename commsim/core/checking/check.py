@@ -1,4 +1,4 @@
-"""The checker: every schedule is proved to do what its operation promises, by running it on symbols.
+"""The checker: every schedule is proved to meet its postcondition, by running it on symbols.
 
 An address holds the name of the origin chunk that it stands for, and which ranks' contributions are in it, each
 counted. So a contribution that is lost, or counted twice, or ends in the wrong place, is found.
@@ -48,7 +48,7 @@ class CheckReport:
 
 
 def check(schedule: Schedule, seed: int = 0) -> CheckReport:
-    """Prove that a schedule keeps the promise of its operation.
+    """Prove that a schedule meets the postcondition of its operation.
 
     Up to 64 ranks contributions are counted exactly; beyond, by random fingerprints.
 
@@ -62,10 +62,10 @@ def check(schedule: Schedule, seed: int = 0) -> CheckReport:
     Raises
     ------
     ScheduleError
-        Naming the first rank and chunk that is wrong; or because the operation promises nothing.
+        Naming the first rank and chunk that is wrong; or because the operation has no postcondition.
     """
     if schedule.operation not in OPERATIONS:
-        raise ScheduleError(f"{schedule.name}: the operation {schedule.operation!r} promises nothing to check")
+        raise ScheduleError(f"{schedule.name}: the operation {schedule.operation!r} has no postcondition to check")
     signals = OPERATIONS[schedule.operation].signals
     exact = signals or schedule.n_ranks <= EXACT_RANKS
     content: Content = Fingerprints(schedule.n_ranks, seed)
@@ -73,7 +73,7 @@ def check(schedule: Schedule, seed: int = 0) -> CheckReport:
         content = Heard(schedule.n_ranks) if signals else Counts(schedule.n_ranks)
     label, held = initial_state(schedule, content)
     for hop in hops(schedule):
-        _play(schedule, hop, label, held, content)
+        _execute_hop(schedule, hop, label, held, content)
     compared = _compare(schedule, label, held, content)
     return CheckReport(
         "exact" if exact else "fingerprint", schedule.n_transfers, 0.0 if exact else compared / (int(PRIME) - 1)
@@ -126,7 +126,7 @@ def _holders(schedule: Schedule, holder: str) -> tuple[NDArray[np.int64], NDArra
     return np.repeat(ranks, k), np.tile(np.arange(k), len(ranks))
 
 
-def _play(schedule: Schedule, hop: Transfers, label: Labels, held: NDArray[Any], content: Content) -> None:
+def _execute_hop(schedule: Schedule, hop: Transfers, label: Labels, held: NDArray[Any], content: Content) -> None:
     """Run one hop: all reads, then all writes."""
     read, write, transfer = chunks_of(schedule, hop)
     reduces = (hop["op"] == REDUCE)[transfer]
@@ -135,7 +135,7 @@ def _play(schedule: Schedule, hop: Transfers, label: Labels, held: NDArray[Any],
         t = hop[transfer[int((new_label < 0).argmax())]]
         raise ScheduleError(
             f"{schedule.name}: in hop {t['hop']} participant {t['src']} sends chunk {t['src_chunk']}, "
-            "which nobody has written"
+            "which no transfer has written"
         )
     copied = write[~reduces]
     if len(np.unique(copied)) != len(copied) or np.isin(copied, write[reduces]).any():
@@ -156,9 +156,9 @@ def _play(schedule: Schedule, hop: Transfers, label: Labels, held: NDArray[Any],
 
 
 def _compare(schedule: Schedule, label: Labels, held: NDArray[Any], content: Content) -> int:
-    """Raise unless every address that the operation promises holds what it promises; count these addresses."""
+    """Raise unless every address of the postcondition holds what it says; count these addresses."""
     operation = OPERATIONS[schedule.operation]
-    rank, chunk, wanted_label, wanted = _promise(schedule, operation, content)
+    rank, chunk, wanted_label, wanted = _postcondition(schedule, operation, content)
     where = rank * schedule.n_addresses + schedule.buffer_offsets[1] + chunk
     wrong = (label[where] != wanted_label) | (held[where] != wanted).reshape(len(where), -1).any(axis=1)
     if wrong.any():
@@ -172,10 +172,10 @@ def _compare(schedule: Schedule, label: Labels, held: NDArray[Any], content: Con
     return len(where)
 
 
-def _promise(
+def _postcondition(
     schedule: Schedule, operation: Operation, content: Content
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Labels, NDArray[Any]]:
-    """Rank, chunk of its output, label and content of everything that the operation promises."""
+    """Rank, chunk of its output, label and content of the postcondition."""
     n, k = schedule.n_ranks, schedule.n_chunks
     if operation.moves is not None:
         rank, chunk, origin, origin_chunk = operation.moves(np.arange(n), n, k, schedule.layout)

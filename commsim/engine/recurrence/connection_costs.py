@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commsim.core.network import Network
 from commsim.routing.fabric_forest import LEAST
-from commsim.routing.merge_switches import Fold, fold
+from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
 
 from ..flow_plan import Job, JobConnections
@@ -33,9 +33,9 @@ class ConnectionCosts:
     Parameters
     ----------
     network : Network
-        Of the routes: the given one, or its fold where messages are sprayed.
-    fold : Fold or None
-        How it was folded.
+        Of the routes: the given one, or its merged form where messages are sprayed.
+    merged : MergedSwitches or None
+        How it was merged.
     ends : int32[n_connections, 2]
         Participants that send and receive.
     routes : Routes
@@ -53,7 +53,7 @@ class ConnectionCosts:
     """
 
     network: Network
-    fold: Fold | None
+    merged: MergedSwitches | None
     ends: NDArray[np.int32]
     routes: Routes
     overhead: NDArray[np.float64]
@@ -83,7 +83,7 @@ class ConnectionCosts:
         """
         weights = np.repeat(per_connection, np.diff(self.routes.first)) * self.routes.share
         carried = np.bincount(self.routes.link, weights=weights, minlength=self.network.n_links).astype(np.float64)
-        return carried if self.fold is None else self.fold.unfold(carried)
+        return carried if self.merged is None else self.merged.share_out(carried)
 
     def bytes_on_wire(self, per_connection: NDArray[np.float64]) -> float:
         """Bytes that left their senders' nodes."""
@@ -118,7 +118,7 @@ def find_connection_costs(
         None where receiving costs something: the cost occupies the last link while the next message may arrive there.
     """
     nodes = job.placement.nodes[ends]
-    network, nodes, routes, folded = folded_routes(network, nodes, channel, routing=routing, seed=seed, shared=shared)
+    network, nodes, routes, merged = merged_routes(network, nodes, channel, routing=routing, seed=seed, shared=shared)
     length = np.diff(routes.first)
     crosses = length > 0
     if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
@@ -138,10 +138,10 @@ def find_connection_costs(
     gamma = network.gamma[nodes[:, 1]]
     unit = np.where(reduces & (gamma > 0), network.n_links + nodes[:, 1], -1).astype(np.int32)
     per_byte = np.where(crosses, 1 / rate, 0.0)
-    return ConnectionCosts(network, folded, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
+    return ConnectionCosts(network, merged, ends, routes, overhead, routes.latency, per_byte, gamma, part, held, unit)
 
 
-def folded_routes(
+def merged_routes(
     network: Network,
     nodes: NDArray[np.int32],
     channel: NDArray[np.int64],
@@ -149,8 +149,8 @@ def folded_routes(
     routing: str | None,
     seed: int,
     shared: JobConnections | None = None,
-) -> tuple[Network, NDArray[np.int32], Routes, Fold | None]:
-    """Find the routes; sprayed ones on the folded network, where that makes each of them one path of bundles.
+) -> tuple[Network, NDArray[np.int32], Routes, MergedSwitches | None]:
+    """Find the routes; sprayed ones on the merged network, where that makes each of them one path of bundles.
 
     Then each link of a bundle carries the same. What reaches a class of switches evenly leaves it evenly, since they
     have equally many links each, and reaches the next class evenly, for the same reason; and a source stands alone.
@@ -164,15 +164,15 @@ def folded_routes(
 
     Returns
     -------
-    network, nodes, routes, fold : Network, int32[n_connections, 2], Routes, Fold or None
-        Of the network that the routes are on, and how it was folded.
+    network, nodes, routes, merged : Network, int32[n_connections, 2], Routes, MergedSwitches or None
+        Of the network that the routes are on, and how it was merged.
     """
     if (routing or network.routing) == "spray" and len(nodes) >= LEAST:
-        folded = fold(network)
-        ends = folded.node[nodes]
-        routes = find_routes(folded.network, ends[:, 0], ends[:, 1], channel, routing="spray")
+        merged = merge_switches(network)
+        ends = merged.node[nodes]
+        routes = find_routes(merged.network, ends[:, 0], ends[:, 1], channel, routing="spray")
         if (routes.share == 1).all():
-            return folded.network, ends, routes, folded
+            return merged.network, ends, routes, merged
     if shared is not None:
         return network, nodes, shared.routes, None
     return network, nodes, find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed), None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.network import Network
-from commsim.routing.merge_switches import Fold, fold
+from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
 
 BY_DESTINATION = ("dmodk", "shortest", "spray")
@@ -34,7 +34,7 @@ class Bundles:
         Bundle of each flow, and the link before it, or -1.
     latency : float64[n_flows], s
         Along the whole path.
-    folded : Fold or None
+    merged : MergedSwitches or None
         How links were put together, if they were.
     """
 
@@ -45,7 +45,7 @@ class Bundles:
     bundle: NDArray[np.int32]
     head: NDArray[np.int32]
     latency: NDArray[np.float64]
-    folded: Fold | None
+    merged: MergedSwitches | None
 
     def ports(self) -> NDArray[np.int32] | None:
         """First link of each flow; None if some flow leaves over several."""
@@ -71,7 +71,7 @@ class Bundles:
         per_link = np.bincount(self.head + 1, weights=weights, minlength=n + 1)[1:].astype(np.float64)
         per_link += np.bincount(self.link, weights=np.repeat(of_bundle, np.diff(self.first)) * self.share, minlength=n)
         per_link *= n_bytes[0] if weights is None and len(n_bytes) else 1.0
-        return per_link if self.folded is None else self.folded.unfold(per_link)
+        return per_link if self.merged is None else self.merged.share_out(per_link)
 
     def rows(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Links of each flow, in rows: ``link[first[f]:first[f + 1]]``."""
@@ -111,9 +111,9 @@ def bundle_flows(
     """
     routing = routing or network.routing
     if routing == "spray":
-        folded = fold(network)
+        merged = merge_switches(network)
         bundles = _by_destination(
-            folded.network, folded.node[src].astype(np.int64), folded.node[dst].astype(np.int64), routing, folded
+            merged.network, merged.node[src].astype(np.int64), merged.node[dst].astype(np.int64), routing, merged
         )
         if (bundles.share == 1).all():  # else sprayed bundles are no single path, and links are not used alike
             return bundles
@@ -124,7 +124,7 @@ def bundle_flows(
 
 
 def _by_destination(
-    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], routing: str, folded: Fold | None
+    network: Network, src: NDArray[np.int64], dst: NDArray[np.int64], routing: str, merged: MergedSwitches | None
 ) -> Bundles:
     """Find one path for the hosts of each switch to each destination, and take the first link from it."""
     nodes = np.arange(network.n_nodes)
@@ -144,7 +144,7 @@ def _by_destination(
     latency[is_headed] -= network.latency[routes.link[routes.first[:-1][is_headed]]]
     first = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
     return _bundles(
-        network, Routes(first, routes.link[kept], routes.share[kept], latency), number, out_link[src], folded
+        network, Routes(first, routes.link[kept], routes.share[kept], latency), number, out_link[src], merged
     )
 
 
@@ -177,10 +177,14 @@ def _numbered(key: NDArray[np.int64], n_keys: int) -> tuple[NDArray[np.int64], N
 
 
 def _bundles(
-    network: Network, routes: Routes, bundle: NDArray[np.int32], head: NDArray[np.int32], folded: Fold | None = None
+    network: Network,
+    routes: Routes,
+    bundle: NDArray[np.int32],
+    head: NDArray[np.int32],
+    merged: MergedSwitches | None = None,
 ) -> Bundles:
     latency = routes.latency[bundle]
     headed = head >= 0
     if headed.any():
         latency[headed] += network.latency[head[headed]]
-    return Bundles(network.bandwidth, routes.first, routes.link, routes.share, bundle, head, latency, folded)
+    return Bundles(network.bandwidth, routes.first, routes.link, routes.share, bundle, head, latency, merged)

@@ -26,14 +26,14 @@ from commsim.core.cost import Framing
 from commsim.core.errors import PhysicsError
 from commsim.core.network import Network
 from commsim.core.result import Result
-from commsim.routing.merge_switches import Fold
+from commsim.routing.merge_switches import MergedSwitches
 from commsim.routing.routing import Routes
 
 from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job, JobConnections, ends_of
 from ..flow_state import FlowState
 from ..flow_tables import lay_out_connections, lay_out_flows
-from ..recurrence.connection_costs import folded_routes
+from ..recurrence.connection_costs import merged_routes
 from ..trace_files import Columns, TraceFile, keep_trace
 from .classes import Full, Quotient, colour_connections, colour_participants, colours_are_few, refined, told_apart
 from .pattern import find_pattern
@@ -133,11 +133,11 @@ def _link_bytes(
     pattern, routes = connections.full.pattern, connections.routes
     length = np.diff(routes.first)
     per_connection = np.bincount(pattern.connection, weights=n_bytes, minlength=len(length)) * pattern.times
-    n_links = network.n_links if connections.folded is None else connections.folded.network.n_links
+    n_links = network.n_links if connections.merged is None else connections.merged.network.n_links
     per_link = np.zeros(n_links) + np.bincount(
         routes.link, weights=np.repeat(per_connection, length) * routes.share, minlength=n_links
     )
-    return per_link if connections.folded is None else connections.folded.unfold(per_link), float(
+    return per_link if connections.merged is None else connections.merged.share_out(per_link), float(
         per_connection[length > 0].sum()
     )
 
@@ -163,16 +163,16 @@ class SymmetricConnections:
     Parameters
     ----------
     full : Full
-        On the network or on its fold.
+        On the network or on its merged form.
     routes : Routes
         Of each connection.
-    folded : Fold or None
+    merged : MergedSwitches or None
         How links were put together, if packets are sprayed over them.
     """
 
     full: Full
     routes: Routes
-    folded: Fold | None
+    merged: MergedSwitches | None
 
 
 @dataclass(slots=True, eq=False)
@@ -214,7 +214,7 @@ class SymmetricPlan:
             return
         ends, channel = ends_of(pattern.transfers, pattern.lead)
         nodes = self.job.placement.nodes[ends]
-        on, nodes, routes, folded = folded_routes(
+        on, nodes, routes, merged = merged_routes(
             self.network, nodes, channel, routing=self.routing, seed=self.seed, shared=self.shared
         )
         tables = lay_out_flows(on, [self.job], routes, nodes, np.zeros(len(nodes), np.intp))
@@ -223,7 +223,7 @@ class SymmetricPlan:
         if colours_are_few(pattern, colour):
             pattern.find_waits(self.job.schedule, self.shared if pattern.times == 1 else None)
             self.connections = (
-                None if self._add(refined(full, colour)) is None else SymmetricConnections(full, routes, folded)
+                None if self._add(refined(full, colour)) is None else SymmetricConnections(full, routes, merged)
             )
 
     def tell_apart(self, now: int, broken: NDArray[np.int64]) -> int | None:

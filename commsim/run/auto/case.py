@@ -131,9 +131,9 @@ def estimated_seconds(prepared: Prepared, size: float) -> dict[str, float]:
     """
     prepared = prepared.at(size)
     n_transfers = prepared.schedule.n_transfers
-    found = {engine: START[engine] + PER_TRANSFER[engine] * n_transfers for engine in ENGINES}
-    found["packet"] += PER_PACKET_AND_LINK * _packets_times_links(prepared, size)
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+    seconds = {engine: START[engine] + PER_TRANSFER[engine] * n_transfers for engine in ENGINES}
+    seconds["packet"] += PER_PACKET_AND_LINK * _packets_times_links(prepared, size)
+    return dict(sorted(seconds.items(), key=lambda item: item[1]))
 
 
 def _packets_times_links(prepared: Prepared, size: float) -> float:

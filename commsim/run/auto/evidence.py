@@ -77,19 +77,19 @@ def evidence(engine: str, case: Case, transport: str = "window") -> tuple[tuple[
     dict of str to str
         By what was compared with: what was not compared, and what was.
     """
-    found: list[KnownError] = []
+    known_errors: list[KnownError] = []
     lacking: dict[str, str] = {}
     others = [against for key, against in PACKET.items() if key != transport]
     for against in (a for a in AGAINST if a not in others):
         some = around(engine, against, case)
         if isinstance(some, list):
-            found.append(_known(engine, against, case, some))
+            known_errors.append(_known(engine, against, case, some))
         elif some:
             lacking[against] = some
-    for against in others if found else ():
+    for against in others if known_errors else ():
         some = around(engine, against, case)
-        found += [_known(engine, against, case, some)] if isinstance(some, list) else []
-    return tuple(found), lacking
+        known_errors += [_known(engine, against, case, some)] if isinstance(some, list) else []
+    return tuple(known_errors), lacking
 
 
 def never(engine: str, labels: Sequence[str], n_ranks: int) -> bool:
@@ -111,10 +111,10 @@ def say_labels(engine: str, labels: Sequence[str]) -> str:
 
 def say(error: KnownError) -> str:
     """Say what a comparison was, in a phrase."""
-    whom = "what others measured" if error.against == "measured" else f"the {error.against}"
+    reference = "what others measured" if error.against == "measured" else f"the {error.against}"
     how = "p90" if error.real else "largest"
     how_many = f"{error.count} comparison{'s' * (error.count > 1)}"
-    return f"{how_many} with {whom}: median {error.median:.1%}, {how} {error.error:.1%}, {error.text}"
+    return f"{how_many} with {reference}: median {error.median:.1%}, {how} {error.error:.1%}, {error.text}"
 
 
 def _labelled(engine: str, labels: Sequence[str]) -> list[Comparison]:
@@ -190,10 +190,10 @@ SAME = 1e-6
 
 def by_kind() -> dict[tuple[str, str], list[Comparison]]:
     """Return all comparisons by engine and what they are against."""
-    found: dict[tuple[str, str], list[Comparison]] = {}
+    by_key: dict[tuple[str, str], list[Comparison]] = {}
     for one in comparisons():
-        found.setdefault((one.engine, one.against), []).append(one)
-    return found
+        by_key.setdefault((one.engine, one.against), []).append(one)
+    return by_key
 
 
 def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
@@ -209,10 +209,10 @@ def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
     some = by_kind().get((engine, against), [])
     for label in LABELS:
         known = list(dict.fromkeys(getattr(one.case, label) for one in some))
-        mine = getattr(case, label)
-        some = [one for one in some if getattr(one.case, label) == mine]
+        own = getattr(case, label)
+        some = [one for one in some if getattr(one.case, label) == own]
         if not some:
-            return f"{label} {mine} was not compared, only {', '.join(known)}" if known else ""
+            return f"{label} {own} was not compared, only {', '.join(known)}" if known else ""
     pool = _nested(some, case, AROUND[against], "")
     if isinstance(pool, str):
         return pool
@@ -252,10 +252,10 @@ def _nested(some: list[Comparison], case: Case, names: Sequence[str], where: str
     pool: list[Comparison] = []
     for value in {below[-1], above[0]} if not _same(below[-1], mine) else {below[-1]}:
         at = [one for one in some if getattr(one.case, name) == value]
-        found = _nested(at, case, names[1:], f"{where}, {say_number(name, value)}" if name != "size" else where)
-        if isinstance(found, str):
-            return found
-        pool += found
+        by_key = _nested(at, case, names[1:], f"{where}, {say_number(name, value)}" if name != "size" else where)
+        if isinstance(by_key, str):
+            return by_key
+        pool += by_key
     return pool
 
 

@@ -156,7 +156,7 @@ class RandomK:
         """All ranks send the same elements."""
 
     def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002 - alike at all ranks
-        """Take the drawn elements; the step is sent too, for who decodes must draw alike."""
+        """Take the drawn elements; the step is sent too, since the decoder must draw alike."""
         vector = finite(vector)
         values = vector[self._drawn(len(vector), step)]
         if self.unbiased:

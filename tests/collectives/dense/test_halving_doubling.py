@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.halving_doubling import (
-    fold,
     halving_doubling_all_reduce,
+    non_power_of_two,
     real_ranks,
     recursive_doubling_all_gather,
 )
@@ -36,7 +36,7 @@ def test_the_first_exchange_is_of_halves_at_the_largest_distance():
 @given(n_ranks=st.integers(1, 500))
 @settings(deadline=None)
 def test_the_fold_leaves_a_power_of_two_of_ranks(n_ranks):
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     assert 2**k + r == n_ranks
     assert r < 2**k
     taking_part = real_ranks(n_ranks)
@@ -46,7 +46,7 @@ def test_the_fold_leaves_a_power_of_two_of_ranks(n_ranks):
 
 @pytest.mark.parametrize("n_ranks", [3, 5, 6, 7, 11, 12])
 def test_folded_ranks_send_their_vector_and_get_the_result(n_ranks):
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     schedule = halving_doubling_all_reduce(n_ranks)
     sent, received, messages = volumes(schedule)
     behind = list(range(0, 2 * r, 2))
@@ -70,7 +70,7 @@ def test_the_gather_doubles_what_is_exchanged(k):
 
 @pytest.mark.parametrize("n_ranks", [3, 5, 6, 7, 11, 12, 13])
 def test_a_folded_gather_sends_at_most_what_its_cost_says(n_ranks):
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     transfers = recursive_doubling_all_gather(n_ranks).expand()
     by_hop = [int(transfers["count"][transfers["hop"] == hop].max()) for hop in np.unique(transfers["hop"])]
     assert by_hop == [1, *(2**j + min(2**j, r) for j in range(k)), n_ranks]

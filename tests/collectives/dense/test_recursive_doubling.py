@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
-from collectives.dense.halving_doubling import fold, real_ranks, recursive_doubling_all_reduce
+from collectives.dense.halving_doubling import non_power_of_two, real_ranks, recursive_doubling_all_reduce
 
 pytestmark = pytest.mark.nojit
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.nojit
 @given(n_ranks=st.integers(1, 200))
 @settings(deadline=None, max_examples=40)
 def test_whole_vectors_are_exchanged_in_the_logarithm_of_rounds(n_ranks):
-    k, r = fold(n_ranks)
+    k, r = non_power_of_two(n_ranks)
     schedule = recursive_doubling_all_reduce(n_ranks)
     sent, received, _ = volumes(schedule)
     assert schedule.n_hops == k + 2 * (r > 0)

@@ -55,7 +55,7 @@ def test_the_checker_knows_whose_chunk_is_whose():
     p.copy(0, src=0, dst=1, count=1)
     p.copy(1, src=1, dst=0, count=2)
     check(p.build("right", "all_gather_v", layout=(1, 2)))
-    with pytest.raises(ScheduleError, match="participant 1 sends chunk 1, which nobody has written"):
+    with pytest.raises(ScheduleError, match="participant 1 sends chunk 1, which no transfer has written"):
         check(p.build("wrong", "all_gather_v", layout=(2, 1)))
 
 
