@@ -154,7 +154,17 @@ class Fields:
         return value if isinstance(value, str) else self.refuse(key, "text")
 
     def one_of(self, key: str, known: tuple[str, ...], default: str | None = None) -> str:
-        """Return a field that is one of some words."""
+        """Return a field that is one of some words.
+
+        Parameters
+        ----------
+        key : str
+            The field.
+        known : tuple of str
+            The words.
+        default : str, optional
+            Of a field that is missing; required without.
+        """
         value = self._get(key, default)
         return value if isinstance(value, str) and value in known else self.refuse(key, f"one of {', '.join(known)}")
 
@@ -164,7 +174,17 @@ class Fields:
         return value if isinstance(value, bool) else self.refuse(key, "true or false")
 
     def whole(self, key: str, minimum: int = 0, maximum: int = 2**31 - 1, default: int | None = None) -> int:
-        """Return a field that is a whole number in a range."""
+        """Return a field that is a whole number in a range.
+
+        Parameters
+        ----------
+        key : str
+            The field.
+        minimum, maximum : int
+            Both included.
+        default : int, optional
+            Of a field that is missing; required without.
+        """
         value = self._get(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return value
@@ -179,7 +199,17 @@ class Fields:
         return self.refuse(key, "a finite number")
 
     def quantity(self, key: str, parse: Callable[[str, str], float], default: float | None = None) -> float:
-        """Return a field that is text with a unit; a bare number is refused."""
+        """Return a field that is text with a unit; a bare number is refused.
+
+        Parameters
+        ----------
+        key : str
+            The field.
+        parse : callable
+            From text, and what to call it, to a number, such as ``parse_time``.
+        default : float, optional
+            Of a field that is missing; required without.
+        """
         value = self._get(key, default)
         if isinstance(value, float) and key not in self._tree:
             return value
@@ -191,7 +221,17 @@ class Fields:
             self.fail(key, str(error).strip())
 
     def items(self, key: str, kind: type[T], what: str) -> list[T]:
-        """Return a field that is a list whose members are all of one type."""
+        """Return a field that is a list whose members are all of one type.
+
+        Parameters
+        ----------
+        key : str
+            The field.
+        kind : type
+            Of all members.
+        what : str
+            What a member must be, for messages.
+        """
         value = self._get(key, None)
         if not isinstance(value, list):
             self.refuse(key, f"a list of {what}")
@@ -219,7 +259,17 @@ class Fields:
         return [float(value) for value in values]
 
     def member(self, key: str, i: int, message: str) -> NoReturn:
-        """Raise an error about one member of a list."""
+        """Raise an error about one member of a list.
+
+        Parameters
+        ----------
+        key : str
+            The list.
+        i : int
+            Number of the member.
+        message : str
+            What is wrong with it.
+        """
         Fields({}, self._path, (*self._keys, key)).fail(i, message)
 
     def tables(self, key: str) -> list[Fields]:

@@ -111,13 +111,34 @@ class Archive:
 
 
 def write_archive(path: str | Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write `arrays` and `header`; the file appears whole or not at all."""
+    """Write `arrays` and `header`; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    kind : str
+        What it holds.
+    header : mapping
+        Values that JSON has.
+    arrays : mapping of str to array
+        All others.
+    """
     text = json.dumps({"schema": 1, "kind": kind, **header}, allow_nan=False)
     write_arrays(path, {"header": np.frombuffer(text.encode(), np.uint8), **arrays})
 
 
 def read_archive(path: str | Path, kind: str, limit: int | None = None) -> Archive:
     """Read what :func:`write_archive` wrote; `limit` is as in :func:`~commsim.files.npz.read_arrays`.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    kind : str
+        What it must hold.
+    limit : int, bytes, optional
+        Most that it may unpack to.
 
     Raises
     ------

@@ -57,6 +57,15 @@ def read_placement(path: str | Path, network: Network) -> Placement:
 def write_placement(placement: Placement, path: str | Path, network: Network | None = None) -> None:
     """Write a placement; TOML and JSON hold names, so they need the network.
 
+    Parameters
+    ----------
+    placement : Placement
+        What to write.
+    path : path
+        Its suffix says how.
+    network : Network, optional
+        Whose nodes it names; not needed for npz.
+
     Raises
     ------
     InputError

@@ -22,12 +22,30 @@ def process_name(pid: int, name: str) -> dict[str, Any]:
 
 
 def thread_name(pid: int, tid: int, name: str) -> dict[str, Any]:
-    """Event that names a thread."""
+    """Event that names a thread.
+
+    Parameters
+    ----------
+    pid, tid : int
+        The process, and its thread.
+    name : str
+        Shown in place of the number.
+    """
     return {"name": "thread_name", "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
 
 
 def sort_index(pid: int, tid: int | None, index: int) -> dict[str, Any]:
-    """Event that says where a process, or a thread of it, stands among the others."""
+    """Event that says where a process, or a thread of it, stands among the others.
+
+    Parameters
+    ----------
+    pid : int
+        The process.
+    tid : int or None
+        Its thread; None for the process itself.
+    index : int
+        Those with smaller ones stand above.
+    """
     if tid is None:
         return {"name": "process_sort_index", "ph": "M", "pid": pid, "args": {"sort_index": index}}
     return {"name": "thread_sort_index", "ph": "M", "pid": pid, "tid": tid, "args": {"sort_index": index}}

@@ -187,7 +187,17 @@ def schedule_of_ways(operation: str, ways: tuple[str, ...], sizes: tuple[int, ..
 
 
 def name_of(operation: str, ways: tuple[str, ...], optimization: str) -> str:
-    """Return the name of such a schedule, which :func:`ways_of` reads."""
+    """Return the name of such a schedule, which :func:`ways_of` reads.
+
+    Parameters
+    ----------
+    operation : str
+        Ours.
+    ways : tuple of str
+        Of each dimension.
+    optimization : str
+        Order of the phases.
+    """
     return ".".join(("astra", operation, *ways, optimization))
 
 

@@ -94,6 +94,15 @@ def measured_calls(calls: Sequence[Call], path: Path, asked: Asked) -> list[Meas
     """Make one row of each kind of call: its median time, and percentiles 5 and 95 where it was called often.
 
     A call's time in a profile includes waiting for the last rank to come, which a benchmark's does not.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+        In any order.
+    path : path
+        The profile, for messages.
+    asked : Asked
+        What the user says of the file; receives notes.
     """
     groups: dict[tuple[str, float, int | None, str, str], list[float]] = defaultdict(list)
     for call in calls:
@@ -118,6 +127,15 @@ def whole_array(operation: str, sent: float, received: float, n_ranks: int | Non
 
     The larger of the two is the whole array, but for a gather or a scatter, where only the root has it.
 
+    Parameters
+    ----------
+    operation : str
+        Ours.
+    sent, received : float, bytes
+        By one rank.
+    n_ranks : int or None
+        Where it is known.
+
     Raises
     ------
     InputError
@@ -132,7 +150,17 @@ def whole_array(operation: str, sent: float, received: float, n_ranks: int | Non
 
 
 def left_out_notes(path: Path, reasons: Counter[str], what: str) -> list[str]:
-    """Say how many of them were left out for which reason; of many reasons, the most frequent."""
+    """Say how many of them were left out for which reason; of many reasons, the most frequent.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    reasons : Counter of str
+        How many for each.
+    what : str
+        What they are, in the plural.
+    """
     notes = [f"{path}: {count} {what} left out: {why}" for why, count in reasons.most_common(MAX_REASONS)]
     others = reasons.total() - sum(count for _, count in reasons.most_common(MAX_REASONS))
     return notes + ([f"{path}: {others} {what} left out for other reasons"] if others else [])
@@ -236,6 +264,15 @@ def last_iteration(calls: Sequence[Call], steps: Sequence[float] = (), period: f
 
 def periodic_job(iteration: Iteration, name: str, gap: float = 0.0) -> dict[str, Any]:
     """Make the job's entry in a ``jobs.json``: phases in which a rank sends, at the mean rate of each.
+
+    Parameters
+    ----------
+    iteration : Iteration
+        What is repeated.
+    name : str
+        Of the job.
+    gap : float, s
+        Shorter pauses between calls do not end a phase.
 
     Raises
     ------

@@ -71,6 +71,15 @@ _MORE = ("collective", "p5_s", "p95_s", "error")
 def read_own(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
     """Read decoded JSON of ours: a table of results, or one saved result.
 
+    Parameters
+    ----------
+    tree : mapping
+        The decoded file.
+    path : path
+        For messages.
+    asked : Asked
+        What the user says of the file; receives notes.
+
     Raises
     ------
     InputError
@@ -165,6 +174,15 @@ def _saved(top: Fields, path: Path) -> Measured:
 
 def read_lines(text: str, path: Path, asked: Asked) -> list[Measured]:
     """Read JSON lines; the last one may be cut off, since a run that is killed leaves it so.
+
+    Parameters
+    ----------
+    text : str
+        The whole file.
+    path : path
+        For messages.
+    asked : Asked
+        What the user says of the file; receives notes.
 
     Raises
     ------

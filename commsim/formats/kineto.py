@@ -43,6 +43,15 @@ _LOOKED_AT = 2**22
 def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
     """Read the calls of a decoded trace, in the order in which they started.
 
+    Parameters
+    ----------
+    tree : mapping
+        As :func:`kineto_tree` returns it.
+    path : path
+        For messages.
+    notes : list of str
+        Receives what was left out.
+
     Raises
     ------
     InputError

@@ -67,7 +67,17 @@ class Element:
         return text if text in known else self.fail(f"{key} must be one of {', '.join(known)}, got {text!r:.60}")
 
     def whole(self, key: str, default: int | None = None, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
-        """Return an attribute that is a whole number; hexadecimal with 0x."""
+        """Return an attribute that is a whole number; hexadecimal with 0x.
+
+        Parameters
+        ----------
+        key : str
+            The attribute.
+        default : int, optional
+            Of one that is missing; required without.
+        minimum, maximum : int
+            Both included.
+        """
         text = self.text(key, None if default is None else str(default)).strip()
         try:
             value = int(text, 16 if text.lower().startswith("0x") else 10)

@@ -262,6 +262,15 @@ _HALVES = ("out_of_place", "in_place")
 def read_nccl_tests_json(tree: Mapping[str, Any], path: Path, asked: Asked) -> list[Measured]:
     """Read the results of a decoded file.
 
+    Parameters
+    ----------
+    tree : mapping
+        The decoded file.
+    path : path
+        For messages.
+    asked : Asked
+        What the user says of the file; receives notes.
+
     Raises
     ------
     InputError

@@ -56,7 +56,7 @@ def read_lines(path: str | Path) -> list[Line]:
     return numbered
 
 
-def whole(words: list[str], k: int, where: str, limit: int) -> int:
+def _whole(words: list[str], k: int, where: str, limit: int) -> int:
     """Return a word that is a whole number below `limit`."""
     word = words[k] if k < len(words) else ""
     if not (word.isascii() and word.isdigit() and len(word) < 12 and int(word) < limit):
@@ -120,7 +120,7 @@ class Cables:
     def _one(self, where: str, words: list[str]) -> None:
         if len(words) != 5:
             raise InputError(f"{where}: a cable is 'src dst rate delay loss', got {len(words)} words")
-        ends = [whole(words, k, where, self._n_nodes) for k in range(2)]
+        ends = [_whole(words, k, where, self._n_nodes) for k in range(2)]
         rest = [self._quantities([word], k, where) for k, word in enumerate(words[2:])]
         if ends[0] == ends[1] or not rest[0][0] > 0 or not rest[2][0] < 1:
             raise InputError(f"{where}: a cable joins two nodes, has a positive rate and loses less than all")
@@ -244,6 +244,15 @@ def read_ns3(path: str | Path) -> Network:
 def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> None:
     """Write a network of GPUs (or hosts) and switches; switches inside of machines are NVSwitches.
 
+    Parameters
+    ----------
+    network : Network
+        What to write.
+    path : path
+        The file.
+    gpu_type : str
+        Name of the GPUs.
+
     Raises
     ------
     InputError
@@ -312,9 +321,9 @@ def _parts(path: str | Path, n_counts: int, of_switches: slice) -> tuple[list[in
     """Return the counts of the first line and the line, the numbers of the switches, and the lines of the cables."""
     lines = read_lines(path)
     limits = [MAX_NODES] * (n_counts - 1) + [MAX_CABLES]
-    counts = [whole(lines[0][1].split(), k, f"{path}, line {lines[0][0]}", limit) for k, limit in enumerate(limits)]
+    counts = [_whole(lines[0][1].split(), k, f"{path}, line {lines[0][0]}", limit) for k, limit in enumerate(limits)]
     words = lines[1][1].split() if any(counts[of_switches]) else []
-    ids = [whole(words, k, f"{path}, line {lines[1][0]}", counts[0]) for k in range(len(words))]
+    ids = [_whole(words, k, f"{path}, line {lines[1][0]}", counts[0]) for k in range(len(words))]
     return counts, lines[0], ids, lines[2:] if any(counts[of_switches]) else lines[1:]
 
 

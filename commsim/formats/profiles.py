@@ -32,6 +32,15 @@ MAX_TENSOR_BYTES = 2**50
 def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
     """Read the calls of a decoded record; what cannot be used is said, not refused, since records end anywhere.
 
+    Parameters
+    ----------
+    tree : mapping
+        The decoded record.
+    path : path
+        Whose name may say the rank.
+    notes : list of str
+        Receives what was left out.
+
     Raises
     ------
     InputError
@@ -166,7 +175,17 @@ def read_calls(path: str | Path, notes: list[str] | None = None) -> tuple[tuple[
 
 
 def calls_of_tree(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
-    """Read the calls of a decoded profile, in the order in which they started."""
+    """Read the calls of a decoded profile, in the order in which they started.
+
+    Parameters
+    ----------
+    tree : mapping
+        The decoded profile, of either kind.
+    path : path
+        For messages.
+    notes : list of str
+        Receives what was left out.
+    """
     read = kineto_calls if "traceEvents" in tree else flight_recorder_calls
     return sorted(read(tree, path, notes), key=lambda call: call.start)
 

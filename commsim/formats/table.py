@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, write_size, write_time
+from commsim.core.units import format_bandwidth
 
 from .context import Context, Notes, Sized
 
@@ -89,31 +89,6 @@ def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:
     if rates := sorted({format_bandwidth(1 / cost) for cost in value.gamma[value.gamma > 0]}):
         notes.append(f"ranks reduce {', '.join(rates[:3])}, which --reduce-rate says")
     return tuple(notes)
-
-
-def write_graph(graph: Graph, path: str | Path) -> None:
-    """Write the graph of an iteration as TOML or JSON; names that an earlier task has get a number behind them."""
-    from commsim.files.whole_files import write_tree
-
-    names: dict[str, None] = {}
-    for i, task in enumerate(graph.tasks):
-        name = task.name or "task"
-        names[name if name not in names else f"{name}#{i}"] = None
-    named, tasks = list(names), []
-    for name, task in zip(named, graph.tasks, strict=True):
-        row: dict[str, Any] = {"name": name}
-        if task.resources:
-            row["resources"] = list(task.resources)
-        if task.duration:
-            row["duration"] = write_time(task.duration)
-        if task.operation:
-            row |= {"operation": task.operation, "group": list(task.group), "size": write_size(task.size)}
-        if task.priority:
-            row["priority"] = task.priority
-        if task.after:
-            row["after"] = [named[j] for j in task.after]
-        tasks.append(row)
-    write_tree(path, {"tasks": tasks})
 
 
 def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
@@ -264,7 +239,7 @@ FORMATS = {
     "commsim": Format(
         "our own files", (".npz", ".toml", ".json"),
         {NETWORK: "files.store:read_network", SCHEDULE: _own_schedule, WORKLOAD: "workload.task_graph:read_graph"},
-        {NETWORK: "files.store:save", SCHEDULE: _write_own_schedule, WORKLOAD: "formats.table:write_graph"},
+        {NETWORK: "files.store:save", SCHEDULE: _write_own_schedule, WORKLOAD: "workload.task_graph:write_graph"},
     ),
     "astra-network": Format(
         "ASTRA-sim's network, YAML", (".yml", ".yaml"),
@@ -312,7 +287,19 @@ FORMATS = {
 
 
 def read(name: str, kind: str, source: str, context: Context) -> tuple[Any, Notes]:
-    """Read a file of a format as one of the kinds that it becomes; return it, and what should be said."""
+    """Read a file of a format as one of the kinds that it becomes; return it, and what should be said.
+
+    Parameters
+    ----------
+    name : str
+        Of ``FORMATS``.
+    kind : str
+        What the file becomes.
+    source : str
+        The file.
+    context : Context
+        What else is given.
+    """
     reader = FORMATS[name].reads[kind]
     if not isinstance(reader, str):
         return reader(source, context)
@@ -321,7 +308,21 @@ def read(name: str, kind: str, source: str, context: Context) -> tuple[Any, Note
 
 
 def write(name: str, kind: str, value: Any, target: str, context: Context) -> Notes:
-    """Write a value as a file of a format; return what should be said."""
+    """Write a value as a file of a format; return what should be said.
+
+    Parameters
+    ----------
+    name : str
+        Of ``FORMATS``.
+    kind : str
+        What the value is.
+    value : object
+        What to write.
+    target : str
+        The file.
+    context : Context
+        What else is given.
+    """
     writer = FORMATS[name].writes[kind]
     notes = function(writer)(value, target) if isinstance(writer, str) else writer(value, target, context)
     return notes if isinstance(notes, tuple) else ()

@@ -38,9 +38,9 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import parse_size, parse_time, write_size, write_time
 from commsim.files.fields import Fields
-from commsim.files.whole_files import read_tree
+from commsim.files.whole_files import read_tree, write_tree
 
 from .timeline import Timeline
 
@@ -253,3 +253,26 @@ def _task(table: Fields, numbers: dict[str, int]) -> Task:
         return Task(name, operation=operation, after=tuple(after), **fields)
     except InputError as error:
         table.fail(None, f"is wrong: {error}")
+
+
+def write_graph(graph: Graph, path: str | Path) -> None:
+    """Write the graph of an iteration as TOML or JSON; names that an earlier task has get a number behind them."""
+    names: dict[str, None] = {}
+    for i, task in enumerate(graph.tasks):
+        name = task.name or "task"
+        names[name if name not in names else f"{name}#{i}"] = None
+    named, tasks = list(names), []
+    for name, task in zip(named, graph.tasks, strict=True):
+        row: dict[str, Any] = {"name": name}
+        if task.resources:
+            row["resources"] = list(task.resources)
+        if task.duration:
+            row["duration"] = write_time(task.duration)
+        if task.operation:
+            row |= {"operation": task.operation, "group": list(task.group), "size": write_size(task.size)}
+        if task.priority:
+            row["priority"] = task.priority
+        if task.after:
+            row["after"] = [named[j] for j in task.after]
+        tasks.append(row)
+    write_tree(path, {"tasks": tasks})

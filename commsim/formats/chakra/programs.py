@@ -109,7 +109,17 @@ def read_programs(path: str | Path) -> Programs:
 
 
 def write_programs(programs: Programs, path: str | Path, name: str = "") -> None:
-    """Write programs as the traces of all ranks; `name` is that of the collective."""
+    """Write programs as the traces of all ranks; `name` is that of the collective.
+
+    Parameters
+    ----------
+    programs : Programs
+        Of all ranks.
+    path : path
+        The prefix, or one of the files.
+    name : str
+        Of the collective.
+    """
     write_traces(traces_of(programs, name), prefix_of(path))
 
 
@@ -147,6 +157,17 @@ def nanoseconds(rank: int, node: Node) -> int:
 
 def whole(rank: int, node: Node, name: str, default: int | None = None) -> int:
     """Return an attribute that is a whole number of 0 or more.
+
+    Parameters
+    ----------
+    rank : int
+        Whose trace it is, for messages.
+    node : Node
+        Whose attribute.
+    name : str
+        Of the attribute.
+    default : int, optional
+        Of one that is missing; required without.
 
     Raises
     ------

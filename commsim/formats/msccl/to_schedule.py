@@ -135,6 +135,15 @@ def levels(n: int, edges: Iterable[Edge], name: str) -> list[int]:
 
     Things that come after each other in a circle get one number.
 
+    Parameters
+    ----------
+    n : int
+        How many things there are.
+    edges : iterable of Edge
+        Between them.
+    name : str
+        Of the algorithm, for messages.
+
     Raises
     ------
     InputError
