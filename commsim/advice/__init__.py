@@ -12,7 +12,7 @@ from commsim.core.result import Result
 from commsim.run import Prepared
 from commsim.run.ranking import prepare_all, rank_algorithms
 
-from .bound import Bound, find_bound
+from .bottleneck import Bound, find_bound
 from .candidates import Candidate, candidates
 from .question import Question
 

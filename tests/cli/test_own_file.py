@@ -198,3 +198,24 @@ def test_an_own_training_policy_is_run_with_its_arguments(commsim, files):
     late, soon = (commsim.results(*words, "--policy", f"own.py:overlap={x}")["results"][0] for x in ("false", "true"))
     assert late["policy"] == "own.py:overlap=false"
     assert late["iteration_s"] == soon["iteration_s"] > 20e-6
+
+
+def test_a_report_does_not_execute_the_code_of_a_placement(commsim, files):
+    (files / "own.py").write_text(STRATEGY)
+    argv = (
+        "run",
+        "--collective",
+        "ring_all_reduce",
+        "--topology",
+        STAR,
+        "--placement",
+        "own.py",
+        "-b",
+        "1M",
+        "-e",
+        "1M",
+    )
+    commsim.results(*argv)
+    (files / "own.py").write_text("raise SystemExit('executed')")
+    assert commsim("report", files / "results.json", "-o", "r.html").code == 0
+    assert "which a report does not execute" in (files / "r.html").read_text() + commsim.out

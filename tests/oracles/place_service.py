@@ -8,8 +8,8 @@ import threading
 
 from commsim.placement.cluster import Cluster
 from commsim.placement.service.guard import Limits
+from commsim.placement.service.http_server import Listening, bound, server_of
 from commsim.placement.service.placement_service import PlacementService, Preferences
-from commsim.placement.service.server import Listening, bound, server_of
 from topologies.leaf_spine import leaf_spine
 
 LIMIT_S = 60  # of what takes milliseconds on a machine that is not busy

@@ -38,8 +38,8 @@ def run(config: Config) -> None:
 
     _require_extra()
     from commsim.placement.service.guard import Limits
+    from commsim.placement.service.http_server import Listening, read_token, serve
     from commsim.placement.service.placement_service import PlacementService, Preferences
-    from commsim.placement.service.server import Listening, read_token, serve
 
     if config.min_score is not None and not config.min_score <= 1:
         raise InputError(f"--min-score is a score, at most 1, got {config.min_score}")

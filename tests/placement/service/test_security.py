@@ -12,7 +12,7 @@ from place_service import LIMIT_S, pod, read_all, row, running
 
 from commsim.core.errors import InputError
 from commsim.placement.service.guard import Limits
-from commsim.placement.service.server import Listening, read_token
+from commsim.placement.service.http_server import Listening, read_token
 
 TOKEN = "a-token-of-some-length"
 POST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"

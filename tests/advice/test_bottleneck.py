@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from commsim.advice.bound import BUSY, find_bound, whose_link
+from commsim.advice.bottleneck import BUSY, find_bound, whose_link
 from commsim.run import prepare, with_costs
 from commsim.run.inputs import load_network
 
