@@ -1,4 +1,4 @@
-"""Filters: comparisons and arithmetic over the parameters of a point, read by a small evaluator of our own."""
+"""Filters: comparisons and arithmetic over the parameters of a point; docs/design.md says why no library reads them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 import difflib
 import math
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 from commsim.core.errors import InputError
 
@@ -17,14 +17,10 @@ MAX_CHARACTERS = 1000
 MAX_DEPTH = 50
 MAX_DIGITS = 30
 
-_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: math.pow,
-}  # fmt: skip
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}  # fmt: skip
+Values = Callable[[str], Any]
+"""From a name in a filter to its value."""
+Part = Callable[[Values], Any]
+"""A part of a filter, ready to be evaluated."""
 
 
 class Expression:
@@ -49,14 +45,12 @@ class Expression:
         if len(text) > MAX_CHARACTERS:
             raise InputError(f"a filter has at most {MAX_CHARACTERS} characters, got {len(text)}")
         try:
-            self._tree = ast.parse(text.strip(), mode="eval").body
+            tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             raise InputError(f"filter {text!r} cannot be read; an example: ranks <= 64 and size > '1MiB'") from None
-        names: dict[str, None] = {}
-        self._check(self._tree, names, 0)
-        self.names = tuple(names)
+        self._whole = self._part(tree, 0)
 
-    def __call__(self, values: Callable[[str], Any]) -> bool:
+    def __call__(self, values: Values) -> bool:
         """Whether a point stays.
 
         Parameters
@@ -70,84 +64,47 @@ class Expression:
             If it divides by zero, compares what cannot be compared, or is not true or false.
         """
         try:
-            answer = self._value(self._tree, values)
+            answer = self._whole(values)
         except (ArithmeticError, ValueError, TypeError) as error:
             raise InputError(f"filter {self.text!r}: {error}") from None
         if not isinstance(answer, bool):
             raise InputError(f"filter {self.text!r} must be true or false, got {answer!r}")
         return answer
 
-    def _check(self, node: ast.AST, names: dict[str, None], depth: int) -> None:
+    def _part(self, node: ast.expr, depth: int) -> Part:
+        """Turn a node into a function; what is not allowed is refused here, whether or not it is ever evaluated."""
         if depth > MAX_DEPTH:
             raise InputError(f"filter {self.text!r} is nested more than {MAX_DEPTH} deep")
-        dotted = _dotted(node)
-        if dotted is not None:
-            names[dotted] = None
-            return
+        name = _dotted(node)
+        if name is not None:
+            return lambda values: values(name)
         if isinstance(node, ast.Constant):
-            self._check_constant(node.value)
-        elif not isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.List, ast.Tuple)):
-            self._refuse(node)
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                self._check(child, names, depth + 1)
-            elif isinstance(child, (ast.operator, ast.cmpop)) and type(child) not in _KNOWN:
-                self._refuse(child)
-        if isinstance(node, ast.UnaryOp) and not isinstance(node.op, (ast.Not, ast.USub, ast.UAdd)):
-            self._refuse(node.op)
+            constant = self._constant(node.value)
+            return lambda _: constant
+        parts = [self._part(child, depth + 1) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return lambda values: [part(values) for part in parts]
+        if isinstance(node, ast.BoolOp):
+            ends = isinstance(node.op, ast.Or)
+            return lambda values: ends if any(_truth(part(values)) is ends for part in parts) else not ends
+        if isinstance(node, ast.Compare):
+            tests = [_COMPARISONS.get(type(op)) or self._refuse(op) for op in node.ops]
+            return lambda values: _compared(tests, parts, values)
+        if isinstance(node, (ast.UnaryOp, ast.BinOp)) and type(node.op) in _ARITHMETIC:
+            compute = _ARITHMETIC[type(node.op)]
+            return lambda values: compute(*(part(values) for part in parts))
+        return self._refuse(getattr(node, "op", node))
 
-    def _check_constant(self, value: object) -> None:
+    def _refuse(self, node: ast.AST) -> NoReturn:
+        known = "names, numbers, text, lists, and or not, comparisons and arithmetic"
+        raise InputError(f"filter {self.text!r}: {type(node).__name__} is not allowed; known: {known}")
+
+    def _constant(self, value: object) -> object:
         if not isinstance(value, (bool, int, float, str)):
             raise InputError(f"filter {self.text!r}: values are numbers, text, True and False, got {value!r}")
         if isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
             raise InputError(f"filter {self.text!r}: a whole number has at most {MAX_DIGITS} digits")
-
-    def _refuse(self, node: ast.AST) -> None:
-        known = "names, numbers, text, lists, and or not, comparisons and arithmetic"
-        raise InputError(f"filter {self.text!r}: {type(node).__name__} is not allowed; known: {known}")
-
-    def _value(self, node: ast.expr, values: Callable[[str], Any]) -> Any:
-        dotted = _dotted(node)
-        if dotted is not None:
-            return values(dotted)
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, (ast.List, ast.Tuple)):
-            return [self._value(member, values) for member in node.elts]
-        if isinstance(node, ast.BoolOp):
-            return self._joined(node, values)
-        if isinstance(node, ast.UnaryOp):
-            inner = self._value(node.operand, values)
-            if isinstance(node.op, ast.Not):
-                return not _truth(inner)
-            return -_number(inner) if isinstance(node.op, ast.USub) else _number(inner)
-        if isinstance(node, ast.BinOp):
-            left, right = (_number(self._value(side, values)) for side in (node.left, node.right))
-            return _ARITHMETIC[type(node.op)](left, right)
-        assert isinstance(node, ast.Compare)  # _check let nothing else pass
-        return self._compared(node, values)
-
-    def _joined(self, node: ast.BoolOp, values: Callable[[str], Any]) -> bool:
-        wanted = isinstance(node.op, ast.Or)
-        return wanted if any(_truth(self._value(part, values)) is wanted for part in node.values) else not wanted
-
-    def _compared(self, node: ast.Compare, values: Callable[[str], Any]) -> bool:
-        left = self._value(node.left, values)
-        for op, side in zip(node.ops, node.comparators, strict=True):
-            right = self._value(side, values)
-            if isinstance(op, (ast.In, ast.NotIn)):
-                if not isinstance(right, list):
-                    raise InputError(f"filter {self.text!r}: after `in` comes a list, got {right!r}")
-                good = any(operator.eq(*_alike(left, one)) for one in right) is isinstance(op, ast.In)
-            else:
-                good = _COMPARISONS[type(op)](*_alike(left, right))
-            if not good:
-                return False
-            left = right
-        return True
-
-
-_KNOWN = {*_ARITHMETIC, *_COMPARISONS, ast.In, ast.NotIn}
+        return value
 
 
 def _dotted(node: ast.AST) -> str | None:
@@ -157,6 +114,22 @@ def _dotted(node: ast.AST) -> str | None:
         before = _dotted(node.value)
         return None if before is None else f"{before}.{node.attr}"
     return None
+
+
+def _compared(tests: Sequence[Callable[[Any, Any], bool]], parts: Sequence[Part], values: Values) -> bool:
+    left = parts[0](values)
+    for test, part in zip(tests, parts[1:], strict=True):
+        right = part(values)
+        if not test(left, right):
+            return False
+        left = right
+    return True
+
+
+def _is_in(one: Any, members: Any) -> bool:
+    if not isinstance(members, list):
+        raise TypeError(f"after `in` comes a list, got {members!r}")
+    return any(operator.eq(*_alike(one, member)) for member in members)
 
 
 def _truth(value: object) -> bool:
@@ -178,6 +151,27 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     if isinstance(left, str) is isinstance(right, str):
         return left, right
     return (_number(left), right) if isinstance(left, str) else (left, _number(right))
+
+
+def _of_numbers(compute: Callable[..., float]) -> Callable[..., float]:
+    return lambda *values: compute(*map(_number, values))
+
+
+def _of_alike(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda left, right: compare(*_alike(left, right))
+
+
+_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Not: lambda value: not _truth(value), ast.UAdd: _of_numbers(operator.pos), ast.USub: _of_numbers(operator.neg),
+    ast.Add: _of_numbers(operator.add), ast.Sub: _of_numbers(operator.sub), ast.Mult: _of_numbers(operator.mul),
+    ast.Div: _of_numbers(operator.truediv), ast.FloorDiv: _of_numbers(operator.floordiv),
+    ast.Mod: _of_numbers(operator.mod), ast.Pow: _of_numbers(math.pow),
+}  # fmt: skip
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.In: _is_in, ast.NotIn: lambda one, members: not _is_in(one, members),
+    ast.Eq: _of_alike(operator.eq), ast.NotEq: _of_alike(operator.ne), ast.Lt: _of_alike(operator.lt),
+    ast.LtE: _of_alike(operator.le), ast.Gt: _of_alike(operator.gt), ast.GtE: _of_alike(operator.ge),
+}  # fmt: skip
 
 
 def all_of(filters: tuple[Expression, ...], values: Callable[[str], Any]) -> bool:
