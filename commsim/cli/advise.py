@@ -43,24 +43,24 @@ def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any
         print(f"# crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
     if not tried:
         return None
-    found = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
+    crossover = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
     labels = {candidate.spec: candidate.group[0] for candidate in sparse}
-    print(f"# {_density_sentence(found, labels.get(found.sparse, ''), dense.candidate.label)}")
+    print(f"# {_density_sentence(crossover, labels.get(crossover.sparse, ''), dense.candidate.label)}")
     return {
-        "low": found.low,
-        "high": found.high if found.high < float("inf") else None,
-        "before": found.sparse or None,
-        "after": found.dense,
+        "low": crossover.low,
+        "high": crossover.high if crossover.high < float("inf") else None,
+        "before": crossover.sparse or None,
+        "after": crossover.dense,
         "without": untried,
     }
 
 
-def _density_sentence(found: SparsePays, sparse: str, dense: str) -> str:
+def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
     if not sparse:
-        return f"sparse never pays here: {dense} is faster at every density from {found.low:.3g} on"
-    if found.high == float("inf"):
-        return f"sparse pays at every density up to {found.low:.3g}: there {sparse} is still faster than {dense}"
-    return f"sparse pays up to a density of about {found.low:.3g}: until then {sparse}, then {dense} is faster"
+        return f"sparse never pays here: {dense} is faster at every density from {crossover.low:.3g} on"
+    if crossover.high == float("inf"):
+        return f"sparse pays at every density up to {crossover.low:.3g}: there {sparse} is still faster than {dense}"
+    return f"sparse pays up to a density of about {crossover.low:.3g}: until then {sparse}, then {dense} is faster"
 
 
 def print_server_gains(question: Question, network: Network) -> dict[str, Any] | None:
@@ -69,27 +69,27 @@ def print_server_gains(question: Question, network: Network) -> dict[str, Any] |
 
     if not question.n_servers or question.n_workers < 2:
         return None
-    found = server_gains(question, network)
-    print(f"# {servers_sentence(found)}")
+    servers = server_gains(question, network)
+    print(f"# {servers_sentence(servers)}")
     return {
-        "simulated_s": {str(k): time for k, time in found.simulated.items()},
-        "theory_S_over_B": {str(k): time for k, time in found.theory.items()},
-        "enough": found.enough,
-        "enough_in_theory": found.enough_in_theory,
+        "simulated_s": {str(k): time for k, time in servers.simulated.items()},
+        "theory_S_over_B": {str(k): time for k, time in servers.theory.items()},
+        "enough": servers.enough,
+        "enough_in_theory": servers.enough_in_theory,
     }
 
 
-def servers_sentence(found: Servers) -> str:
+def servers_sentence(servers: Servers) -> str:
     """Say how many CPU servers do."""
-    most = max(found.simulated)
-    theory = f"on equal links by theorem 1 up to {found.enough_in_theory}"
+    most = max(servers.simulated)
+    theory = f"on equal links by theorem 1 up to {servers.enough_in_theory}"
     if not most:
         return f"BytePS with CPU servers is too large to be simulated here in seconds; {theory}"
-    if not found.enough:
+    if not servers.enough:
         return f"BytePS gains nothing by up to {most} CPU servers here; {theory}"
-    gain = found.simulated[0] / found.simulated[found.enough]
-    more = ", and more would help" if found.enough == most < found.enough_in_theory else ""
-    return f"BytePS gains by CPU servers up to {found.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"
+    gain = servers.simulated[0] / servers.simulated[servers.enough]
+    more = ", and more would help" if servers.enough == most < servers.enough_in_theory else ""
+    return f"BytePS gains by CPU servers up to {servers.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"
 
 
 COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
@@ -154,10 +154,10 @@ def _question(config: Config, network: Network) -> Question:
     size = None if config.size is None else float(parse_size(config.size, "--size"))
     n_workers = config.workers
     if config.gradients is not None:
-        found, n_workers = size_of_gradients(config.gradients, n_workers)
-        if size not in (None, found):
-            raise InputError(f"{config.gradients} holds {found:.0f} bytes for each worker, got --size {config.size}")
-        size = found
+        of_file, n_workers = size_of_gradients(config.gradients, n_workers)
+        if size not in (None, of_file):
+            raise InputError(f"{config.gradients} holds {of_file:.0f} bytes for each worker, got --size {config.size}")
+        size = of_file
     if size is None:
         raise InputError("advise needs --size or --gradients")
     return Question(

@@ -48,32 +48,32 @@ def run(config: Config) -> None:
         sizes = [0]
     network = load_network(config.topology)
     _check(config, network)
-    ready = _prepared(config, network)
+    prepared = _prepared(config, network)
     rows: list[dict[str, Any]] = []
-    if ready and config.root:
+    if prepared and config.root:
         print("# --root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
-    if not ready:
+    if not prepared:
         p = len(network.endpoints) if config.ranks is None else config.ranks
         nodes = load_placement(config.placement, network, p, config.seed).nodes
         bound_of = functools.partial(lower_bound, config.operation, network, nodes, root=config.root)
-        found = [bound_of(anywhere=anywhere) for anywhere in (False, True)]
+        shown = [bound_of(anywhere=anywhere) for anywhere in (False, True)]
     else:
-        bounds = _bounds(ready)
-        found = _with_both_kinds(ready, list(dict.fromkeys(bounds.values())))
-    print_bounds(f"{config.operation} on {network.name}", found, sizes)
-    if ready:
+        bounds = _bounds(prepared)
+        shown = _with_both_kinds(prepared, list(dict.fromkeys(bounds.values())))
+    _print_bounds(f"{config.operation} on {network.name}", shown, sizes)
+    if prepared:
         sys.stdout.flush()  # predictions may take long
-        for name in progress(sorted(ready, key=lambda name: ready[name].schedule.n_transfers), ""):
+        for name in progress(sorted(prepared, key=lambda name: prepared[name].schedule.n_transfers), ""):
             try:
-                rows += [_row(name, ready[name], bounds[name], size, config.engine) for size in sizes]
+                rows += [_row(name, prepared[name], bounds[name], size, config.engine) for size in sizes]
             except InputError as error:
                 _leave_out(config, name, error)
         rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
         print_table(COLUMNS, [_cells(row) for row in rows], f"engine {config.engine}")
-    config.write_json(rows, bounds=[_bound_row(b, size) for b in found for size in sizes])
+    config.write_json(rows, bounds=[_bound_row(b, size) for b in shown for size in sizes])
 
 
-def print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> None:
+def _print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]) -> None:
     """Print the lower bound and what limits it, at every size."""
     columns = ["size(B)", "sums_and_copies_at", "bound(us)", "limited by"]
     rows = [[f"{s}", _where(b), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
@@ -81,11 +81,11 @@ def print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int])
     print_remarks(dict.fromkeys(note for bound in bounds for note in bound.notes))
 
 
-def print_distance(ready: Prepared, results: Iterable[Any]) -> None:
+def print_distance(prepared: Prepared, results: Iterable[Any]) -> None:
     """Print the ratio of the results of one collective to the bound."""
     from commsim.synthesis.bound import bound_for
 
-    bound = bound_for(ready)
+    bound = bound_for(prepared)
     for r in results:
         least = bound.time(r.size)
         times = f"the time is {times_bound(r.time, least):.3f} times the bound"
@@ -123,10 +123,10 @@ def _prepared(config: Config, network: Network) -> dict[str, Prepared]:
     every = [one for one in algorithms_for(config.operation) if one in ours] if config.algorithm == "all" else []
     specs = dict.fromkeys([*every, *named])
     placing: dict[str, Any] = {"placement": config.placement, "seed": config.seed}
-    ready, left_out = prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **placing)
+    prepared, left_out = prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **placing)
     for spec, reason in left_out.items():
         _leave_out(config, spec, InputError(reason))
-    return ready
+    return prepared
 
 
 def _leave_out(config: Config, spec: str, error: InputError) -> None:
@@ -142,40 +142,40 @@ def _leave_out(config: Config, spec: str, error: InputError) -> None:
     print(f"# left out: {spec}: {error}")
 
 
-def _bounds(ready: Mapping[str, Prepared]) -> dict[str, LowerBound]:
+def _bounds(prepared: Mapping[str, Prepared]) -> dict[str, LowerBound]:
     """Bound of every algorithm: one for those that use the same kinds of nodes on the same data."""
     from commsim.synthesis.bound import bound_for, uses_more_than_ranks
 
     known: dict[Any, LowerBound] = {}
-    found = {}
-    for name, one in ready.items():
+    of_algorithm = {}
+    for name, one in prepared.items():
         ranks = one.placement.nodes[: one.schedule.n_ranks]
         key = (uses_more_than_ranks(one), one.schedule.layout, one.schedule.root, ranks.tobytes())
         if key not in known:
             known[key] = bound_for(one)
-        found[name] = known[key]
-    return found
+        of_algorithm[name] = known[key]
+    return of_algorithm
 
 
-def _with_both_kinds(ready: Mapping[str, Prepared], found: list[LowerBound]) -> list[LowerBound]:
+def _with_both_kinds(prepared: Mapping[str, Prepared], bounds: list[LowerBound]) -> list[LowerBound]:
     """Add the bound for the kind of schedules, with servers or switches or without, that none here is of."""
     from commsim.synthesis import lower_bound
 
-    one = next(iter(ready.values()))
+    one = next(iter(prepared.values()))
     schedule, ranks = one.schedule, one.placement.nodes[: one.schedule.n_ranks]
     for anywhere in (False, True):
-        if all(bound.anywhere != anywhere for bound in found):
+        if all(bound.anywhere != anywhere for bound in bounds):
             given = functools.partial(lower_bound, schedule.operation, one.network, ranks)
-            found.append(given(root=schedule.root, layout=schedule.layout, anywhere=anywhere))
-    return sorted(found, key=lambda bound: bound.anywhere)
+            bounds.append(given(root=schedule.root, layout=schedule.layout, anywhere=anywhere))
+    return sorted(bounds, key=lambda bound: bound.anywhere)
 
 
 def _where(bound: LowerBound) -> str:
     return ANYWHERE if bound.anywhere else RANKS
 
 
-def _row(name: str, ready: Prepared, bound: LowerBound, size: int, engine: str) -> dict[str, Any]:
-    time, least = ready.predict(size, engine=engine).time, bound.time(size)
+def _row(name: str, prepared: Prepared, bound: LowerBound, size: int, engine: str) -> dict[str, Any]:
+    time, least = prepared.predict(size, engine=engine).time, bound.time(size)
     return {
         "size_B": size, "algorithm": name, "time_s": time, "bound_s": least, "times_bound": times_bound(time, least),
         "anywhere": bound.anywhere,

@@ -48,15 +48,15 @@ def _calibrate(config: Config) -> None:
 
         network, costs, samples = calibrate(transport)
         if transport.rank == 0:
-            print_samples(samples, costs, f"{network.name}, point to point, seconds per message")
-            print_costs(costs)
+            _print_samples(samples, costs, f"{network.name}, point to point, seconds per message")
+            _print_costs(costs)
             if config.output:
                 save(network, config.output)
                 print(f"# written to {config.output}")
             config.write_json(_json(samples, costs), config.flags() | {"n_ranks": transport.size})
 
 
-def print_costs(costs: Costs) -> None:
+def _print_costs(costs: Costs) -> None:
     """Print what was fitted."""
     print_facts(
         {
@@ -69,7 +69,7 @@ def print_costs(costs: Costs) -> None:
     )
 
 
-def print_samples(samples: Samples, costs: Costs, title: str) -> None:
+def _print_samples(samples: Samples, costs: Costs, title: str) -> None:
     """Print the medians beside the fit's relative errors."""
     rows = []
     for i, size in enumerate(samples.size):

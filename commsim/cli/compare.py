@@ -27,7 +27,7 @@ FULL_BAR = 0.5
 """Relative error at which the bar beside a row is full."""
 
 
-def print_comparison(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> None:
+def _print_comparison(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> None:
     """Print all pairs, how far apart they are, and what was measured but not predicted."""
     print_table(COLUMNS, [_cells(pair) for pair in pairs], title)
     print(
@@ -104,11 +104,11 @@ def run(config: Config) -> None:
         raise InputError(f"{config.files[0]} has none of the {len(alone)} sizes of {config.files[-1]}")
     summary = summarise(pairs)
     print_remarks(notes)
-    print_comparison(f"{config.files[-1]} against {_predictor(config)}", pairs, alone, summary)
+    _print_comparison(f"{config.files[-1]} against {_predictor(config)}", pairs, alone, summary)
     reasons = _explanations(config, pairs, run)
     print_remarks(reasons)
     if config.plot:
-        draw_comparison(pairs, config.plot)
+        _draw_comparison(pairs, config.plot)
         print(f"{config.plot}: written")
     more: dict[str, Any] = {
         "summary": {name: getattr(summary, name) for name in summary.__slots__},
@@ -135,9 +135,9 @@ def _prediction(
         return predictions_of(predicted, measured), None
     if config.collective is None:
         raise InputError("--topology needs --collective, such as --collective ring_all_reduce")
-    ready, found = _predict_all(config, measured)
-    notes += ready.notes
-    return lambda row: found[row.operation, row.size].time if (row.operation, row.size) in found else None, ready
+    prepared, results = _predict_all(config, measured)
+    notes += prepared.notes
+    return lambda row: results[row.operation, row.size].time if (row.operation, row.size) in results else None, prepared
 
 
 def _predict_all(config: Config, measured: Sequence[Measured]) -> tuple[Prepared, dict[tuple[str, float], Result]]:
@@ -146,15 +146,15 @@ def _predict_all(config: Config, measured: Sequence[Measured]) -> tuple[Prepared
     if len(ranks) > 1 and config.ranks is None:
         raise InputError(f"{config.files[-1]} has measurements of {sorted(ranks)} ranks; choose, as in --ranks 8")
     n_ranks = config.ranks or next(iter(ranks), None)
-    ready = config.prepared(n_ranks)
-    operation = ready.schedule.operation
+    prepared = config.prepared(n_ranks)
+    operation = prepared.schedule.operation
     sizes = sorted({row.size for row in measured if row.operation == operation and row.size > 0})
     if not sizes:
         theirs = ", ".join(sorted({row.operation for row in measured}))
         raise InputError(f"nothing to compare: {config.collective} is {operation}, {config.files[-1]} has {theirs}")
     options: dict[str, Any] = {"engine": config.engine, "seed": config.seed}
-    return ready, {
-        (operation, size): ready.predict(size, **options) for size in progress(sizes, config.collective or "")
+    return prepared, {
+        (operation, size): prepared.predict(size, **options) for size in progress(sizes, config.collective or "")
     }
 
 
@@ -166,35 +166,35 @@ def _predictor(config: Config) -> str:
     )
 
 
-def _explanations(config: Config, pairs: Sequence[Pair], ready: Prepared | None) -> list[str]:
+def _explanations(config: Config, pairs: Sequence[Pair], prepared: Prepared | None) -> list[str]:
     """Explain the largest busbw that is above the line, if there is a line and one is."""
     from commsim.comparison.above_line_rate import explain_above
 
-    line = _line(config, pairs, ready)
+    line = _line(config, pairs, prepared)
     if line is None:
         return []
     fastest = max(pairs, key=lambda pair: pair.measured.busbw or 0.0)
     return list(explain_above(fastest.measured, line))
 
 
-def _line(config: Config, pairs: Sequence[Pair], ready: Prepared | None) -> Line | None:
+def _line(config: Config, pairs: Sequence[Pair], prepared: Prepared | None) -> Line | None:
     from commsim.comparison.above_line_rate import Line, line_of_prediction
 
-    if ready is not None:
+    if prepared is not None:
         size = max(pair.measured.size for pair in pairs)
-        found = line_of_prediction(ready, ready.predict(size, engine="flow", seed=config.seed))
+        line = line_of_prediction(prepared, prepared.predict(size, engine="flow", seed=config.seed))
         if config.line_rate is None:
-            return found
+            return line
         import dataclasses
 
         rate = parse_bandwidth(config.line_rate, "--line-rate")
-        return dataclasses.replace(found, rate=rate, source="--line-rate", is_given=True) if found is not None else None
+        return dataclasses.replace(line, rate=rate, source="--line-rate", is_given=True) if line is not None else None
     if config.line_rate is None:
         return None
     return Line(parse_bandwidth(config.line_rate, "--line-rate"), "--line-rate", is_given=True)
 
 
-def draw_comparison(pairs: Sequence[Pair], path: str) -> None:
+def _draw_comparison(pairs: Sequence[Pair], path: str) -> None:
     """Draw the pairs that have a size and times.
 
     Raises

@@ -71,12 +71,12 @@ def _mpi() -> tuple[str, str, str]:
     launcher = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     program = "from mpi4py import rc; rc.initialize = False; from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
-        found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     except subprocess.TimeoutExpired:
         return "MPI", "does not answer", "running for real with MPI"
-    if found.returncode:
+    if done.returncode:
         return "MPI", "no library (pip install mpich, or an MPI of your system)", "running for real with MPI"
-    version = " ".join(found.stdout.split()[:3]).strip()
+    version = " ".join(done.stdout.split()[:3]).strip()
     return "MPI", f"{version}, {'mpiexec found' if launcher else 'no mpiexec on PATH'}", "running for real with MPI"
 
 

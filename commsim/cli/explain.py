@@ -96,8 +96,8 @@ def _latency_and_rate(cell: Cell) -> str:
     return f"{cell.latency * 1e6:.1f}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
 
 
-def _interval(found: Range) -> str:
-    return f"{found.low}..{found.high} ({format_size(found.low)} to {format_size(found.high)})"
+def _interval(choice: Range) -> str:
+    return f"{choice.low}..{choice.high} ({format_size(choice.low)} to {format_size(choice.high)})"
 
 
 class Config(Placing, WithJson):

@@ -41,31 +41,31 @@ def print_loggp(rows: Sequence[Measured], seed: int) -> dict[str, Any]:
     """Print what is known of LogGP's numbers, and the flags of ``commsim run`` that stand for them."""
     from commsim.comparison.hockney import fit_loggp
 
-    found = fit_loggp(rows, seed)
+    loggp = fit_loggp(rows, seed)
     parts = [
         f"{name} = {format_time(value.value)} ({format_time(value.low)}..{format_time(value.high)})"
-        for name, value in (("L + o", found.latency_and_overhead), ("max(g, o)", found.gap_or_overhead))
+        for name, value in (("L + o", loggp.latency_and_overhead), ("max(g, o)", loggp.gap_or_overhead))
         if value is not None
     ]
     print(
-        f"# LogGP: {', '.join(parts)}, G = {found.per_byte.value * 1e9:.4g} ns/B, "
-        f"which is {1 / found.per_byte.value / 1e9:.4g} GB/s"
+        f"# LogGP: {', '.join(parts)}, G = {loggp.per_byte.value * 1e9:.4g} ns/B, "
+        f"which is {1 / loggp.per_byte.value / 1e9:.4g} GB/s"
     )
-    for text in found.hidden:
+    for text in loggp.hidden:
         print(f"# LogGP: not known: {text}")
-    if found.latency_and_overhead is not None:
-        overhead = min(found.gap_or_overhead.value if found.gap_or_overhead else 0.0, found.latency_and_overhead.value)
-        latency = (found.latency_and_overhead.value - overhead) / 2
+    if loggp.latency_and_overhead is not None:
+        overhead = min(loggp.gap_or_overhead.value if loggp.gap_or_overhead else 0.0, loggp.latency_and_overhead.value)
+        latency = (loggp.latency_and_overhead.value - overhead) / 2
         flags = f" --overhead {_short(overhead)}" if overhead else ""
-        print(f"commsim run --topology 'star:n_hosts=2,bandwidth={1 / found.per_byte.value:.6g}B/s,"
+        print(f"commsim run --topology 'star:n_hosts=2,bandwidth={1 / loggp.per_byte.value:.6g}B/s,"
               f"latency={_short(latency)}'{flags}")  # fmt: skip
         if overhead:
             print("# the whole gap is assigned to o: commsim has no separate g")
     return {
-        "L_plus_o": as_json(found.latency_and_overhead),
-        "max_g_o": as_json(found.gap_or_overhead),
-        "G": as_json(found.per_byte),
-        "not_known": list(found.hidden),
+        "L_plus_o": as_json(loggp.latency_and_overhead),
+        "max_g_o": as_json(loggp.gap_or_overhead),
+        "G": as_json(loggp.per_byte),
+        "not_known": list(loggp.hidden),
     }
 
 

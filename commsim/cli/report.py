@@ -77,7 +77,17 @@ def check_page(path: str) -> None:
 
 
 def report_run(config: RunConfig, results: list[Any], path: str) -> None:
-    """Write the page of what ``commsim run`` has just predicted."""
+    """Write the page of what ``commsim run`` has just predicted.
+
+    Parameters
+    ----------
+    config : Config
+        Flags of the run.
+    results : list of Result
+        What it predicted.
+    path : str
+        Of the page.
+    """
     from commsim import __version__
     from commsim.report.study import study_of_rows
 
@@ -86,7 +96,7 @@ def report_run(config: RunConfig, results: list[Any], path: str) -> None:
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(config).items() if k not in ("json", "report", "draw")}
     study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags})
-    _write(with_runs(study, *replay(config, rows, trusted=True)), path)
+    _write(_with_runs(study, *replay(config, rows, trusted=True)), path)
 
 
 def _write(study: Any, path: str) -> None:
@@ -169,11 +179,11 @@ def read_data(config: Data, *, detail: bool) -> Study:
     if detail and run_flags:
         rows = _rows(study.rows)
         runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
-        study = with_runs(study, runs, left_out)
+        study = _with_runs(study, runs, left_out)
     return _with_measured(study, config)
 
 
-def with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
+def _with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:
     """Add runs in detail, and the line rate of their network."""
     from commsim.report.study import with_line_rate
 

@@ -92,8 +92,8 @@ def testbed_of(config: InTestbed) -> Iterator[tuple[Place, Layout]]:
         raise InputError("--routing is decided when a testbed is built: give it with --network, or to testbed up")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was built for the run goes with it
     if config.network:
-        with built(routed(load_network(config.network), config.routing), _tell) as found:
-            yield found
+        with built(routed(load_network(config.network), config.routing), _tell) as testbed:
+            yield testbed
     else:
         yield up(config.name or "testbed")
 

@@ -159,10 +159,10 @@ def check(config: CheckConfig) -> None:
     metrics = measure(network)
     if metrics.no_path is not None:
         raise InputError(f"{config.topology}: no path from {metrics.no_path[0]} to {metrics.no_path[1]}")
-    found = lower_bound("all_reduce", network)
+    bound = lower_bound("all_reduce", network)
     rates = {
         "bisection": (bisection_bandwidth(network), "max-flow between halves"),
-        "all_reduce, any schedule": (found.rate, found.why(LARGE)),
+        "all_reduce, any schedule": (bound.rate, bound.why(LARGE)),
         "all_reduce, trees": (tree_all_reduce_rate(network), "linear program, reducing and broadcasting along trees"),
         "all_to_all": (all_to_all_rate(network), "linear program, maximum concurrent flow"),
     }

@@ -13,7 +13,6 @@ from commsim.core.placement import Placement, rank_grid, rank_levels
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
-from commsim.run.aggregation import Aggregation
 from commsim.run.helper_placement import (
     helpers_sit_beside,
     machines_of,
@@ -26,6 +25,7 @@ from commsim.run.inputs import collective_entry, load_placement
 from commsim.run.systems import packets_of, split_system, usual_system
 
 if TYPE_CHECKING:
+    from commsim.run.aggregation import Aggregation
     from commsim.run.sparse_data import SparseData
 
 
@@ -83,6 +83,8 @@ def build_named(
         notes += seated.notes
         if spec is not None and seated.aggregators is not None:
             notes.append(f"{entry.name}: as {packets_of(spec)}")
+            from commsim.run.aggregation import Aggregation
+
             aggregation = Aggregation(entry.build, parameters.copy(), spec, seated.aggregators)
         parameters["tree"] = None if seated.aggregators is None else seated.aggregators.tree
         schedule = entry.build(seated.n_ranks, **parameters)

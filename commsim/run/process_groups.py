@@ -26,7 +26,7 @@ SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 
 @dataclass(frozen=True, slots=True)
 class PreparedGroups:
-    """Groups placed on a network, ready to be predicted together.
+    """Groups placed on a network, prepared to be predicted together.
 
     Parameters
     ----------
@@ -101,15 +101,17 @@ def prepare_groups(
     for group in groups:
         if not group or len(set(group)) != len(group) or not all(0 <= rank < n_ranks for rank in group):
             raise InputError(f"a group must be different ranks 0..{n_ranks - 1}, got {list(group)}")
-    ready = [_prepare(collective, network, placement, group, routing, seed) for group in groups]
-    jobs = [group.paths.job for group in ready]
-    can = np.logical_or.reduce([group.network.aggregates for group in ready])  # switches that some group put helpers on
+    prepared = [_prepare(collective, network, placement, group, routing, seed) for group in groups]
+    jobs = [group.paths.job for group in prepared]
+    can = np.logical_or.reduce(
+        [group.network.aggregates for group in prepared]
+    )  # switches that some group put helpers on
     network = dataclasses.replace(network, aggregates=can)
-    return PreparedGroups(tuple(ready), plan_flows(network, jobs, routing=routing, seed=seed))
+    return PreparedGroups(tuple(prepared), plan_flows(network, jobs, routing=routing, seed=seed))
 
 
 def _prepare(collective: str, network: Network, placement: Placement, group: Any, routing: Any, seed: int) -> Prepared:
     where = Placement(placement.nodes[list(group)])
-    ready = prepare(collective, network, placement=where, routing=routing, seed=seed)
+    prepared = prepare(collective, network, placement=where, routing=routing, seed=seed)
     title = f"group {','.join(map(str, group))}: "
-    return dataclasses.replace(ready, notes=tuple(title + note for note in ready.notes))
+    return dataclasses.replace(prepared, notes=tuple(title + note for note in prepared.notes))

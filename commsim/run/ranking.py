@@ -67,10 +67,10 @@ def algorithms_for(operation: str) -> list[str]:
     """
     known_operation(operation)
     facts = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
-    found = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
-    if not found:
+    names = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
+    if not names:
         raise InputError(f"no collective implements {operation}")
-    return found
+    return names
 
 
 def require_operation(spec: str, operation: str) -> None:
@@ -124,19 +124,19 @@ def prepare_all(
         If none can run.
     """
     n_ranks = len(network.endpoints) if n_ranks is None else n_ranks
-    ready: dict[str, Prepared] = {}
+    runnable: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
     for spec in specs:
         try:
             assume = named is None or spec in named
             prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
             probe(prepared)
-            ready[spec] = prepared
+            runnable[spec] = prepared
         except InputError as error:
             left_out[spec] = str(error)
-    if not ready:
+    if not runnable:
         raise InputError("; ".join(dict.fromkeys(left_out.values())))
-    return ready, left_out
+    return runnable, left_out
 
 
 def rank_algorithms(names: Sequence[str], sizes: Sequence[int], predict: Callable[[str, int], Result]) -> Ranking:

@@ -24,7 +24,19 @@ def check_drawable(path: str) -> None:
 
 
 def draw_loads(network: Network, result: Result | None, path: str, collapse: bool | None = None) -> None:
-    """Draw a network, with the loads of a result when there is one, and say what was drawn as one box."""
+    """Draw a network, and print what was drawn as one box.
+
+    Parameters
+    ----------
+    network : Network
+        To be drawn.
+    result : Result, optional
+        Whose loads colour the links.
+    path : str
+        Of the picture.
+    collapse : bool, optional
+        Whether hosts with the same switches are one box. Default: if there are many.
+    """
     from commsim.report.network_picture import draw_network
     from commsim.report.paint import write_picture
 

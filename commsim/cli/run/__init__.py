@@ -42,19 +42,19 @@ def run(config: Config) -> None:
 def _run_one(config: Config, spec: str, network: Network, sizes: list[int], options: dict[str, Any]) -> list[Any]:
     from commsim.run import prepare
 
-    ready: Any = prepare(spec, network, n_ranks=config.ranks, **config.placing)
+    prepared: Any = prepare(spec, network, n_ranks=config.ranks, **config.placing)
     if config.engine == AUTO:
-        results = predict_with_auto(spec, ready, sizes, options, config)
+        results = predict_with_auto(spec, prepared, sizes, options, config)
     else:
         if config.compressor:
             from commsim.run.compressed import compressed
 
-            ready = compressed(ready, config.compressor)
-        results = predict_and_print(spec, ready, sizes, options, verbose=config.verbose)
+            prepared = compressed(prepared, config.compressor)
+        results = predict_and_print(spec, prepared, sizes, options, verbose=config.verbose)
     if config.bound:
         from ..bound import print_distance
 
-        print_distance(ready, results)
+        print_distance(prepared, results)
     return results
 
 

@@ -51,13 +51,14 @@ def run_operation(
     if config.operation is None:
         raise InputError("--algorithm needs --operation, such as --operation all_reduce")
     operation = config.operation
-    ready, left_out = _prepare(config, operation, network, lambda prepared: prepared.predict(sizes[0], **options))
+    runnable, left_out = _prepare(config, operation, network, lambda prepared: prepared.predict(sizes[0], **options))
     more: dict[str, Any] = {"left_out": left_out}
     if config.algorithm not in (None, "best"):
-        return [
-            r for spec in ready for r in predict_and_print(spec, ready[spec], sizes, options, verbose=config.verbose)
-        ], more
-    results, ranking = rank(operation, ready, sizes, options)
+        results = []
+        for spec, prepared in runnable.items():
+            results += predict_and_print(spec, prepared, sizes, options, verbose=config.verbose)
+        return results, more
+    results, ranking = _rank(operation, runnable, sizes, options)
     return results, more | ranking
 
 
@@ -72,18 +73,18 @@ def _prepare(
     for spec in (*given, *own):
         require_operation(spec, operation)
     specs = list(dict.fromkeys((*(given or every), *own)))
-    ready, left_out = prepare_all(
+    runnable, left_out = prepare_all(
         specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), **config.placing
     )
     for spec in (*given, *own):  # what was asked for by name must run
         if spec in left_out:
             raise InputError(left_out[spec])
     print_remarks(f"left out: {spec}: {reason}" for spec, reason in left_out.items())
-    return ready, left_out
+    return runnable, left_out
 
 
-def rank(
-    operation: str, ready: Mapping[str, Prepared], sizes: list[int], options: Mapping[str, Any]
+def _rank(
+    operation: str, runnable: Mapping[str, Prepared], sizes: list[int], options: Mapping[str, Any]
 ) -> tuple[list[Result], dict[str, Any]]:
     """Rank, and print the ranking and the crossovers.
 
@@ -94,9 +95,9 @@ def rank(
     """
     from commsim.run.ranking import rank_algorithms
 
-    ranking = rank_algorithms(list(ready), sizes, lambda name, size: ready[name].predict(size, **options))
-    print_remarks(dict.fromkeys(note for prepared in ready.values() for note in prepared.notes))
-    first = next(iter(ready.values()))
+    ranking = rank_algorithms(list(runnable), sizes, lambda name, size: runnable[name].predict(size, **options))
+    print_remarks(dict.fromkeys(note for prepared in runnable.values() for note in prepared.notes))
+    first = next(iter(runnable.values()))
     title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
     print_table(COLUMNS, _rows(ranking), title)
     print_remarks(_sentences(ranking))

@@ -37,7 +37,7 @@ METHODS = {
 
 
 def predict_and_print(
-    spec: str, ready: Any, sizes: list[int], options: dict[str, Any], *, verbose: bool = False
+    spec: str, prepared: Any, sizes: list[int], options: dict[str, Any], *, verbose: bool = False
 ) -> list[Any]:
     """Predict all sizes of one prepared collective, and print them as nccl-tests does.
 
@@ -45,7 +45,7 @@ def predict_and_print(
     ----------
     spec : str
         The collective, as the user named it.
-    ready : Prepared
+    prepared : Prepared
         It, placed on the network.
     sizes : list of int, bytes
         In the order of the rows.
@@ -59,28 +59,38 @@ def predict_and_print(
     list of Result
         One per size.
     """
-    operation = OPERATIONS.get(ready.schedule.operation)
+    operation = OPERATIONS.get(prepared.schedule.operation)
     if operation is not None and operation.signals:
-        print(f"# -b, -e, -f: no effect, a {ready.schedule.operation} carries no bytes")
+        print(f"# -b, -e, -f: no effect, a {prepared.schedule.operation} carries no bytes")
         sizes = [0]
-    if ready.data is not None and ready.data.size is not None and sizes != [ready.data.size]:
+    if prepared.data is not None and prepared.data.size is not None and sizes != [prepared.data.size]:
         print("# -b, -e, -f: no effect, the size is that of the gradients")
-        sizes = [ready.data.size]
-    results = [ready.predict(size, **options) for size in progress(sizes, spec)]
-    print_remarks(ready.notes)
-    title = f"{spec} on {ready.network.name}, {ready.schedule.n_ranks} ranks, engine {options['engine']}"
-    print_table(COLUMNS, [table_row(ready.network, ready.schedule, r) for r in results], title)
+        sizes = [prepared.data.size]
+    results = [prepared.predict(size, **options) for size in progress(sizes, spec)]
+    print_remarks(prepared.notes)
+    title = f"{spec} on {prepared.network.name}, {prepared.schedule.n_ranks} ranks, engine {options['engine']}"
+    print_table(COLUMNS, [table_row(prepared.network, prepared.schedule, r) for r in results], title)
     rates = [r.busbw for r in results if r.time > 0 and operation is not None]  # 'custom' has no factor
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
         print(f"# flow engine: {METHODS[method]}")
-    in_network = _in_network_remarks(ready, results, options["framing"], verbose)
+    in_network = _in_network_remarks(prepared, results, options["framing"], verbose)
     print_remarks((*_remarks(results), *_sparse_remarks(results), *in_network))
     return results
 
 
 def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
-    """Cells of one result, under COLUMNS."""
+    """Cells of one result, under COLUMNS.
+
+    Parameters
+    ----------
+    network : Network
+        On which it was predicted.
+    schedule : Schedule
+        Of which.
+    r : Result
+        The prediction.
+    """
     operation = OPERATIONS.get(r.operation)
     busiest = int((r.link_bytes / network.bandwidth).argmax()) if r.link_bytes.any() else -1
     load = r.link_bytes[busiest] if busiest >= 0 else 0.0
@@ -121,27 +131,27 @@ def _sparse_remarks(results: list[Any]) -> list[str]:
     ]
 
 
-def _in_network_remarks(ready: Any, results: list[Any], framing: Any, verbose: bool) -> list[str]:
+def _in_network_remarks(prepared: Any, results: list[Any], framing: Any, verbose: bool) -> list[str]:
     """Say what the numbers of in-network aggregation mean; when verbose, why the packet engine says otherwise."""
     from collectives import COLLECTIVES
 
-    name = ready.schedule.name
-    if name not in COLLECTIVES or not COLLECTIVES[name].facts["systems"] or not ready.schedule.n_helpers:
+    name = prepared.schedule.name
+    if name not in COLLECTIVES or not COLLECTIVES[name].facts["systems"] or not prepared.schedule.n_helpers:
         return []
-    lines, aggregation = _above_line_rate(ready, results), getattr(ready, "aggregation", None)
+    lines, aggregation = _above_line_rate(prepared, results), getattr(prepared, "aggregation", None)
     if aggregation is None:
         lines += [] if framing is not None or results[0].engine == "packet" else ["headers are not counted"]
     elif results[0].engine == "packet":
         lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
     elif verbose:
-        gaps = {r.size: ready.view(r.size).differences for r in results}
+        gaps = {r.size: prepared.view(r.size).differences for r in results}
         lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
     return [f"{name}: {line}" for line in lines]
 
 
-def _above_line_rate(ready: Any, results: list[Any]) -> list[str]:
+def _above_line_rate(prepared: Any, results: list[Any]) -> list[str]:
     """Say why busbw is larger than what the busiest link carries, where it is."""
-    network = ready.network
+    network = prepared.network
     for r in results:
         rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
         if r.time > 0 and r.busbw > rate:
@@ -177,13 +187,32 @@ def read_tolerance(config: Config) -> float | None:
 
 
 def predict_with_auto(
-    spec: str, ready: Prepared, sizes: list[int], options: dict[str, Any], config: Config
+    spec: str, prepared: Prepared, sizes: list[int], options: dict[str, Any], config: Config
 ) -> list[Any]:
-    """Choose an engine for every size, say which and why, predict and print; returns the results."""
+    """Choose an engine for every size, print which and why, and predict.
+
+    Parameters
+    ----------
+    spec : str
+        The collective, as the user named it.
+    prepared : Prepared
+        It, placed on the network.
+    sizes : list of int, bytes
+        In ascending order.
+    options : dict
+        What ``Prepared.predict`` takes.
+    config : Config
+        Its ``--tolerance`` and ``--transport``.
+
+    Returns
+    -------
+    list of Result
+        One per size.
+    """
     from commsim.run.auto import choose
 
     tolerance, transport = read_tolerance(config) or 0.0, config.transport or "window"
-    choices = [choose(ready, size, tolerance, transport) for size in sizes]
+    choices = [choose(prepared, size, tolerance, transport) for size in sizes]
     print_remarks(line for choice in choices for line in choice.lines)
     results: list[Any] = []
     for engine, some in itertools.groupby(choices, key=lambda choice: choice.engine):
@@ -193,7 +222,7 @@ def predict_with_auto(
             from commsim.engine.packet.transport import TRANSPORTS
 
             chosen["transport"] = TRANSPORTS[transport]()
-        results += predict_and_print(spec, ready, of_engine, chosen, verbose=config.verbose)
+        results += predict_and_print(spec, prepared, of_engine, chosen, verbose=config.verbose)
     return results
 
 
@@ -247,14 +276,14 @@ def run_groups(config: Config, network: Network, sizes: list[int], options: Mapp
         raise InputError("--start-jitter is not modelled for groups")
     results: list[Result] = []
     for spec in config.collectives:
-        ready = prepare_groups(spec, network, groups, n_ranks=config.ranks, **config.placing)
+        prepared = prepare_groups(spec, network, groups, n_ranks=config.ranks, **config.placing)
         rows = []
         for size in progress(sizes, spec):
-            of_groups = ready.predict(size, engine=config.engine, framing=options["framing"])
+            of_groups = prepared.predict(size, engine=config.engine, framing=options["framing"])
             results += of_groups
-            for text, group, result in zip(config.group, ready.groups, of_groups, strict=True):
+            for text, group, result in zip(config.group, prepared.groups, of_groups, strict=True):
                 rows.append([text, *table_row(network, group.schedule, result)])
-        print_remarks(dict.fromkeys(note for group in ready.groups for note in group.notes))
+        print_remarks(dict.fromkeys(note for group in prepared.groups for note in group.notes))
         title = f"{spec} on {network.name}, {len(groups)} groups at once, engine {config.engine}"
         print_table(["group", *COLUMNS], rows, title)
     return results

@@ -29,14 +29,14 @@ def run(config: Config) -> None:
     from switch_model.packets.reconstruct import reconstruct
 
     capture = read_pcap(config.file)
-    found = reconstruct(capture.events)
+    reconstruction = reconstruct(capture.events)
     facts = _facts(capture)
     print_facts({name.replace("_", " "): str(value) for name, value in facts.items()})
-    _print_jobs(found)
-    for report in found.jobs:
+    _print_jobs(reconstruction)
+    for report in reconstruction.jobs:
         _print_details(report)
-    rows = [row(report) for report in found.jobs]
-    config.write_json(rows, {"file": config.file}, capture=facts, jobs_left_out=found.jobs_left_out)
+    rows = [row(report) for report in reconstruction.jobs]
+    config.write_json(rows, {"file": config.file}, capture=facts, jobs_left_out=reconstruction.jobs_left_out)
 
 
 def row(report: JobReport) -> dict[str, Any]:
@@ -58,15 +58,15 @@ def _facts(capture: Capture) -> dict[str, int]:
     return facts | {name: value for name, value in more.items() if value}
 
 
-def _print_jobs(found: Reconstruction) -> None:
-    if not found.jobs:
+def _print_jobs(reconstruction: Reconstruction) -> None:
+    if not reconstruction.jobs:
         return
-    left_out = f" ({found.jobs_left_out} with fewer packets left out)" if found.jobs_left_out else ""
+    left_out = f" ({reconstruction.jobs_left_out} with fewer packets left out)" if reconstruction.jobs_left_out else ""
     rows = [
         [r.protocol, str(r.job), r.switch, str(r.n_workers), str(r.chunks), str(r.chunks_completed),
          str(r.chunks_delivered), str(r.retransmissions), str(r.duplicate_results), str(r.wrong_results),
          f"{r.time_s * 1e3:.6g}", f"{r.elements_per_s / 1e6:.1f}"]
-        for r in found.jobs
+        for r in reconstruction.jobs
     ]  # fmt: skip
     print_table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}")
 

@@ -23,6 +23,15 @@ Row = Mapping[str, Any]
 def draw_simulated(path: str, rows: Sequence[Row], series: Sequence[Row] | None) -> None:
     """Draw throughput against pool size, completion against loss, or slots in use over time.
 
+    Parameters
+    ----------
+    path : str
+        Of the picture.
+    rows : sequence of mapping
+        Results, as the JSON has them.
+    series : sequence of mapping, optional
+        Slots and queues over time, which are drawn if they are there.
+
     Raises
     ------
     InputError
@@ -114,12 +123,12 @@ def write_tapped(
     """
     from switch_model.packets.pcap_writer import write_pcap
 
-    events = tapped_packets(network, jobs, run)
+    events = _tapped_packets(network, jobs, run)
     write_pcap(path, events, _values(jobs, seed) if with_values else None)
     return len(events)
 
 
-def tapped_packets(network: Network, jobs: Sequence[AggregationJob], run: PacketRun) -> NDArray[np.void]:
+def _tapped_packets(network: Network, jobs: Sequence[AggregationJob], run: PacketRun) -> NDArray[np.void]:
     """Turn what the engine recorded into rows of PACKET_EVENT."""
     from commsim.engine.packet import packet_state as s
     from switch_model.packets import packet_event as e
