@@ -5,18 +5,19 @@ Compiled, integers wrap silently. Uncompiled, NumPy warns when they do; callers 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
+Numbers = NDArray[np.int32] | NDArray[np.float32]
+Sums = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
 
 
 @njit_norefcount
-def overwrite(register: Any, values: Any) -> None:
+def overwrite(register: Numbers, values: Numbers) -> None:
     """Let a register hold a packet's values; what a short packet lacks becomes zero.
 
     Parameters
@@ -33,7 +34,7 @@ def overwrite(register: Any, values: Any) -> None:
 
 
 @njit_norefcount
-def add(register: Any, values: Any) -> None:
+def add(register: Numbers, values: Numbers) -> None:
     """Add values: int32 wraps around as a switch's adder does, float32 rounds each sum.
 
     Parameters
@@ -47,7 +48,7 @@ def add(register: Any, values: Any) -> None:
 
 
 @njit_norefcount
-def add_saturating(register: Any, values: Any) -> None:
+def add_saturating(register: NDArray[np.int32], values: NDArray[np.int32]) -> None:
     """Add values; a sum that does not fit becomes the nearest int32, as in ATP's registers.
 
     Parameters
@@ -57,12 +58,12 @@ def add_saturating(register: Any, values: Any) -> None:
     values : int32[at most k]
     """
     for i in range(len(values)):
-        total = np.int64(register[i]) + np.int64(values[i])
+        total = int(np.int64(register[i]) + np.int64(values[i]))
         register[i] = min(max(total, INT32_MIN), INT32_MAX)
 
 
 @njit_norefcount
-def round_to_bfloat16(bits: Any) -> None:
+def round_to_bfloat16(bits: NDArray[np.uint32]) -> None:
     """Round float32 to the nearest bfloat16, ties to even, which keeps the upper half of the bits.
 
     Parameters
@@ -80,7 +81,7 @@ def round_to_bfloat16(bits: Any) -> None:
 
 
 @njit_norefcount
-def add_blocks(total: Any, values: Any, starts: Any, length: int) -> None:
+def add_blocks(total: Sums, values: Numbers, starts: NDArray[np.int64], length: int) -> None:
     """Add one block of every worker to `total`, four workers at a time, in the order of the workers.
 
     Parameters

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import kernel, njit_norefcount
-from switch_model.arithmetic_kernel import add, add_blocks, add_saturating, overwrite, round_to_bfloat16
-from switch_model.slot_kernel import ADD, OVERWRITE, READ
+from switch_model.arithmetic_kernel import Numbers, Sums, add, add_blocks, add_saturating, overwrite, round_to_bfloat16
+from switch_model.slot_kernel import ADD, OVERWRITE, READ, Rows
 from switch_model.slot_sequence import ACTION, CHUNK, RECEIVE, REGISTER, REMADE, SOURCE, UNMADE
 
 TAKE = OVERWRITE | ADD
 
 
 @kernel
-def scan_log(log: Any, workers: Any, n_registers: int, n_messages: int, readers: Any) -> tuple[int, int, int, int]:
+def scan_log(
+    log: Rows, workers: Rows, n_registers: int, n_messages: int, readers: NDArray[np.int32]
+) -> tuple[int, int, int, int]:
     """Check every row, and count who reads each message.
 
     Parameters
@@ -67,18 +70,11 @@ def scan_log(log: Any, workers: Any, n_registers: int, n_messages: int, readers:
     return -1, 0, peak, depth
 
 
-@njit_norefcount
-def replay_log(
-    log: Any, values: Any, workers: Any, bounds: Any, saturating: bool, half: bool, slack: float, registers: Any,
-    buffers: Any, bits: Any, place: Any, readers: Any, compared: Any, expected: Any, starts: Any, receipts: Any,
-    free: Any,
-) -> int:  # fmt: skip
-    """Carry out a log that :func:`scan_log` found sound.
+class Tensors(NamedTuple):
+    """What the workers contribute, and how exact sums of it are.
 
     Parameters
     ----------
-    log : LOG_ROW[n]
-        What happened.
     values : int32[m] or float32[m]
         The workers' tensors.
     workers : WORKER_ROW[n_workers]
@@ -89,8 +85,23 @@ def replay_log(
         Whether sums saturate; whether messages are rounded to bfloat16.
     slack : float
         Largest error of an element over the sum of magnitudes.
+    """
+
+    values: Numbers
+    workers: Rows
+    bounds: NDArray[np.int64]
+    saturating: bool
+    half: bool
+    slack: float
+
+
+class Memory(NamedTuple):
+    """Registers, messages under way and what became of them; all of it is changed in place.
+
+    Parameters
+    ----------
     registers : int32[n_registers, k] or float32[n_registers, k]
-        Changed in place.
+        Sums.
     buffers, bits : same type[held, k], uint32[held, k]
         Messages that wait for a reader, and the same memory as bits.
     place : int32[n_messages]
@@ -107,12 +118,40 @@ def replay_log(
         Receives how many elements were wrong, for each chunk that a worker received.
     free : int64[held]
         Numbers of the free buffers: all of them at first, in any order.
+    """
+
+    registers: Numbers
+    buffers: Numbers
+    bits: NDArray[np.uint32]
+    place: NDArray[np.int32]
+    readers: NDArray[np.int32]
+    compared: NDArray[np.int64]
+    expected: Sums
+    starts: NDArray[np.int64]
+    receipts: NDArray[np.int16] | NDArray[np.int32]
+    free: NDArray[np.int64]
+
+
+@njit_norefcount
+def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
+    """Carry out a log that :func:`scan_log` found sound.
+
+    Parameters
+    ----------
+    log : LOG_ROW[n]
+        What happened.
+    tensors : Tensors
+        What is added.
+    memory : Memory
+        Where; changed in place.
 
     Returns
     -------
     int
         Elements contributed.
     """
+    values, workers, bounds, saturating, half, _ = tensors
+    registers, buffers, bits, place, readers, compared, _, _, receipts, free = memory
     n_free = len(free)
     added = 0
     for i in range(len(log)):
@@ -139,18 +178,7 @@ def replay_log(
             at = worker["bounds"] + row["chunk"]
             if compared[buffer, 0] != at:
                 compared[buffer, 0] = at
-                compared[buffer, 1] = _compare(
-                    buffers[buffer],
-                    values,
-                    workers,
-                    bounds,
-                    worker["first"],
-                    worker["end"],
-                    at,
-                    expected,
-                    starts[: worker["end"] - worker["first"]],
-                    slack,
-                )
+                compared[buffer, 1] = _compare(buffers[buffer], tensors, memory, worker, at)
             receipts[worker["receipts"] + row["chunk"]] = compared[buffer, 1]
         if source >= 0:
             readers[source] -= 1
@@ -169,25 +197,17 @@ def replay_log(
 
 
 @njit_norefcount
-def _compare(
-    message: Any,
-    values: Any,
-    workers: Any,
-    bounds: Any,
-    first: int,
-    end: int,
-    at: int,
-    expected: Any,
-    starts: Any,
-    slack: float,
-) -> int:
-    """Count elements of a message that differ from the sum of a chunk over workers first..end-1."""
+def _compare(message: Numbers, tensors: Tensors, memory: Memory, receiver: np.void, at: int) -> int:
+    """Count elements of a message that differ from the sum of a chunk over all workers of the receiver's job."""
+    values, workers, bounds, _, _, slack = tensors
+    expected, starts = memory.expected, memory.starts
+    first, n_workers = receiver["first"], receiver["end"] - receiver["first"]
     length = bounds[at + 1] - bounds[at]
-    for w in range(end - first):
+    for w in range(n_workers):
         worker = workers[first + w]
         starts[w] = worker["base"] + (worker["offset"] + bounds[at]) % worker["span"]
     expected[:length] = 0
-    add_blocks(expected, values, starts, length)
+    add_blocks(expected, values, starts[:n_workers], length)
     wrong = 0
     if slack == 0:
         for i in range(length):
@@ -195,14 +215,14 @@ def _compare(
         return wrong
     for i in range(length):
         magnitude = 0.0
-        for w in range(end - first):
+        for w in range(n_workers):
             magnitude += abs(values[starts[w] + i])
         wrong += not abs(message[i] - expected[i]) <= slack * magnitude  # a NaN is wrong too
     return wrong
 
 
 @kernel
-def _fault(row: Any, workers: Any, n_registers: int, n_messages: int, made: Any) -> int:
+def _fault(row: np.void, workers: Rows, n_registers: int, n_messages: int, made: NDArray[np.bool_]) -> int:
     """Say why a row makes no sense, or 0."""
     action, source, worker, chunk = row["action"], row["in_message"], row["worker"], row["chunk"]
     takes = action & TAKE

@@ -12,9 +12,8 @@ Sapio et al., "Scaling distributed machine learning with in-network aggregation"
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
@@ -30,6 +29,8 @@ FREE = 64  # the slot belongs to nobody afterwards
 COLLISION = 128  # the slot belonged to another fragment
 DUPLICATE = 256  # the slot had counted this child already
 
+Rows = NDArray[np.void]
+
 SLOT_ROW = np.dtype(
     [
         ("seen", np.uint64),  # a bit for each child that has contributed
@@ -44,7 +45,7 @@ MAX_CHILDREN = 64  # bits of `seen`
 
 
 @njit_norefcount
-def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_parent: bool) -> int:
+def contribute(slots: Rows, at: int, shadow: int, child: int, fan_in: int, has_parent: bool) -> int:
     """Count one child's packet in a reserved slot, and say what the switch does with it.
 
     Parameters
@@ -88,14 +89,14 @@ def contribute(slots: Any, at: int, shadow: int, child: int, fan_in: int, has_pa
 
 
 @njit_norefcount
-def take_result(slots: Any, at: int) -> int:
+def take_result(slots: Rows, at: int) -> int:
     """Store what came down from the parent, and pass it to every child; the slot answers late children from now on."""
     slots[at]["has_result"] = True
     return OVERWRITE | READ | ALL
 
 
 @njit_norefcount
-def claim(slots: Any, at: int, key: int, children: Any, everyone: Any, resent: bool) -> int:
+def claim(slots: Rows, at: int, key: int, children: np.uint64, everyone: np.uint64, resent: bool) -> int:
     """Count a packet in a shared slot, which belongs to the first fragment that finds it free.
 
     Parameters
@@ -142,7 +143,7 @@ def claim(slots: Any, at: int, key: int, children: Any, everyone: Any, resent: b
 
 
 @njit_norefcount
-def release(slots: Any, at: int, key: int) -> int:
+def release(slots: Rows, at: int, key: int) -> int:
     """Let go of a shared slot when its fragment's result passes on its way down to every child."""
     if slots[at]["key"] != key:
         return ALL

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,11 +11,11 @@ from commsim.core.jit import kernel
 @kernel
 def merge_lists(
     index_a: NDArray[np.int64],
-    value_a: NDArray[Any],
+    value_a: NDArray[np.number],
     index_b: NDArray[np.int64],
-    value_b: NDArray[Any],
+    value_b: NDArray[np.number],
     index: NDArray[np.int64],
-    value: NDArray[Any],
+    value: NDArray[np.number],
 ) -> int:
     """Merge two rising lists; at an index of both, the value is ``a + b``.
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .jit import kernel
-from .schedule import REDUCE
+from .schedule import REDUCE, Transfers
 
 READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ, FENCE = range(4)
 
+Integers = TypeVar("Integers", NDArray[np.int32], NDArray[np.uint8])
+
 
 @kernel
-def _append(array: NDArray[Any], n: int, value: int) -> NDArray[Any]:
+def _append(array: Integers, n: int, value: int) -> Integers:
     """Put `value` at index `n`, in a copy of twice the size when `array` is full."""
     if n >= array.shape[0]:
         larger = np.empty(2 * n + 16, array.dtype)
@@ -26,7 +28,7 @@ def _append(array: NDArray[Any], n: int, value: int) -> NDArray[Any]:
 
 @kernel
 def find_dependencies(
-    transfers: NDArray[Any], cells: NDArray[Any], n_cells: int, most: int
+    transfers: Transfers, cells: NDArray[np.void], n_cells: int, most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], int]:
     """Find the data order of transfers in program order; the wire order is not part of it.
 
@@ -127,7 +129,7 @@ def find_dependencies(
 
 
 @kernel
-def find_fences(transfers: NDArray[Any], n_participants: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def find_fences(transfers: Transfers, n_participants: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Find what each transfer waits for because of fences: all of the previous stage of its two ends.
 
     Parameters
@@ -273,11 +275,11 @@ def _insert(bounds: NDArray[np.int32], n: int, address: int) -> int:
 
 @kernel
 def cut_by_insertion(
-    transfers: NDArray[Any],
+    transfers: Transfers,
     src_address: NDArray[np.int64],
     dst_address: NDArray[np.int64],
     ends: NDArray[np.int64],
-    cells: NDArray[Any],
+    cells: NDArray[np.void],
 ) -> int:
     """Give numbers to the cells, and say which each transfer reads and writes.
 

@@ -198,8 +198,7 @@ def walk_known(
     with expected_work(network.n_links + WALK_STEPS * len(apart)):
         first, link, latency, known = walk_forest(
             np.stack((source, target, dst[apart], key[apart]), axis=1),
-            find_ports(sources, leaving, entering, *inside),
-            find_ports(targets, entering, leaving, *inside),
+            (find_ports(sources, leaving, entering, *inside), find_ports(targets, entering, leaving, *inside)),
             _rows_by_class(network, forest, fabric),
             np.stack((network.src, network.dst), axis=1),
             (forest.node, forest.parent, forest.depth, forest.up, forest.down),

@@ -17,8 +17,7 @@ Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[
 @kernel
 def walk_forest(
     flows: NDArray[np.int64],
-    out: Ports,
-    back: Ports,
+    ports: tuple[Ports, Ports],
     rows: Rows,
     ends: NDArray[np.int32],
     forest: Forest,
@@ -31,9 +30,9 @@ def walk_forest(
     Parameters
     ----------
     flows : int64[n, 4]
-        Place of the source among `out`, of the destination among `back`, the destination, and the hash.
-    out, back : Ports
-        Ports of sources and destinations; paths of the latter are counted backwards from the destination.
+        Place of the source among the first ports, of the destination among the second, the destination, and the hash.
+    ports : (Ports, Ports)
+        Of sources and of destinations; paths of the latter are counted backwards from the destination.
     rows : Rows
         Links between switches by the node that they leave, and among these by the class that they lead to.
     ends : int32[n_links, 2]
@@ -53,6 +52,7 @@ def walk_forest(
         Links of each route, its latency, and whether it was found; where two ways are equally short it was not.
     """
     node_class, parent, depth, up, down = forest
+    out, back = ports
     n = flows.shape[0]
     first = np.zeros(n + 1, np.int64)
     link = np.empty(8 * n + 64, np.int32)

@@ -5,8 +5,6 @@ Kernels that cut bitmaps into chunks.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ from ..core.jit import kernel
 
 @kernel
 def mark_blocks(
-    bits: NDArray[Any], block: int, magnitude: np.uint64, limit: np.uint64, words: NDArray[np.uint64]
+    bits: NDArray[np.unsignedinteger], block: int, magnitude: np.uint64, limit: np.uint64, words: NDArray[np.uint64]
 ) -> np.uint64:
     """Set the bit of every block in which some magnitude exceeds the limit; for blocks that are not short.
 
@@ -56,7 +54,9 @@ def mark_blocks(
 
 
 @kernel
-def mark_elements(bits: NDArray[Any], magnitude: np.uint64, limit: np.uint64, words: NDArray[np.uint64]) -> np.uint64:
+def mark_elements(
+    bits: NDArray[np.unsignedinteger], magnitude: np.uint64, limit: np.uint64, words: NDArray[np.uint64]
+) -> np.uint64:
     """Set the bit of every element whose magnitude exceeds the limit; see :func:`mark_blocks`."""
     n = bits.shape[0]
     mask, least = bits.dtype.type(magnitude), bits.dtype.type(limit)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
+
+Rows = NDArray[np.void]
 
 ARRIVED = np.dtype(
     [
@@ -22,8 +23,9 @@ REPLY = np.dtype([("row", np.int32), ("to", np.int32)])
 
 
 @njit_norefcount
-def list_arrivals(messages: Any, n_messages: int, addresses: Any, controls: Any, frame: int, room: int,
-                  arrived: Any) -> int:  # fmt: skip
+def list_arrivals(
+    messages: Rows, n_messages: int, addresses: NDArray[np.uint64], controls: Rows, frame: int, room: int, arrived: Rows
+) -> int:
     """List the datagrams of the messages received: Linux may deliver up to `room` of equal length as one message.
 
     Parameters
@@ -44,10 +46,10 @@ def list_arrivals(messages: Any, n_messages: int, addresses: Any, controls: Any,
     """
     n = 0
     for i in range(n_messages):
-        total: Any = np.int64(messages[i]["n_bytes"])
+        total = int(np.int64(messages[i]["n_bytes"]))
         length = total
         if messages[i]["control_bytes"] >= 20:
-            length = max(np.int64(controls[i]["value"]), np.int64(1))
+            length = max(int(np.int64(controls[i]["value"])), 1)
         source = np.int64(addresses[i, 0] >> np.uint64(16))
         for j in range(min((total + length - 1) // length, room) if total > 0 else 1):
             size = min(length, total - j * length)
@@ -58,8 +60,15 @@ def list_arrivals(messages: Any, n_messages: int, addresses: Any, controls: Any,
 
 
 @njit_norefcount
-def pack_messages(replies: Any, n_replies: int, bases: Any, first: Any, pieces: Any, messages: Any,
-                  segments: int) -> int:  # fmt: skip
+def pack_messages(
+    replies: Rows,
+    n_replies: int,
+    bases: NDArray[np.uint64],
+    first: NDArray[np.int64],
+    pieces: Rows,
+    messages: Rows,
+    segments: int,
+) -> int:
     """Write what `sendmmsg` needs: frames to one address share messages of up to `segments` frames, in their order.
 
     Parameters

@@ -5,9 +5,8 @@ What the live switch does with a batch of frames: check, count, add, and make re
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 from switch_model.live.frames import LEAD_WORDS
@@ -15,9 +14,11 @@ from switch_model.slot_kernel import ADD, ALL, DUPLICATE, OVERWRITE, READ, contr
 
 LOW = 0xFFFFFFFF
 
+Rows = NDArray[np.void]
+
 
 @njit_norefcount
-def swapped(word: Any) -> Any:
+def swapped(word: np.uint32) -> np.uint32:
     """Turn a word from the wire's order of bytes into this machine's, or back."""
     x = np.uint32(word)
     return np.uint32(
@@ -29,46 +30,46 @@ def swapped(word: Any) -> Any:
 
 
 @njit_norefcount
-def type_and_size_of(words: Any, row: int) -> Any:
+def type_and_size_of(words: NDArray[np.uint32], row: int) -> np.int64:
     """First byte of the frame in this row."""
     return (np.int64(words[row, 1]) >> 16) & 0xFF
 
 
 @njit_norefcount
-def job_of(words: Any, row: int) -> Any:
+def job_of(words: NDArray[np.uint32], row: int) -> np.int64:
     """Job number, 0..255."""
     return np.int64(words[row, 1]) >> 24
 
 
 @njit_norefcount
-def tsi_of(words: Any, row: int) -> Any:
+def tsi_of(words: NDArray[np.uint32], row: int) -> np.int64:
     """Which packet it is, 0..2**32 - 1."""
     return np.int64(swapped(words[row, 2]))
 
 
 @njit_norefcount
-def pool_index_of(words: Any, row: int) -> Any:
+def pool_index_of(words: NDArray[np.uint32], row: int) -> np.int64:
     """Version in bit 15, slot in the bits below."""
     word = np.int64(words[row, 3])
     return ((word & 0xFF) << 8) | ((word >> 8) & 0xFF)
 
 
 @njit_norefcount
-def exponent_of(words: Any, row: int, which: int) -> Any:
+def exponent_of(words: NDArray[np.uint32], row: int, which: int) -> np.int64:
     """Exponent 0 or 1, -128..127."""
     byte = (np.int64(words[row, 3]) >> (16 + 8 * which)) & 0xFF
     return byte - 256 if byte > 127 else byte
 
 
 @njit_norefcount
-def write_exponents(words: Any, row: int, first: int, second: int) -> None:
+def write_exponents(words: NDArray[np.uint32], row: int, first: int, second: int) -> None:
     """Replace both exponents."""
     kept = np.int64(words[row, 3]) & 0xFFFF
     words[row, 3] = np.uint32(kept | ((first & 0xFF) << 16) | ((second & 0xFF) << 24))
 
 
 @njit_norefcount
-def write_header(words: Any, row: int, type_and_size: int, job: int, tsi: int, pool_index: int) -> None:
+def write_header(words: NDArray[np.uint32], row: int, type_and_size: int, job: int, tsi: int, pool_index: int) -> None:
     """Write all fields but the exponents, which become 0."""
     words[row, 1] = np.uint32((type_and_size << 16) | (job << 24))
     words[row, 2] = swapped(np.uint32(tsi & LOW))
@@ -106,8 +107,16 @@ ROUND = np.dtype([("tsi", np.uint32), ("first_exponent", np.int8), ("second_expo
 
 
 @njit_norefcount
-def handle_batch(words: Any, arrived: Any, members: Any, slots: Any, rounds: Any, registers: Any, counters: Any,
-                 replies: Any) -> int:  # fmt: skip
+def handle_batch(
+    words: NDArray[np.uint32],
+    arrived: Rows,
+    members: Rows,
+    slots: Rows,
+    rounds: Rows,
+    registers: NDArray[np.uint32],
+    counters: NDArray[np.int64],
+    replies: Rows,
+) -> int:
     """Handle frames in the order in which they came.
 
     Parameters
@@ -161,7 +170,7 @@ def handle_batch(words: Any, arrived: Any, members: Any, slots: Any, rounds: Any
 
 
 @njit_norefcount
-def _member(members: Any, source: int) -> int:
+def _member(members: Rows, source: int) -> int:
     """Who sent it, or -1."""
     low, high = 0, len(members)
     while low < high:
@@ -174,13 +183,13 @@ def _member(members: Any, source: int) -> int:
 
 
 @njit_norefcount
-def _place(words: Any, row: int) -> Any:
+def _place(words: NDArray[np.uint32], row: int) -> int:
     index = pool_index_of(words, row)
-    return 2 * (index & 0x3FFF) + (index >> 15)
+    return int(2 * (index & 0x3FFF) + (index >> 15))
 
 
 @njit_norefcount
-def _refusal(words: Any, row: int, members: Any, m: int, slots: Any, rounds: Any) -> int:
+def _refusal(words: NDArray[np.uint32], row: int, members: Rows, m: int, slots: Rows, rounds: Rows) -> int:
     """Say why a frame is dropped, as a counter; 0 if it is not.
 
     Only the present packet of a slot's version may come, or the one that follows it once both versions are complete.
@@ -208,7 +217,9 @@ def _refusal(words: Any, row: int, members: Any, m: int, slots: Any, rounds: Any
 
 
 @njit_norefcount
-def _carry_out(words: Any, row: int, action: int, rounds: Any, registers: Any, at: int) -> None:
+def _carry_out(
+    words: NDArray[np.uint32], row: int, action: int, rounds: Rows, registers: NDArray[np.uint32], at: int
+) -> None:
     first, second = exponent_of(words, row, 0), exponent_of(words, row, 1)
     k = registers.shape[1]
     if action & OVERWRITE:

@@ -7,14 +7,15 @@ must agree on that before they can scale the block, so the first `lead` packets 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 from switch_model import slot_sequence
 from switch_model.live.frame_kernel import (
     LOW,
+    Rows,
     exponent_of,
     job_of,
     pool_index_of,
@@ -56,8 +57,16 @@ slot_and_version = njit_norefcount(slot_sequence.slot_and_version)
 
 
 @njit_norefcount
-def take_results(words: Any, arrived: Any, t: Any, window: Any, packets: Any, integers: Any, floats: Any,
-                 taken: Any) -> int:  # fmt: skip
+def take_results(
+    words: NDArray[np.uint32],
+    arrived: Rows,
+    t: Rows,
+    window: Rows,
+    packets: Rows,
+    integers: NDArray[np.uint32],
+    floats: NDArray[np.float32],
+    taken: NDArray[np.int64],
+) -> int:
     """Store the results among what came.
 
     Parameters
@@ -98,7 +107,7 @@ def take_results(words: Any, arrived: Any, t: Any, window: Any, packets: Any, in
 
 
 @njit_norefcount
-def next_packets(t: Any, packets: Any, taken: Any, n_taken: int, ready: Any) -> int:
+def next_packets(t: Rows, packets: Rows, taken: NDArray[np.int64], n_taken: int, ready: NDArray[np.int64]) -> int:
     """List the packets that may go because these results have come; int64[at least 2 n_taken], returns how many.
 
     A packet waits for the one before it on its slot, and if it carries floats for the agreed exponent of its block.
@@ -116,7 +125,15 @@ def next_packets(t: Any, packets: Any, taken: Any, n_taken: int, ready: Any) -> 
 
 
 @njit_norefcount
-def write_frames(words: Any, t: Any, window: Any, packets: Any, integers: Any, floats: Any, ready: Any) -> None:
+def write_frames(
+    words: NDArray[np.uint32],
+    t: Rows,
+    window: Rows,
+    packets: Rows,
+    integers: NDArray[np.uint32],
+    floats: NDArray[np.float32],
+    ready: NDArray[np.int64],
+) -> None:
     """Write frames into the rows of their slots, and note that they are out; `ready` becomes the rows, in place."""
     for i in range(len(ready)):
         packet = ready[i]
@@ -130,7 +147,7 @@ def write_frames(words: Any, t: Any, window: Any, packets: Any, integers: Any, f
 
 
 @njit_norefcount
-def expired(window: Any, now: float, longest: float, rows: Any) -> int:
+def expired(window: Rows, now: float, longest: float, rows: NDArray[np.int64]) -> int:
     """List the slots whose packet must be sent again, as sent now; each time its timeout doubles, up to `longest`."""
     n = 0
     for slot in range(len(window)):
@@ -142,7 +159,7 @@ def expired(window: Any, now: float, longest: float, rows: Any) -> int:
 
 
 @njit_norefcount
-def _packet(words: Any, row: int, t: Any, window: Any) -> int:
+def _packet(words: NDArray[np.uint32], row: int, t: Rows, window: Rows) -> int:
     """Return the outstanding packet that a frame is the result of, or -1."""
     index = pool_index_of(words, row)
     slot = (index & 0x7FFF) - t[0]["first_slot"]
@@ -155,7 +172,15 @@ def _packet(words: Any, row: int, t: Any, window: Any) -> int:
 
 
 @njit_norefcount
-def _store(words: Any, row: int, t: Any, packets: Any, integers: Any, floats: Any, block: int) -> None:
+def _store(
+    words: NDArray[np.uint32],
+    row: int,
+    t: Rows,
+    packets: Rows,
+    integers: NDArray[np.uint32],
+    floats: NDArray[np.float32],
+    block: int,
+) -> None:
     if block < 0:
         return
     k = words.shape[1] - LEAD_WORDS
@@ -170,7 +195,15 @@ def _store(words: Any, row: int, t: Any, packets: Any, integers: Any, floats: An
 
 
 @njit_norefcount
-def _fill(words: Any, row: int, t: Any, packets: Any, integers: Any, floats: Any, block: int) -> None:
+def _fill(
+    words: NDArray[np.uint32],
+    row: int,
+    t: Rows,
+    packets: Rows,
+    integers: NDArray[np.uint32],
+    floats: NDArray[np.float32],
+    block: int,
+) -> None:
     k = words.shape[1] - LEAD_WORDS
     n, begin = 0, block * k
     if block >= 0:
