@@ -44,7 +44,7 @@ def pipelines(cases: tuple[tuple[int, int], ...]) -> Iterator[Row]:
                          ours=ours, source="(N + D - 1)(F + B)", ranks=d)  # fmt: skip
         costs = StageCosts(3e-3, 7e-3, activation=2e6)
         ours = simulate_graph(pipeline_graph(gpipe(d, n), costs), closed_form_costs(0.0, BANDWIDTH)).iteration_time
-        job = MorphingJob(d, 3e-3, 7e-3, 0.0, 2e6, batch=n, micro_batch=1, bandwidth=BANDWIDTH, most_blocks=d)
+        job = MorphingJob(d, 3e-3, 7e-3, 0.0, 2e6, batch=n, micro_batch=1, bandwidth=BANDWIDTH, max_blocks=d)
         yield Played(id=f"closed_form/pipeline/varuna/{d}/{n}", model="Varuna's estimate", ranks=d, ours=ours,
                      reference=shape_time(job, d, 1), source="(N + P - 1)(F + B) + 2 (P - 1) a/B")  # fmt: skip
 

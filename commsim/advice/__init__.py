@@ -1,4 +1,4 @@
-"""Advice: all ways to add up a tensor on a network, ranked, with what each is bound by and where another one pays."""
+"""Advice: all all-reduces of a tensor on a network, ranked, with the bottleneck of each and the crossover densities."""
 
 from __future__ import annotations
 

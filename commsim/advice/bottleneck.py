@@ -1,4 +1,4 @@
-"""What a collective's time is made of, and in one phrase what it is bound by."""
+"""Terms of a collective's time (latency, overhead, bandwidth, reduction) and its bottleneck in one phrase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From which density on it is faster to send all data, zero or not.
+"""Crossovers: the density above which dense collectives are faster, and the gain of further servers.
 
 How many CPU servers BytePS can use: by its theorem on equal links, and by simulation on this network.
 """

@@ -1,4 +1,4 @@
-"""What is asked: a tensor, how sparse it is, how many workers, and which hosts they may use beside their own."""
+"""Question of an advice: the tensor, its density, the workers, and the hosts for servers."""
 
 from __future__ import annotations
 

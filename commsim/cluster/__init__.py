@@ -1,1 +1,1 @@
-"""A cluster over weeks: jobs that come, wait, run and share links."""
+"""Cluster simulation over weeks: job arrivals, queueing, execution and link sharing."""

@@ -1,4 +1,4 @@
-"""The hosts of a cluster as a simulation sees them: GPUs, types, CPUs, memory, racks."""
+"""Hosts of a simulated cluster: GPUs, types, CPUs, memory, racks."""
 
 from __future__ import annotations
 

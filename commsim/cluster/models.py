@@ -1,4 +1,4 @@
-"""What jobs are taken to do in an iteration: a table of models.
+"""Models: assumed computation and communication of an iteration, and the file that changes them.
 
 The sizes are those of CASSINI's Table 3 (where it gives a range, the smallest). **Everything else is assumed**: seconds
 of computation per iteration on a reference GPU, how busy the model keeps it, speeds on other GPUs, CPUs. Of VGG16 the

@@ -1,4 +1,4 @@
-"""Our own trace file: a CSV with one job per line.
+"""Trace files of commsim: CSV, one job per line.
 
 Columns: ``job, submit_s, gpus``; ``duration_s`` or ``iterations``; ``model``, or ``iter_time_ms`` with ``phases`` as in
 (offset in ms, duration in ms, Gb/s of each host) ``141:114:37;300:20:10``; and, as far as wanted, ``cpu, memory_GiB,

@@ -1,4 +1,4 @@
-"""Where a trace comes from: our file, a public log, or a generator.
+"""Traces from a file, a public log or a generator.
 
 Made-up traces: Poisson arrivals, and jobs whose sizes and durations are spread as in two public clusters.
 

@@ -1,1 +1,1 @@
-"""Where jobs go, and when they start: circles, scores, shifts, candidates."""
+"""Placement of jobs and their start times: circles, link scores, time-shifts, candidates."""

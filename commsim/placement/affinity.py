@@ -1,4 +1,4 @@
-"""The affinity graph: which jobs share which links, and start times that suit all links at once.
+"""Affinity graph of jobs and shared links, and one start time per job that suits all its links.
 
 Start times for jobs whose links close a loop, and so cannot all have what they want: the least excess together.
 """
@@ -17,7 +17,7 @@ from .circles import QUANTUM
 from .link_use import LinkClass, Scores
 from .score import search_together
 
-_MOST_OFFSETS = 10_000
+_MAX_OFFSETS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def inconsistency(link: SharedLink, shifts: NDArray[np.float64], periods: NDArra
     wish, period = np.array(link.shifts), periods[list(link.jobs)]
     given = shifts[list(link.jobs)]
     whole = np.maximum(np.rint(period / QUANTUM), 1).astype(np.int64).tolist()
-    n_offsets = min(math.lcm(*whole) // whole[0], _MOST_OFFSETS)
+    n_offsets = min(math.lcm(*whole) // whole[0], _MAX_OFFSETS)
     offset = given[0] - wish[0] + np.arange(n_offsets) * period[0]
     away = (given - wish - offset[:, None] + period / 2) % period - period / 2
     return float(np.abs(away).max(axis=1).min())

@@ -1,4 +1,4 @@
-"""A cluster: a network, how many GPUs sit where, and how many of them are taken by jobs that we do not know."""
+"""Cluster: a network, the GPUs of its hosts, and how many of them are busy."""
 
 from __future__ import annotations
 

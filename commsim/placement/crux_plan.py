@@ -1,4 +1,4 @@
-"""All of Crux for placed jobs: paths, priorities, and the levels of the network that they are compressed to.
+"""Crux for placed jobs: paths, priorities, and priority levels of the network.
 
 Crux's paths: the more work a job does per second on the network, the earlier it chooses among equal paths.
 

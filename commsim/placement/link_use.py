@@ -1,4 +1,4 @@
-"""Links that are alike to jobs: what of each link's capacity every job demands, each such row once.
+"""Link use of placed jobs, and classes of links on which the same jobs demand the same shares.
 
 Which links a placed job uses, and how many times its rate each of them carries.
 """

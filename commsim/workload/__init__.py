@@ -1,1 +1,1 @@
-"""What training makes of communication: iterations of workers, and queues of gradients."""
+"""Training workloads: iterations of workers, queues of gradients, several jobs on one network."""

@@ -1,4 +1,4 @@
-"""What the communications of a graph cost: by closed form, or by simulation on a network."""
+"""Costs of the communications of a graph: by closed form, or by simulation on a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients on their way to the network: wait-free back-propagation; partitions, priority and credit (ByteScheduler).
+"""Queue of gradients at the network: wait-free back-propagation; partitions, priority and credit (ByteScheduler).
 
 One iteration of a worker that is like all others, so that one queue and one link stand for all. The clock starts with
 the backward pass and stops when the next one could start. A message takes the link for o + bytes/B, in the order in

@@ -1,1 +1,1 @@
-"""Policies, each in the essence of how its paper shares and places GPUs; one file each."""
+"""Cluster policies, each reduced to how its paper shares and places GPUs."""

@@ -1,1 +1,1 @@
-"""Doors to schedulers: a service, and the files that they read and write."""
+"""Files of schedulers: Slurm, Kubernetes (Volcano, Kueue) and topograph."""

@@ -1,4 +1,4 @@
-"""What schedulers know of a network: a tree of switches over nodes, or blocks of nodes that are close."""
+"""Networks as schedulers describe them: a tree of switches over nodes, or blocks of nodes."""
 
 from __future__ import annotations
 

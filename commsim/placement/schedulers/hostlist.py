@@ -1,4 +1,4 @@
-"""Slurm's short way of writing many names: ``node[01-16,20],login1``."""
+"""Slurm's host lists: ``node[01-16,20],login1``."""
 
 from __future__ import annotations
 

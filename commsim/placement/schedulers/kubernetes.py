@@ -19,7 +19,7 @@ LABEL = "fabric.topograph.run/tier-{}"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_LABEL = 63
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 
 
 def write_volcano(tree: Tree, comments: tuple[str, ...] = ()) -> str:
@@ -66,8 +66,8 @@ def write_kueue(tree: Tree, comments: tuple[str, ...] = (), name: str = "commsim
         for switch in above:
             if len(switch) > _LONGEST_LABEL:
                 raise InputError(f"the value of a label has at most {_LONGEST_LABEL} characters, got {switch!r}")
-    if n_tiers + 1 > _MOST_LEVELS:
-        raise InputError(f"Kueue takes at most {_MOST_LEVELS} levels, got {n_tiers + 1}")
+    if n_tiers + 1 > _MAX_LEVELS:
+        raise InputError(f"Kueue takes at most {_MAX_LEVELS} levels, got {n_tiers + 1}")
     levels = [{"nodeLabel": LABEL.format(tier)} for tier in reversed(range(n_tiers))]
     document = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",

@@ -1,4 +1,4 @@
-"""The service's addresses, with FastAPI, which makes the page that documents them at /docs and /openapi.json.
+"""Routes of the service (FastAPI), documented at /docs and /openapi.json.
 
 JSON schemas of the service's requests and answers, for its page of documentation.
 """

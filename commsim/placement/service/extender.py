@@ -1,4 +1,4 @@
-"""The scheduler extender protocol of Kubernetes: what comes in, and what goes out.
+"""Scheduler extender protocol of Kubernetes: requests and answers.
 
 Field names are those of its Go types; they are read whatever their case, since that is what its own decoder does.
 """

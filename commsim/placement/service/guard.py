@@ -1,4 +1,4 @@
-"""What every request passes first: the token, the limit on its body, the time that it may take."""
+"""ASGI middleware: token, limit of body size, timeouts, log."""
 
 from __future__ import annotations
 

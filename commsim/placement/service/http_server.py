@@ -86,7 +86,7 @@ class TimedProtocol(H11Protocol):
         self.transport.close()
 
 
-_MOST_CONNECTIONS = 512
+_MAX_CONNECTIONS = 512
 _SHORTEST_TOKEN = 16
 
 
@@ -175,7 +175,7 @@ def server_of(service: PlacementService, listening: Listening, started: Callable
     config = uvicorn.Config(
         guard, http=protocol, ws="none", lifespan="off", loop="asyncio",
         log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
-        timeout_keep_alive=75, timeout_graceful_shutdown=5, limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=75, timeout_graceful_shutdown=5, limit_concurrency=_MAX_CONNECTIONS,
     )  # fmt: skip
     return _Server(config, started)
 

@@ -1,4 +1,4 @@
-"""The service's work, apart from HTTP: one thread keeps the state and rates hosts, another one searches placements."""
+"""Placement service, apart from HTTP: one thread keeps the state and rates hosts, another one searches placements."""
 
 from __future__ import annotations
 

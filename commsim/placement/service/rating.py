@@ -1,4 +1,4 @@
-"""How much the network would like each host for the next pod of a job.
+"""Rating of hosts for the next pod of a job, by the scores of the links it would share.
 
 A search for placements that a request asks for.
 """

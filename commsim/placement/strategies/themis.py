@@ -1,4 +1,4 @@
-"""Themis: candidate placements that are as fair as a packed one: every job stays as close together as it is."""
+"""Themis: candidate placements that are as fair as a packed one, each job equally close together."""
 
 from __future__ import annotations
 

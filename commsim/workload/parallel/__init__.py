@@ -1,1 +1,1 @@
-"""Ways to share a model among GPUs: pipelines, tensors, experts; and from one mesh to another."""
+"""Model parallelism: pipelines, tensors, experts; resharding between meshes."""

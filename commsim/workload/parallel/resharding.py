@@ -1,4 +1,4 @@
-"""Cross-mesh resharding: one piece of a tensor from a mesh that has it to all hosts of another that need it.
+"""Cross-mesh resharding: pieces of a tensor from the hosts of one mesh to those of another.
 
 T = S/B is the piece once over one port. From one sender to A receivers:
 

@@ -1,1 +1,1 @@
-"""Several jobs on the same links: as rates that repeat, and as schedules."""
+"""Several jobs on the same links: as periodic rates, and as schedules."""

@@ -1,4 +1,4 @@
-"""Several collectives on one network at once, on the flow engine: what each loses to the others, and on which links.
+"""Several collectives on one network at once, on the flow engine: slow-downs, and contention by link.
 
 The jobs here are real schedules with sizes, each run once from its starting time; :mod:`.shared_links` knows jobs as
 rates that repeat. Where the two should agree, tests say so.

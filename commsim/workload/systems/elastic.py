@@ -33,7 +33,7 @@ def varuna(
     batch: int = 512,
     micro_batch: int = 4,
     bandwidth: Bandwidth = 1.25e9,
-    most_blocks: int = 6,
+    max_blocks: int = 6,
     n_gpus: int = 36,
     n_slow: int = 0,
     slow_speed: float = 0.5,
@@ -42,7 +42,7 @@ def varuna(
 
     Parameters
     ----------
-    n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, most_blocks
+    n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, max_blocks
         As in :class:`MorphingJob`.
     n_gpus, n_slow : int
         GPUs, and how many of them are slow.
@@ -55,7 +55,7 @@ def varuna(
         The shape.
     """
     job = MorphingJob(
-        n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, most_blocks
+        n_cut_points, forward, backward, block_bytes, activation, batch, micro_batch, bandwidth, max_blocks
     )
     if not 0 <= n_slow <= n_gpus:
         raise InputError(f"n_slow must be 0..{n_gpus}, got {n_slow}")
@@ -67,7 +67,7 @@ def varuna(
 def oobleck(
     *,
     n_nodes: int = 13,
-    fewest_nodes: int = 3,
+    min_nodes: int = 3,
     n_failures: int = 2,
     n_layers: int = 24,
     layer_bytes: Bytes = 200e6,
@@ -77,7 +77,7 @@ def oobleck(
 
     Parameters
     ----------
-    n_nodes, fewest_nodes, n_failures : int
+    n_nodes, min_nodes, n_failures : int
         Nodes, how many a pipeline needs at least, and failures to outlive.
     n_layers : int
         Layers of the model.
@@ -93,7 +93,7 @@ def oobleck(
     """
     if n_nodes > MAX_NODES or n_layers > MAX_LAYERS:
         raise InputError(f"at most {MAX_NODES} nodes and {MAX_LAYERS} layers, got {n_nodes} and {n_layers}")
-    sizes = template_sizes(n_nodes, fewest_nodes, n_failures)
+    sizes = template_sizes(n_nodes, min_nodes, n_failures)
     rows: list[Answer] = []
     before: dict[str, range] = {}
     for failed in range(n_failures + 1):
@@ -125,7 +125,7 @@ class MorphingJob:
         Examples of an iteration, and of a micro-batch.
     bandwidth : float, bytes/s
         Of a GPU.
-    most_blocks : int
+    max_blocks : int
         That fit into the memory of one GPU.
 
     Raises
@@ -142,10 +142,10 @@ class MorphingJob:
     batch: int
     micro_batch: int
     bandwidth: float
-    most_blocks: int
+    max_blocks: int
 
     def __post_init__(self) -> None:
-        counts = (self.n_cut_points, self.batch, self.micro_batch, self.most_blocks)
+        counts = (self.n_cut_points, self.batch, self.micro_batch, self.max_blocks)
         if min(counts) < 1 or not self.bandwidth > 0:
             raise InputError(f"counts must be at least 1 and the bandwidth positive, got {counts}, {self.bandwidth}")
 
@@ -213,7 +213,7 @@ def morph(job: MorphingJob, speeds: Sequence[float]) -> Shape:
     order = sorted(speeds, reverse=True)
     if order and not order[-1] > 0:
         raise InputError(f"speeds must be positive, got {order[-1]}")
-    shallowest = math.ceil(job.n_cut_points / job.most_blocks)
+    shallowest = math.ceil(job.n_cut_points / job.max_blocks)
     shapes = [
         Shape(depth, width, micro_batches(job, width), shape_time(job, depth, width, order[depth * width - 1]),
               len(order) - depth * width)
@@ -222,7 +222,7 @@ def morph(job: MorphingJob, speeds: Sequence[float]) -> Shape:
     ]  # fmt: skip
     if not shapes:
         raise InputError(
-            f"the model needs {shallowest} GPUs, {job.most_blocks} of its {job.n_cut_points} blocks on each, "
+            f"the model needs {shallowest} GPUs, {job.max_blocks} of its {job.n_cut_points} blocks on each, "
             f"got {len(order)}"
         )
     return min(shapes, key=lambda shape: (shape.time, -shape.left_out, shape.depth))

@@ -1,4 +1,4 @@
-"""Checkpoints into the memory of peers (Gemini): where they are kept, what is lost, and the traffic in idle spans.
+"""Gemini: checkpoints in the memory of peers, probability of recovery, and traffic in idle spans.
 
 References
 ----------

@@ -21,7 +21,7 @@ from commsim.workload.systems.elastic import (
 )
 from commsim.workload.task_graph import simulate_graph
 
-JOB = MorphingJob(24, 1.0, 2.0, 100.0, 1.0, batch=512, micro_batch=4, bandwidth=50.0, most_blocks=6)
+JOB = MorphingJob(24, 1.0, 2.0, 100.0, 1.0, batch=512, micro_batch=4, bandwidth=50.0, max_blocks=6)
 
 
 @pytest.mark.parametrize("depth", [4, 6, 8, 12])
