@@ -141,19 +141,19 @@ def _tapped_packets(network: Network, jobs: Sequence[AggregationJob], run: Packe
     from_worker = np.isin(network.src[taps["link"]], list(of_node))
     nodes = np.where(from_worker, network.src[taps["link"]], network.dst[taps["link"]])
     others = np.where(from_worker, network.dst[taps["link"]], network.src[taps["link"]])
-    who = np.array([of_node[int(n)] for n in nodes], np.int32).reshape(-1, 2)
+    job_and_worker = np.array([of_node[int(n)] for n in nodes], np.int32).reshape(-1, 2)
     events = np.zeros(len(taps), e.PACKET_EVENT)
     events["time_ps"], events["position"] = taps["time"], taps["position"]
     events["chunk"] = taps["number"] * system.packets_per_message + taps["position"]
     worker, switch = e.node_address(nodes), e.node_address(others)
     events["src"], events["dst"] = np.where(from_worker, worker, switch), np.where(from_worker, switch, worker)
-    events["job"], events["worker"] = who[:, 0], who[:, 1]
+    events["job"], events["worker"] = job_and_worker[:, 0], job_and_worker[:, 1]
     slot = taps["slot"] & ~s.VERSION
     events["slot"] = slot % system.pool_size if system.shared else slot
     events["version"] = (taps["slot"] & s.VERSION) != 0
     events["message_packets"], events["elements"] = system.packets_per_message, system.elements
-    events["workers"] = np.where(from_worker, 0, (1 << np.array(n_workers, np.int64)[who[:, 0]]) - 1)
-    events["n_workers"] = np.array(n_workers)[who[:, 0]]
+    events["workers"] = np.where(from_worker, 0, (1 << np.array(n_workers, np.int64)[job_and_worker[:, 0]]) - 1)
+    events["n_workers"] = np.array(n_workers)[job_and_worker[:, 0]]
     events["protocol"] = e.PROTOCOLS.index(system.name)
     events["kind"] = np.where(from_worker, e.CONTRIBUTION, e.RESULT)
     for ours, theirs in ((s.RESENT, e.RESENT), (s.ECN_MARKED, e.ECN_MARKED), (s.COLLIDED, e.COLLIDED)):

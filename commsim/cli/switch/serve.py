@@ -62,7 +62,7 @@ def kernel_switch(config: Dataplane, options: SwitchOptions, host: str | None) -
     """
     if config.dataplane == "user":
         if config.interfaces or config.job:
-            raise InputError("--interfaces and --job belong to --dataplane bpf; here workers join at the control door")
+            raise InputError("--interfaces and --job belong to --dataplane bpf; workers join at the control server")
         return None
     if not config.interfaces:
         raise InputError("--dataplane bpf needs its ports: --interfaces P0,P1,...")
@@ -136,7 +136,7 @@ def run(config: Config) -> None:
     with _switch(config) as switch:
         host, port = switch.address
         plane, facts = switch.plane, switch.status()
-        print(f"# serving on {host}, port {port} (UDP; TCP is the control door): {plane.pool_size} slots of "
+        print(f"# serving on {host}, port {port} (UDP; TCP is the control server): {plane.pool_size} slots of "
               f"{plane.elements} elements, datagrams: {facts['datagrams']}", flush=True)  # fmt: skip
         while not stopped:
             switch.step()

@@ -96,12 +96,12 @@ def _cluster(text: str) -> Cluster:
 
 
 def _check_placed(path: str, cluster: Cluster, jobs: Sequence[PeriodicJob]) -> None:
-    seats = {cluster.network.nodes[i] for i in cluster.network.endpoints}
+    hosts = {cluster.network.nodes[i] for i in cluster.network.endpoints}
     for job in jobs:
         if job.placement is None:
             raise InputError(f"{path}: {job.name} needs a placement, or --shifts a file that has one")
         for name in job.placement:
-            if name not in seats:
+            if name not in hosts:
                 raise InputError(f"{path}: {job.name} is placed on {name!r}, not a host of {cluster.network.name}")
 
 
