@@ -65,7 +65,6 @@ def place_aggregators(
     able: NDArray[np.bool_],
     *,
     server: int | None = None,
-    root: int | None = None,
     chosen: Sequence[int] = (),
     n_trees: int = 1,
 ) -> AggregatorPlacement:
@@ -82,8 +81,6 @@ def place_aggregators(
     server : int, optional
         Node of the parameter server, where one is wanted. Then only the root, which is the first switch on its way, and
         the first switch of each rank aggregate; else every switch where paths join.
-    root : int, optional
-        Switch at the root of the trees.
     chosen : sequence of int
         Nodes of the aggregators when these are chosen already, the root first. Nothing is chosen then but the tree.
     n_trees : int
@@ -96,6 +93,7 @@ def place_aggregators(
     """
     if not able.any():
         raise InputError(f"{network.name} has no switch that could aggregate")
+    root = None
     if len(chosen):
         able, root = np.isin(np.arange(network.n_nodes), chosen), int(chosen[0])
     workers, edges_only = tuple(int(node) for node in ranks), server is not None and not len(chosen)

@@ -16,11 +16,9 @@ from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import parse_size
-from commsim.engine.flow_paths import FlowPaths
-from commsim.engine.flow_plan import Job
 from commsim.run.inputs import load_network, load_schedule
 
-from .build import Built, build_named, placed
+from .build import build_named, laid_out, placed
 from .prepared import Prepared
 
 
@@ -62,18 +60,12 @@ def prepare(
     if isinstance(collective, str) and collective.endswith(".npz"):
         collective = load_schedule(collective)
     if isinstance(collective, Schedule):
-        built = Built(collective, {}, network, placed(placement, network, collective, seed), ())
+        ready = laid_out(collective, network, placed(placement, network, collective, seed), routing, seed, {})
     else:
-        built = build_named(collective, network, n_ranks, placement, seed, assume_programmable)
-    schedule, data = built.schedule, built.data
-    if n_ranks is not None and n_ranks != schedule.n_ranks:
-        raise InputError(f"the schedule has {schedule.n_ranks} ranks, got n_ranks={n_ranks}")
-    job = Job(schedule, built.placement, messages=None if data is None else data.messages)
-    built.placement.check(built.network, schedule.n_ranks, schedule.n_helpers)
-    paths = FlowPaths(built.network, job, routing, seed)
-    return Prepared(
-        schedule, built.parameters, built.network, built.placement, paths, built.notes, data, built.aggregation
-    )
+        ready = build_named(collective, network, n_ranks, placement, routing, seed, assume_programmable)
+    if n_ranks is not None and n_ranks != ready.schedule.n_ranks:
+        raise InputError(f"the schedule has {ready.schedule.n_ranks} ranks, got n_ranks={n_ranks}")
+    return ready
 
 
 def predict(collective: str | Schedule, network: str | Network, size: float | str, **options: Any) -> Result:

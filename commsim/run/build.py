@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from collectives import NEEDS, found_parameters
@@ -13,6 +13,8 @@ from commsim.core.placement import Placement, rank_grid, rank_levels
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
+from commsim.engine.flow_paths import FlowPaths
+from commsim.engine.flow_plan import Job
 from commsim.run.helper_placement import (
     helpers_sit_beside,
     machines_of,
@@ -22,30 +24,11 @@ from commsim.run.helper_placement import (
     usual_ranks,
 )
 from commsim.run.inputs import collective_entry, load_placement
+from commsim.run.prepared import Prepared
 from commsim.run.systems import packets_of, split_system, usual_system
 
 if TYPE_CHECKING:
-    from commsim.run.aggregation import Aggregation
     from commsim.run.sparse_data import SparseData
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Built:
-    """A schedule on a network, with all that was derived on the way.
-
-    Parameters
-    ----------
-    schedule, parameters, network, placement, notes, data, aggregation
-        As in :class:`commsim.run.Prepared`.
-    """
-
-    schedule: Schedule
-    parameters: Mapping[str, Any]
-    network: Network
-    placement: Placement
-    notes: tuple[str, ...]
-    data: SparseData | None = None
-    aggregation: Aggregation | None = None
 
 
 def build_named(
@@ -53,9 +36,10 @@ def build_named(
     network: Network,
     n_ranks: int | None,
     placement: str | Placement,
+    routing: str | None,
     seed: int,
     assume_programmable: bool,
-) -> Built:
+) -> Prepared:
     """Build and place ``name:key=value,...`` of a registered collective; the rest is as in :func:`prepare`."""
     entry, raw = collective_entry(text)
     given = None
@@ -89,7 +73,23 @@ def build_named(
         parameters["tree"] = None if seated.aggregators is None else seated.aggregators.tree
         schedule = entry.build(seated.n_ranks, **parameters)
     data = _data(entry, schedule, parameters, given, notes)
-    return Built(schedule, parameters, network, where, tuple(notes), data, aggregation)
+    ready = laid_out(schedule, network, where, routing, seed, parameters, data)
+    return dataclasses.replace(ready, notes=tuple(notes), aggregation=aggregation)
+
+
+def laid_out(
+    schedule: Schedule,
+    network: Network,
+    placement: Placement,
+    routing: str | None,
+    seed: int,
+    parameters: Mapping[str, Any],
+    data: SparseData | None = None,
+) -> Prepared:
+    """Check a placement, and prepare a schedule on it; parameters as those of :class:`commsim.run.Prepared`."""
+    placement.check(network, schedule.n_ranks, schedule.n_helpers)
+    job = Job(schedule, placement, messages=None if data is None else data.messages)
+    return Prepared(schedule, parameters, network, placement, FlowPaths(network, job, routing, seed), (), data)
 
 
 def _build_and_place(

@@ -28,7 +28,6 @@ def aggregation_job(
     floats: bool = False,
     starts: Sequence[float] = (),
     server: int | None = None,
-    root: int | None = None,
     without: Collection[str] = (),
     occupancy: Occupancy | None = None,
     where: AggregatorPlacement | None = None,
@@ -51,8 +50,6 @@ def aggregation_job(
         When each worker begins; all at 0 unless given.
     server : int, optional
         Node of the parameter server; the first one that is no worker's unless given.
-    root : int, optional
-        Switch at the root of the tree; beside the server, or as near as possible to all workers, unless given.
     without : collection of str
         Rules that are left out.
     occupancy : Occupancy, optional
@@ -70,12 +67,10 @@ def aggregation_job(
         if not 0 <= worker < network.n_nodes or worker not in network.endpoints:
             raise InputError(f"{network.name}: workers sit on hosts, got node {worker}")
     if system.hosts:
-        if root is not None:
-            raise InputError(f"{system.name} aggregates on hosts, and has no root switch, got root={root}")
         hosts = aggregator_hosts(system, network, workers)
         trees = tuple(host_tree(network, workers, host, turn=i) for i, host in enumerate(hosts))
     else:
-        where = where or _choose(system, network, workers, server, root)
+        where = where or _choose(system, network, workers, server)
         trees = where.trees
     rounds = None if occupancy is None else BlockRounds(occupancy, system.window, system.cores)
     sizes = (int(n_elements),) if isinstance(n_elements, int | np.integer) else tuple(int(n) for n in n_elements)
@@ -83,16 +78,13 @@ def aggregation_job(
     return AggregationJob(system, workers, sizes, trees, floats, tuple(starts), to_server, frozenset(without), rounds)
 
 
-def _choose(
-    system: System, network: Network, workers: tuple[int, ...], server: int | None, root: int | None
-) -> AggregatorPlacement:
+def _choose(system: System, network: Network, workers: tuple[int, ...], server: int | None) -> AggregatorPlacement:
     if system.server:
-        root = None  # it is the switch beside the server
         server = free_seat(system.name, network, workers) if server is None else server
         if server in workers or network.kind[server] == SWITCH:
             raise InputError(f"{network.name}: the parameter server sits on a host without worker, got node {server}")
     able, _ = able_switches(network, in_machines=system.in_machines)
-    return place_aggregators(network, workers, able, server=server, root=root, n_trees=system.n_trees)
+    return place_aggregators(network, workers, able, server=server, n_trees=system.n_trees)
 
 
 def simulate_job(network: Network, job: AggregationJob, fabric: Fabric | None = None, seed: int = 0) -> Result:

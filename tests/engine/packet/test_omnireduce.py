@@ -220,7 +220,6 @@ def test_what_does_not_fit_is_refused(build: dict[str, Any], hosts: int, message
     [
         ("switchml_udp", {}, "only omnireduce"),
         ("omnireduce", {"n_elements": [5000, 5000]}, "need an occupancy of them"),
-        ("omnireduce", {"root": 0}, "has no root switch"),
         ("omnireduce", {"without": {"continued_slots"}}, "only omnireduce, with two versions"),
     ],
 )
