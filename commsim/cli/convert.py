@@ -65,9 +65,9 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
     n_ranks : int, optional
         Of a collective that is named.
     """
+    from commsim.formats.catalogue import FORMATS
     from commsim.formats.context import Context
     from commsim.formats.convert import convert
-    from commsim.formats.table import FORMATS
 
     reading = config if isinstance(config, Reading) else Reading()
     writing = config if isinstance(config, Writing) else Writing()
@@ -92,7 +92,7 @@ def convert_file(config: Conversion, source: str, target: str, n_ranks: int | No
 
 def _list() -> None:
     """Print the formats, and what each can hold."""
-    from commsim.formats.table import FORMATS
+    from commsim.formats.catalogue import FORMATS
 
     for name, one in FORMATS.items():
         print(f"{name:<14} {one.summary}{', ' if one.suffixes else ''}{' '.join(one.suffixes)}")

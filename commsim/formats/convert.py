@@ -9,10 +9,10 @@ from commsim.core.errors import InputError
 from commsim.run.inputs import load_network, load_schedule
 
 from ..files.whole_files import read_head, read_json, read_tree
+from .catalogue import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
 from .context import Context, Notes, Sized
 from .markup import outermost_tag
 from .programs.operations import MAX_OPS
-from .table import FORMATS, NETWORK, SCHEDULE, WORKLOAD, read, write
 
 _XML = {"algo": "msccl", "system": "nccl-topology", "graphml": "graphml"}
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from commsim.formats.table import FORMATS, function
+from commsim.formats.catalogue import FORMATS, function
 
 
 @pytest.mark.nojit

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from commsim.formats.chakra import messages as chakra_messages
-from commsim.formats.chakra.graphs import graph_of_traces, read_groups, traces_of_graph
-from commsim.formats.chakra.messages import (
+from commsim.formats.chakra import codec as chakra_messages
+from commsim.formats.chakra.codec import (
     COLLECTIVE,
     COMP,
     RECV,
@@ -31,6 +30,7 @@ from commsim.formats.chakra.messages import (
     read_varint,
     varint,
 )
+from commsim.formats.chakra.graphs import graph_of_traces, read_groups, traces_of_graph
 from commsim.formats.chakra.programs import programs_of_traces, traces_of
 from commsim.formats.chakra.traces import Trace, read_trace, read_traces, write_trace, write_traces
 from commsim.formats.programs.programs_to_schedule import schedule_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.formats.chakra.messages import TYPES, varint
+from commsim.formats.chakra.codec import TYPES, varint
 from commsim.formats.chakra.traces import read_traces, write_traces
 from commsim.formats.context import Context
 from commsim.formats.convert import convert
@@ -239,7 +239,7 @@ def test_schedules_that_would_fill_a_disk_are_not_written(tmp_path: Path) -> Non
 
 
 def test_traces_are_written_all_or_none(tmp_path: Path) -> None:
-    from commsim.formats.chakra.messages import Metadata
+    from commsim.formats.chakra.codec import Metadata
     from commsim.formats.chakra.traces import Trace
 
     trace = Trace(Metadata("1"), ())

@@ -13,7 +13,7 @@ from commsim.files.whole_files import read_json
 from commsim.workload.task_graph import Graph, Task
 
 from ..programs.operations import deadlock, sorted_after
-from .messages import (
+from .codec import (
     COLLECTIVE,
     COMP,
     GROUPS,

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from ..programs import operations as ops
 from ..programs.operations import Op, Programs, deadlock, sorted_after
 from ..programs.stages import MAX_STAGE, fenced, stages_of
-from .messages import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
+from .codec import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
 from .traces import VERSION, Trace, prefix_of, read_traces, write_traces
 
 DURATION = "duration_ns"

@@ -14,7 +14,7 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.files.whole_files import check_writable, read_bytes, replacing, write_json
 
-from .messages import (
+from .codec import (
     GROUPS,
     Metadata,
     Node,
