@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from switch_model.bounds import slots_for, throughput
+from switch_model.bounds import loss_estimate, slots_for, throughput
 from switch_model.systems import SYSTEMS
 
 from .. import switch_rates
@@ -63,7 +63,6 @@ def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: in
     from commsim.engine.packet.aggregation import simulate_aggregation
     from commsim.run.inputs import load_network
     from commsim.run.packet_job import aggregation_job, with_loss
-    from switch_model.loss_estimate import loss_estimate
 
     system = SYSTEMS["switchml_udp"].build()
     star = load_network(f"star:n_hosts={n},bandwidth={gbps}Gbps,latency=1us")
@@ -82,7 +81,7 @@ def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: in
             reference=estimate.time,
             ours=statistics.median(runs),
             unit="s",
-            source="switch_model.loss_estimate",
+            source="switch_model.bounds.loss_estimate",
             ranks=n,
             network="star",
             size=4.0 * elements,

@@ -6,15 +6,15 @@ import functools
 from collections.abc import Iterator
 
 from commsim.run import prepare
-from switch_model import rate_allocation
 from switch_model.bounds import goodput
 from switch_model.budget.jobs import budget
 from switch_model.budget.tofino import tofino_1
-from switch_model.rate_allocation import push_pull_time
 from switch_model.systems import SYSTEMS
-from switch_model.worked_example import FIRST_WORKERS_FIRST, on_demand, scheduled
 
+from . import rate_allocation
+from .rate_allocation import push_pull_time
 from .row import Row
+from .slots_on_demand import FIRST_WORKERS_FIRST, on_demand, scheduled
 
 Example = functools.partial(Row, kind="published", against="worked example", operation="all_reduce")
 

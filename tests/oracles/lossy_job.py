@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from slow_pool import PARENT, Pool
 
-from switch_model.pool import PARENT, Pool
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE, next_shift, slot_and_version
 from switch_model.system import System

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from lossy_job import DOUBLE, LOSE, REPEAT, StuckError
+from slow_pool import Pool
 
-from switch_model.pool import Pool
 from switch_model.slot_kernel import ADD, OVERWRITE, READ
 from switch_model.slot_sequence import LOG_ROW, RECEIVE
 from switch_model.system import System

@@ -11,13 +11,13 @@ from switch_model.bounds import (
     colocated_server_rate,
     goodput,
     line_rate,
+    loss_estimate,
     ring_disadvantage,
     ring_rate,
     server_rate,
     slots_for,
     throughput,
 )
-from switch_model.loss_estimate import loss_estimate
 from switch_model.quantize import error_bound
 from switch_model.system import System
 from switch_model.systems import SYSTEMS

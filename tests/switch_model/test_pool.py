@@ -10,13 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lossy_job import DOUBLE, LOSE, REPEAT
 from lossy_server import LossyServer
+from slow_pool import PARENT, Pool
 
+from benchmarks.validation.slots_on_demand import (
+    FIRST_WORKERS_FIRST,
+    N_FRAGMENTS,
+    N_WORKERS,
+    on_demand,
+    scheduled,
+    value,
+)
 from commsim.core.errors import InputError
 from switch_model.payload import given_payload
-from switch_model.pool import PARENT, Pool
 from switch_model.replay import replay
 from switch_model.system import System
-from switch_model.worked_example import FIRST_WORKERS_FIRST, N_FRAGMENTS, N_WORKERS, on_demand, scheduled, value
 
 PLAIN = System("plain", 2, pool_size=2, window=2)
 SHARED = replace(PLAIN, versions=1, shared=True, server=True, arithmetic="saturate")

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from slow_pool import Pool
 from udp_frames import PORT, Frame, packet, unpack
 
 from switch_model.bpf.attachment import attach, chosen_ports, detach
@@ -13,7 +14,6 @@ from switch_model.bpf.program import build
 from switch_model.live.data_plane import DataPlane
 from switch_model.live.datagrams import ARRIVED, address_key
 from switch_model.live.frames import LEAD, new_rows
-from switch_model.pool import Pool
 from switch_model.systems.switchml import switchml_udp
 
 pytestmark = [pytest.mark.needs_kernel("bpf")]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slow_pool import Pool
 
 from commsim.core.errors import InputError
 from switch_model.live.data_plane import DataPlane
 from switch_model.live.datagrams import ARRIVED, address_key
 from switch_model.live.frames import LEAD, frame_bytes, new_rows
-from switch_model.pool import Pool
 from switch_model.system import System
 
 SLOTS, FIRST, JOB = 3, 2, 200

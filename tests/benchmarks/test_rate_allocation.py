@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.validation.rate_allocation import Aggregator, Allocation, Way, allocate, push_pull_time
 from commsim.core.errors import InputError
-from switch_model.rate_allocation import Aggregator, Allocation, Way, allocate, push_pull_time
 
 pytest.importorskip("scipy")
-from switch_model import rate_allocation
+from benchmarks.validation import rate_allocation
 
 pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from switch_model.pool import Pool
 from switch_model.system import System
+from tests.oracles.slow_pool import Pool
 
 N_WORKERS, N_FRAGMENTS, N_SWITCHES = 4, 3, 3
 RACK = (0, 0, 1, 1)  # switch of each worker
