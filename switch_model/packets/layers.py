@@ -6,6 +6,8 @@ then the headers here; EtherType 0x0700 carries IPv4 and then ATP without UDP be
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from scapy.contrib.roce import BTH
@@ -25,6 +27,7 @@ from scapy.fields import (
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, bind_bottom_up, bind_layers
+from scapy.utils import PcapReader
 
 from . import wire_format as w
 
@@ -128,3 +131,31 @@ for _opcode in (w.WRITE_MIDDLE, w.WRITE_LAST):
     bind_layers(BTH, Values, opcode=_opcode)
 bind_layers(Immediate, Values)
 bind_layers(Ether, AtpIP, type=w.ETHERTYPE_ATP)
+
+
+def headers(file: str, n_packets: int) -> Iterator[str]:
+    """Say what the headers of the first packets of a capture hold, one line for each packet.
+
+    Parameters
+    ----------
+    file : str
+        A pcap file.
+    n_packets : int
+        How many packets, at most.
+    """
+    with PcapReader(file) as packets:
+        for packet in itertools.islice(packets, n_packets):
+            yield " / ".join(_header(layer) for layer in _layers(packet))
+
+
+def _layers(packet: Packet) -> Iterator[Packet]:
+    for i in itertools.count():
+        layer = packet.getlayer(i)
+        if layer is None:
+            return
+        yield layer
+
+
+def _header(layer: Packet) -> str:
+    names = [field.name for field in layer.fields_desc if field.name not in ("values", "load")]
+    return " ".join([str(layer.name), *(f"{name}={layer.getfieldval(name)}" for name in names)])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, format_size, parse_bandwidth
+from commsim.core.units import format_bandwidth, format_size, parse_bandwidth, parse_size, parse_time
 from commsim.report.table import print_facts, print_remarks, print_table
 
 from ..flags import WithJson, flag
@@ -29,10 +30,15 @@ class Config(WithJson):
     jobs: int = flag(default=1, metavar="N", help="number of jobs")
     workers: int = flag(default=8, metavar="N", help="workers of each job")
     bandwidth: str = flag(default="100Gbps", metavar="RATE", help="rate of each worker")
+    round_trip: str | None = flag(
+        metavar="TIME", help="of a packet and its result: prints bounds on the rate, and the slots that reach it"
+    )
+    loss: float = flag(default=0.0, metavar="P", help="with --round-trip: probability that a link loses a packet")
+    size: str = flag(default="64MiB", metavar="SIZE", help="with --loss: size of each worker's tensor")
 
 
 def run(config: Config) -> None:
-    """Print what is used, and what it costs."""
+    """Print what is used, what it costs, and with a round trip how fast it can be."""
     from switch_model.budget.jobs import budget
 
     hardware, bandwidth = _hardware(config.hardware), parse_bandwidth(config.bandwidth, "--bandwidth")
@@ -42,8 +48,11 @@ def run(config: Config) -> None:
     shown = [[row["resource"], _text(row, "used"), _text(row, "available")] for row in rows]
     print_table(["of a pipe", "used", "available"], shown, title)
     print_facts(_costs(used))
+    bounds = _bounds(config, used)
+    print_facts({name.replace("_", " "): f"{value:.6g}" for name, value in bounds.items()})
     print_remarks(hardware.sources)
-    config.write_json([_row(used)], used=rows, sources=list(hardware.sources))
+    more = {"bounds": bounds} if bounds else {}
+    config.write_json([_row(used)], used=rows, sources=list(hardware.sources), **more)
 
 
 def _used(b: Budget) -> list[dict[str, Any]]:
@@ -88,6 +97,34 @@ def _costs(b: Budget) -> dict[str, str]:
         "ports": f"{b.looped_ports} looped back, {b.host_ports} left of {b.hardware.pipes * b.hardware.ports}",
         "throughput of a job": f"{b.elements_per_s / 1e6:.1f} M elements/s, {share}",
     }
+
+
+def _bounds(config: Config, b: Budget) -> dict[str, float]:
+    """Return bounds on the rate of a job and of those that use no switch, and what losses cost; none without a trip."""
+    from switch_model import bounds
+
+    if config.round_trip is None:
+        if config.loss:
+            raise InputError("--loss needs --round-trip")
+        return {}
+    link, trip = b.bandwidth, parse_time(config.round_trip, "--round-trip")
+    rates = {
+        "slots_for_line_rate": bounds.slots_for(b.system, link, trip),
+        "line_rate_elements_per_s": bounds.line_rate(b.system, link),
+        "bound_elements_per_s": bounds.throughput(b.system, link, trip, min(b.system.window, b.pool_size)),
+    }
+    if b.n_workers > 1:
+        rates["ring_elements_per_s"] = bounds.ring_rate(link, b.n_workers)
+        rates["server_elements_per_s"] = bounds.server_rate(link, b.n_workers)
+    if config.loss:
+        n_elements = math.ceil(parse_size(config.size, "--size") / b.system.element_bytes)
+        cost = bounds.loss_estimate(b.system, n_elements, b.n_workers, link, trip, config.loss)
+        rates |= {
+            "timeouts_of_a_slot": cost.timeouts,
+            "timeouts_of_the_worst_slot": cost.worst_timeouts,
+            "estimated_time_s": cost.time,
+        }
+    return rates
 
 
 def _row(b: Budget) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from commsim.core.errors import InputError, printable
 from commsim.report.table import print_facts, print_table
 
 from ..flags import WithJson, flag
@@ -21,6 +22,7 @@ class Config(WithJson):
     """All flags of ``commsim switch pcap``."""
 
     file: str = flag("file", metavar="FILE", help="pcap file, captured at the switch or written by `simulate`")
+    packets: int = flag(default=0, metavar="N", help="print the headers of the first N packets (needs Scapy)")
 
 
 def run(config: Config) -> None:
@@ -35,6 +37,8 @@ def run(config: Config) -> None:
     _print_jobs(reconstruction)
     for report in reconstruction.jobs:
         _print_details(report)
+    if config.packets:
+        _print_packets(config.file, config.packets)
     rows = [row(report) for report in reconstruction.jobs]
     config.write_json(rows, {"file": config.file}, capture=facts, jobs_left_out=reconstruction.jobs_left_out)
 
@@ -69,6 +73,18 @@ def _print_jobs(reconstruction: Reconstruction) -> None:
         for r in reconstruction.jobs
     ]  # fmt: skip
     print_table(COLUMNS, rows, f"jobs, as each switch sees them{left_out}")
+
+
+def _print_packets(file: str, n_packets: int) -> None:
+    if n_packets < 0:
+        raise InputError(f"--packets must not be negative, got {n_packets}")
+    try:
+        from switch_model.packets.layers import headers
+    except ImportError:
+        raise InputError("--packets needs Scapy: pip install 'commsim[packets]'") from None
+    print(f"# headers of the first {n_packets} packets; values are left out")
+    for line in headers(file, n_packets):
+        print(printable(line))
 
 
 def _print_details(report: JobReport) -> None:

@@ -44,3 +44,15 @@ def test_hyphens_and_underscores_mean_the_same(commsim, hardware, system):
 )
 def test_what_does_not_fit_is_refused_on_one_line(commsim, flags, message):
     assert message in commsim.refuses("switch", "budget", *flags)
+
+
+def test_a_round_trip_gives_bounds_and_a_loss_what_it_costs(commsim):
+    flags = "--system switchml_udp --pool-size 32 --workers 8 --round-trip 5us --loss 0.001 --size 64MiB"
+    bounds = commsim.results("switch", "budget", *flags.split())["bounds"]
+    assert bounds["slots_for_line_rate"] == 64
+    assert bounds["bound_elements_per_s"] == pytest.approx(32 * 256 / 5e-6)
+    assert bounds["ring_elements_per_s"] == pytest.approx(1785.7e6, rel=1e-4)
+    assert bounds["timeouts_of_a_slot"] < bounds["timeouts_of_the_worst_slot"]
+    assert "bound elements per s" in commsim.out
+    assert "bounds" not in commsim.results("switch", "budget")
+    assert "--loss needs --round-trip" in commsim.refuses("switch", "budget", "--loss", 0.1)
