@@ -10,13 +10,15 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from commsim.core.errors import InputError
 from commsim.core.registry import Registry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import check_arguments
-from commsim.sparse.form import SparseForm
+
+if TYPE_CHECKING:
+    from commsim.sparse.form import SparseForm
 
 P = ParamSpec("P")
 COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=True)
