@@ -138,13 +138,13 @@ def _in_network_remarks(prepared: Any, results: list[Any], framing: Any, verbose
     name = prepared.schedule.name
     if name not in COLLECTIVES or not COLLECTIVES[name].facts["systems"] or not prepared.schedule.n_helpers:
         return []
-    lines, aggregation = _above_line_rate(prepared, results), getattr(prepared, "aggregation", None)
-    if aggregation is None:
+    lines, inner = _above_line_rate(prepared, results), getattr(prepared, "prepared", prepared)  # of a compressor
+    if inner.aggregation is None:
         lines += [] if framing is not None or results[0].engine == "packet" else ["headers are not counted"]
     elif results[0].engine == "packet":
         lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
     elif verbose:
-        gaps = {r.size: prepared.view(r.size).differences for r in results}
+        gaps = {r.size: inner.view(r.size).differences for r in results}
         lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
     return [f"{name}: {line}" for line in lines]
 
