@@ -56,11 +56,11 @@ class ExportConfig(Writing, OneConfig):
 
 def list_collectives(config: WithJson) -> None:
     """Print the collectives, their operations and parameters."""
-    from collectives import COLLECTIVES
+    from commsim.run.systems import every_collective
 
-    rows = []
-    for name in COLLECTIVES:
-        entry = COLLECTIVES[name]
+    rows, known = [], every_collective()
+    for name in known:
+        entry = known[name]
         own = [k for k in entry.parameters if k != "n_ranks"]
         rows.append({"collective": name, "operation": entry.facts["operation"], "parameters": own,
                      "summary": entry.summary})  # fmt: skip

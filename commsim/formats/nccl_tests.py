@@ -210,10 +210,11 @@ def _learn(state: _State, line: str, cells: list[str]) -> None:
 
 def _operation_of(spec: str) -> str:
     """Operation of one of our collectives; empty for one out of a user's file."""
-    from collectives import COLLECTIVES
+    from commsim.run.systems import every_collective
 
     name = spec.partition(":")[0]
-    return str(COLLECTIVES[name].facts["operation"]) if name in COLLECTIVES else ""
+    known = every_collective()
+    return str(known[name].facts["operation"]) if name in known else ""
 
 
 def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> tuple[list[Measured], int]:

@@ -9,7 +9,7 @@ from typing import Any
 from collectives import COLLECTIVES, found_parameters
 from collectives.in_network.reduction_tree import register_tree
 from commsim.core.errors import InputError
-from commsim.core.registry import Entry
+from commsim.core.registry import Entry, Registry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments, split_spec
 from commsim.core.units import format_size
@@ -31,6 +31,11 @@ def register_systems() -> None:
 
 
 COLLECTIVES.when_complete(register_systems)
+
+
+def every_collective() -> Registry[Schedule]:
+    """Return the registry of collectives, with those of all switch systems."""
+    return COLLECTIVES
 
 
 def split_system(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str, str], SystemSpec | None]:
