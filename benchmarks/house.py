@@ -141,7 +141,7 @@ def _names(one: Source) -> set[str]:
             names |= {base} | {f"{base}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
             text = node.value.split(":")[0]
-            names.add(f"{package}{text}" if text.startswith(".") else text)
+            names |= {f"{package}{text}"} if text.startswith(".") else {text, f"commsim.{text}"}
     return names
 
 
