@@ -55,6 +55,13 @@ def topology(build: Callable[P, Network]) -> Callable[P, Network]:
 def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
     """Refuse a network that no memory holds, before it is allocated.
 
+    Parameters
+    ----------
+    name : str
+        Of the topology.
+    n_nodes, n_links : int
+        What it would have.
+
     Raises
     ------
     InputError
@@ -68,6 +75,13 @@ def require_buildable(name: str, n_nodes: int, n_links: int) -> None:
 
 def bounded_power(name: str, base: int, exponent: int) -> int:
     """Raise `base` to `exponent` for a count of nodes, without computing what no memory holds.
+
+    Parameters
+    ----------
+    name : str
+        Of the topology.
+    base, exponent : int
+        Of the power.
 
     Raises
     ------

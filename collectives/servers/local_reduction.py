@@ -113,6 +113,15 @@ class Memories:
 def read_machines(name: str, n_ranks: int, machines: Groups) -> Groups:
     """Check that `machines` hold each rank once.
 
+    Parameters
+    ----------
+    name : str
+        Of the collective.
+    n_ranks : int
+        Ranks.
+    machines : tuple of tuple of int
+        Ranks of each machine.
+
     Raises
     ------
     InputError
@@ -126,6 +135,15 @@ def read_machines(name: str, n_ranks: int, machines: Groups) -> Groups:
 
 def below_switches(name: str, machines: Groups, n_switches: int) -> tuple[Groups, ...]:
     """Deal the ranks of every machine to its PCIe switches, in runs as equal as they can be.
+
+    Parameters
+    ----------
+    name : str
+        Of the collective.
+    machines : tuple of tuple of int
+        Ranks of each machine.
+    n_switches : int
+        PCIe switches of each machine.
 
     Raises
     ------

@@ -150,6 +150,15 @@ def push_and_pull(
 def count_partitions(name: str, n_partitions: int, chunks_each: int) -> int:
     """Check a number of partitions.
 
+    Parameters
+    ----------
+    name : str
+        Of the collective.
+    n_partitions : int
+        Pieces of each server's part.
+    chunks_each : int
+        Chunks of a schedule for each partition.
+
     Raises
     ------
     InputError

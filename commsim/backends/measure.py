@@ -29,7 +29,17 @@ PERIOD = 17
 
 
 def fill(rank: int, first: int, end: int, dtype: str) -> NDArray[Any]:
-    """Elements `first` to `end` of a rank's input: ``(7 i + 13 rank) mod 17 - 8``."""
+    """Elements `first` to `end` of a rank's input: ``(7 i + 13 rank) mod 17 - 8``.
+
+    Parameters
+    ----------
+    rank : int
+        Whose input.
+    first, end : int
+        Elements.
+    dtype : str
+        Type of an element.
+    """
     return _repeat(_period(np.array([rank])), first, end, dtype)
 
 
@@ -107,6 +117,15 @@ def usable_elements(schedule: Schedule, n_bytes: float, dtype: str = "float32") 
 
     As in nccl-tests, the size that is really run may so be a little smaller than the one asked for. There is at least
     one element, or one for each chunk.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What is run.
+    n_bytes : float, bytes
+        Asked for.
+    dtype : str
+        Type of an element.
     """
     n_elements = int(n_bytes // np.dtype(dtype).itemsize)
     whole = 1
@@ -252,7 +271,23 @@ def measured(
     counters: Any,
     n_ranks: int,
 ) -> Result:
-    """Return what was measured; its time is the median of the samples."""
+    """Return what was measured; its time is the median of the samples.
+
+    Parameters
+    ----------
+    transport : Transport
+        Gives the engine its name.
+    name, operation : str
+        Of the collective.
+    n_bytes : float, bytes
+        Size of the operation.
+    samples : float64[n], s
+        Times.
+    counters : mapping of str to float
+        What else was counted.
+    n_ranks : int
+        Ranks.
+    """
     middle = float(np.median(samples))
     return Result(
         name, operation, transport.name, n_ranks, float(n_bytes), middle, middle,

@@ -120,6 +120,15 @@ def plan_rank(schedule: Schedule, rank: int, n_elements: int) -> list[Step]:
 
     Helpers are processes like ranks, numbered after them.
 
+    Parameters
+    ----------
+    schedule : Schedule
+        What is executed.
+    rank : int
+        Of the participant.
+    n_elements : int
+        Length of the buffer.
+
     Raises
     ------
     InputError

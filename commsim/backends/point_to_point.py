@@ -88,7 +88,17 @@ def exchange(n_ranks: int, *, over_sent: bool) -> Schedule:
 
 
 def train(n_ranks: int, length: int, *, all_pairs: bool) -> Schedule:
-    """Rank 0 sends `length` messages to rank 1, none of which waits for another; or every rank to its partner."""
+    """Rank 0 sends `length` messages to rank 1, none of which waits for another; or every rank to its partner.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks.
+    length : int
+        Messages of the train.
+    all_pairs : bool
+        Whether every rank sends one to its partner.
+    """
     src = np.arange(n_ranks) if all_pairs else np.array([0])
     p = Program(n_ranks, n_chunks=2 * length)
     for chunk in range(length):

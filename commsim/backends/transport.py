@@ -99,6 +99,17 @@ class Transport(Protocol):
     def native(self, operation: str, n_elements: int, root: int, dtype: str, source: NDArray[Any]) -> Native:
         """Bind the library's own collective to memory that holds `source`; see :class:`Native`.
 
+        Parameters
+        ----------
+        operation : str
+            By name.
+        n_elements, root : int
+            Elements of the whole array, and the root of a rooted operation.
+        dtype : str
+            Type of an element.
+        source : array
+            This rank's input.
+
         Raises
         ------
         BackendError

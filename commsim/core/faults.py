@@ -53,6 +53,13 @@ def fail_switches(network: Network, names: Sequence[str]) -> Network:
 def fail_random(network: Network, what: str, part: float, seed: int = 0) -> Network:
     """Fail cables or switches drawn at random, as :func:`draw_failures` does.
 
+    Parameters
+    ----------
+    network : Network
+        Where.
+    what, part, seed
+        As in :func:`draw_failures`.
+
     Returns
     -------
     Network
@@ -97,6 +104,17 @@ def draw_failures(network: Network, what: str, part: float, seed: int = 0) -> ND
 
 def draw(pool: NDArray[np.int64], part: float, seed: int, what: str) -> NDArray[np.int64]:
     """Draw a part of a pool, or a number of its members, without repetition.
+
+    Parameters
+    ----------
+    pool : int64[n]
+        What is drawn from.
+    part : float or int
+        A part of all, rounded to a whole number, or a number.
+    seed : int
+        Of the draw; not negative.
+    what : str
+        Name of the pool's members, for messages.
 
     Raises
     ------

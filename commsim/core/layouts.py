@@ -37,6 +37,15 @@ output: (rank, chunk, rank that it comes from, chunk there), rank by rank, chunk
 def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
     """Chunks that a layout cuts the data into; 1 without one.
 
+    Parameters
+    ----------
+    kind : {"none", "ranks", "pairs", "grid"}
+        What the numbers of the layout mean.
+    n_ranks : int
+        Ranks.
+    layout : tuple of int
+        The numbers.
+
     Raises
     ------
     InputError
@@ -64,7 +73,15 @@ def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:
 
 
 def home_of_chunks(n_ranks: int, n_chunks: int, layout: Layout = ()) -> Numbers:
-    """Rank in whose block each chunk lies: blocks are equal, or of as many chunks as the layout says."""
+    """Rank in whose block each chunk lies: blocks are equal, or of as many chunks as the layout says.
+
+    Parameters
+    ----------
+    n_ranks, n_chunks : int
+        Sizes of the problem.
+    layout : tuple of int
+        Chunks of each rank's block; equal blocks unless given.
+    """
     if layout:
         return np.repeat(np.arange(n_ranks), layout)
     return np.arange(n_chunks) * n_ranks // n_chunks
@@ -109,7 +126,15 @@ def from_neighbours(ranks: Numbers, n_ranks: int, n_chunks: int, layout: Layout)
 
 
 def neighbour(rank: Numbers, block: Numbers, dims: Layout) -> Numbers:
-    """Neighbour of a rank on the grid, along dimension block // 2: below for even blocks, above for odd ones."""
+    """Neighbour of a rank on the grid, along dimension block // 2: below for even blocks, above for odd ones.
+
+    Parameters
+    ----------
+    rank, block : int64[n]
+        Ranks, and which of their blocks.
+    dims : tuple of int
+        Sides of the grid.
+    """
     sides = np.array(dims)
     strides = np.append(np.cumprod(sides[:0:-1])[::-1], 1)
     side, stride = sides[block // 2], strides[block // 2]

@@ -51,7 +51,17 @@ class Parts:
         self._cables: list[tuple[int, int, float, float, int]] = []
 
     def add(self, name: str, kind: int, *, forwards: bool | None = None, aggregates: bool | None = None) -> int:
-        """Add a node, and return its number."""
+        """Add a node, and return its number.
+
+        Parameters
+        ----------
+        name : str
+            Of the node.
+        kind : int
+            An index of ``KINDS``.
+        forwards, aggregates : bool, optional
+            As in :class:`commsim.core.network.Network`; those of the kind unless given.
+        """
         node = len(self._names)
         self._names.append(name)
         self._kinds.append(kind)
@@ -62,7 +72,19 @@ class Parts:
         return node
 
     def cable(self, a: int, b: int, bandwidth: float, latency: float = PCIE_LATENCY, metric: int = PCIE_METRIC) -> None:
-        """Join two nodes, both ways."""
+        """Join two nodes, both ways.
+
+        Parameters
+        ----------
+        a, b : int
+            The two nodes.
+        bandwidth : float, bytes/s
+            In each direction.
+        latency : float, s
+            In each direction.
+        metric : int
+            For routing.
+        """
         self._cables.append((a, b, bandwidth, latency, metric))
 
     def nvlink(self, a: int, b: int, bandwidth: float, latency: float = NVLINK_LATENCY) -> None:

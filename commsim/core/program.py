@@ -130,6 +130,17 @@ class Program:
     ) -> Schedule:
         """Return the schedule.
 
+        Parameters
+        ----------
+        name : str
+            Of the algorithm.
+        operation : str
+            By name, or ``custom`` for a schedule without a postcondition.
+        root : int
+            Of a rooted operation.
+        layout : tuple of int
+            Of an operation whose blocks differ.
+
         Raises
         ------
         ScheduleError

@@ -15,6 +15,17 @@ def freeze(
 ) -> np.ndarray[Any, Any]:
     """Return a read-only copy of `array` as `dtype`, broadcast to `shape` when given.
 
+    Parameters
+    ----------
+    array : array_like
+        Numbers.
+    dtype : dtype
+        Of the result.
+    shape : tuple of int, optional
+        Of the result; a scalar is repeated.
+    name : str
+        For messages.
+
     Raises
     ------
     InputError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .costs import algorithm_bandwidth, latency
+from .expected_costs import algorithm_bandwidth, latency
 from .search import (
     ALGORITHMS,
     PATHS,
@@ -61,6 +61,17 @@ class Range:
 
 def cell_time(setting: Setting, operation: str, cell: Cell, size: int) -> float | None:
     """Return NCCL's estimate in seconds of one operation alone; None of a cell that it does not choose.
+
+    Parameters
+    ----------
+    setting : Setting
+        Machines and network.
+    operation : str
+        By name.
+    cell : Cell
+        Algorithm and protocol.
+    size : float, bytes
+        Of the operation.
 
     Notes
     -----

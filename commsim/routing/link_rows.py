@@ -13,6 +13,13 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int) -> Rows:
     """Group links by one of their ends.
 
+    Parameters
+    ----------
+    key, other : int32[n_links]
+        Node that each link belongs to, and the node at its other end.
+    n_nodes : int
+        Nodes.
+
     Returns
     -------
     first : int64[n_nodes + 1], link : int32[n_links], end : int32[n_links]
@@ -25,7 +32,15 @@ def links_in_rows(key: NDArray[np.int32], other: NDArray[np.int32], n_nodes: int
 
 
 def forwarding_rows(network: Network, by: NDArray[np.int32], other: NDArray[np.int32]) -> Rows:
-    """Group the links whose end `other` forwards by their end `by`; no others are in the middle of a path."""
+    """Group the links whose end `other` forwards by their end `by`; no others are in the middle of a path.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    by, other : int32[n_links]
+        Node that each link belongs to, and its other end, which must forward.
+    """
     links = np.flatnonzero(network.forwards[other]).astype(np.int32)
     first, order, end = links_in_rows(by[links], other[links], network.n_nodes)
     return first, links[order], end
@@ -36,6 +51,15 @@ def shared_searches(network: Network, incoming: Rows, dst: NDArray[np.int64]) ->
 
     Nodes that forward nothing and hang on the same links are equally far from all others, so they share a search: in
     a fat tree there is one per edge switch, not per host.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    incoming : tuple
+        Links by the node that they lead to, of :func:`links_in_rows`.
+    dst : int64[n_routes]
+        Destinations.
 
     Returns
     -------

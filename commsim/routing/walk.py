@@ -111,6 +111,15 @@ def walk(
 ) -> tuple[Routes, int]:
     """Walk the paths that a routing other than ``valiant`` takes.
 
+    Parameters
+    ----------
+    network : Network
+        Where.
+    src, dst, key : int64[n_routes]
+        Nodes, and the hash of each flow.
+    routing : str
+        One of ``ROUTINGS`` but ``valiant``.
+
     Returns
     -------
     Routes, int
@@ -185,7 +194,17 @@ def _search(
 
 
 def no_path(network: Network, src: int, dst: int, routing: str) -> RoutingError:
-    """Return the error that names a pair without a path."""
+    """Return the error that names a pair without a path.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    src, dst : int
+        The pair.
+    routing : str
+        Which finds none.
+    """
     how = {
         "dimension_order": " in dimension order; ecmp takes any",
         "minimal": " that changes the group at most once; ecmp takes any",

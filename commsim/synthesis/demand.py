@@ -214,6 +214,15 @@ def usable(network: Network, ranks: NDArray[np.int32], anywhere: bool) -> Graph:
 
     Routing is left out: any path is allowed, also over the nodes of other ranks, since these may send on what they
     received. So what holds here holds for every routing.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    ranks : int32[n_ranks]
+        Node of each rank.
+    anywhere : bool
+        Whether nodes without ranks may store, add and send on.
     """
     on_ranks = np.zeros(network.n_nodes, np.bool_)
     on_ranks[ranks] = True

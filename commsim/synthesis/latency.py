@@ -66,7 +66,17 @@ def nearest_ranks(graph: Graph) -> float:
 
 
 def tree_time(n: int, gap: float, delay: float) -> float:
-    """Time until n have heard, when each tells one more every `gap`, which has heard it `delay` later."""
+    """Time until n have heard, when each tells one more every `gap`, which has heard it `delay` later.
+
+    Parameters
+    ----------
+    n : int
+        Participants, the first of which knows from the start.
+    gap : float, s
+        Between two messages of one participant.
+    delay : float, s
+        Between the sending of a message and its arrival.
+    """
     if n < 2:
         return 0.0
     if gap <= 0:

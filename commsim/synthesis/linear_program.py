@@ -74,7 +74,25 @@ def send(
     rank: int,
     back: bool = False,
 ) -> NDArray[np.int64]:
-    """Columns for what one rank puts on the links, such that every other gets a fixed amount and some columns."""
+    """Columns for what one rank puts on the links, such that every other gets a fixed amount and some columns.
+
+    Parameters
+    ----------
+    program : FlowProgram
+        Gets the columns and rows.
+    graph : Graph
+        Where.
+    node : int
+        Of the rank.
+    variable : list of (int, int)
+        Ranks that get what a column says, and the column.
+    fixed : float64[n_ranks]
+        What each rank gets besides.
+    rank : int
+        The sender.
+    back : bool
+        Take the links in the other direction.
+    """
     from scipy.sparse import coo_array, hstack
 
     flows = program.columns(len(graph.link))
@@ -93,7 +111,21 @@ def send(
 def flow(
     program: FlowProgram, arcs: NDArray[np.int64], capacity: NDArray[np.int64], sources: Floats, sink: int
 ) -> None:
-    """Require that the arcs let everything at the sources flow to the sink, at most the columns `capacity` each."""
+    """Require that the arcs let everything at the sources flow to the sink, at most the columns `capacity` each.
+
+    Parameters
+    ----------
+    program : FlowProgram
+        Gets the columns and rows.
+    arcs : int64[n_arcs, 2]
+        Source and destination of each arc, as ranks.
+    capacity : int64[n_arcs]
+        Columns.
+    sources : float64[n_ranks]
+        What each rank has.
+    sink : int
+        Rank that gets it.
+    """
     from scipy.sparse import eye_array, hstack
 
     p = len(sources)

@@ -271,7 +271,19 @@ class Command:
 def mpi_commands(
     place: Place, layout: Layout, seats: Sequence[int], directory: Path, more: dict[str, str]
 ) -> list[Command]:
-    """Return mpiexec in the first seat's namespace; its launcher, a script in `directory`, enters the others'."""
+    """Return mpiexec in the first seat's namespace; its launcher, a script in `directory`, enters the others'.
+
+    Parameters
+    ----------
+    place, layout : Place, Layout
+        The testbed.
+    seats : sequence of int
+        Node of each rank.
+    directory : Path
+        Where the launcher's script is written.
+    more : mapping of str to str
+        Added to the environment of the ranks.
+    """
     hosts = [str(layout.address(seat)) for seat in seats]
     cases = "".join(f"{host}) n={place.namespace(seat)};;\n" for host, seat in zip(hosts, seats, strict=True))
     script = directory / "launcher"
@@ -287,7 +299,17 @@ def mpi_commands(
 
 
 def gloo_commands(layout: Layout, seats: Sequence[int], more: dict[str, str]) -> list[Command]:
-    """Return one program per rank, which meet at the first one's address."""
+    """Return one program per rank, which meet at the first one's address.
+
+    Parameters
+    ----------
+    layout : Layout
+        The testbed's.
+    seats : sequence of int
+        Node of each rank.
+    more : mapping of str to str
+        Added to the environment of the ranks.
+    """
     meeting = {"WORLD_SIZE": str(len(seats)), "LOCAL_WORLD_SIZE": str(len(seats)),
                "MASTER_ADDR": str(layout.address(seats[0])), "MASTER_PORT": str(MASTER_PORT)}  # fmt: skip
     built = []

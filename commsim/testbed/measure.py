@@ -142,7 +142,23 @@ def as_cell(
     native: str = "",
     framing: Framing = FRAME.framing,
 ) -> Cell:
-    """Put what was measured beside the prediction; the counters are of `n_runs` runs."""
+    """Put what was measured beside the prediction; the counters are of `n_runs` runs.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        On the calibrated network.
+    answer : mapping
+        What the ranks have answered: samples, size, wrong.
+    counts, load : Counts, Load
+        Of all runs together.
+    n_runs : int
+        Runs, warm-up included.
+    native : str
+        Operation, where the library's own collective was run.
+    framing : Framing
+        Of messages on the cables.
+    """
     samples = np.array(answer["samples"])
     middle = float(np.median(samples))
     schedule = prepared.schedule

@@ -115,6 +115,15 @@ def check_sample(schedule: Schedule, n_samples: int = 4, seed: int = 0) -> Sampl
     What happens to a chunk does not depend on the others as long as every transfer keeps chunks in their places,
     so the schedule of one chunk is proved by itself.
 
+    Parameters
+    ----------
+    schedule : Schedule
+        In place; every transfer keeps chunks in their places.
+    n_samples : int
+        Chunks drawn beside the first and the last.
+    seed : int
+        Of the draw and of the fingerprints.
+
     Raises
     ------
     ScheduleError

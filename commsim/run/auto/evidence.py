@@ -270,7 +270,17 @@ def _outside(name: str, mine: float, values: Sequence[float], where: str) -> str
 
 
 def near(engine: str, against: str, case: Case, pool: list[Comparison]) -> list[Comparison]:
-    """Return the real runs that count together: of any algorithm of the operation on such networks, of such sizes."""
+    """Return the real runs that count together: of any algorithm of the operation on such networks, of such sizes.
+
+    Parameters
+    ----------
+    engine, against : str
+        Which comparisons.
+    case : Case
+        Whose operation and network count.
+    pool : list of Comparison
+        Those whose sizes count.
+    """
     low, high = min(one.case.size for one in pool), max(one.case.size for one in pool)
     return [
         one

@@ -71,6 +71,13 @@ class Compressor(Protocol):
     def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:
         """Return the message of a rank in a step; the same for the same of both.
 
+        Parameters
+        ----------
+        vector : [n]
+            Finite floats.
+        rank, step : int
+            From which random numbers are drawn, where the compressor draws any.
+
         Raises
         ------
         InputError
@@ -98,7 +105,17 @@ class Summed(Protocol):
     """A compressor whose messages can be added on their way, by any all-reduce."""
 
     def exchange(self, vector: Vector, step: int, memory: Memory) -> Exchange:
-        """Compress, have the ranks' messages summed, and decode the sum; perhaps several times."""
+        """Compress, have the ranks' messages summed, and decode the sum; perhaps several times.
+
+        Parameters
+        ----------
+        vector : [n]
+            What the rank adds.
+        step : int
+            Number of the step.
+        memory : Memory
+            Of the rank.
+        """
 
     def exchange_bytes(self, n_elements: int, value_bytes: int = 4) -> tuple[int, ...]:
         """Return the bytes that each rank puts into each of the sums."""

@@ -250,6 +250,15 @@ def share(density: float, k: int | None) -> None:
 def count(n_elements: int, density: float, k: int | None) -> int:
     """Return how many elements are kept: k where that is given, else the share, and one at least.
 
+    Parameters
+    ----------
+    n_elements : int
+        Of the gradient.
+    density : float
+        Share to keep.
+    k : int, optional
+        Number to keep, in place of the share.
+
     Raises
     ------
     InputError

@@ -121,7 +121,7 @@ def latency(setting: Setting, operation: str, algorithm: str, p: int, channels: 
     Parameters
     ----------
     setting, operation, algorithm, p, channels
-        As in :func:`commsim.nccl.costs.algorithm_bandwidth`.
+        As in :func:`commsim.nccl.expected_costs.algorithm_bandwidth`.
 
     Returns
     -------
