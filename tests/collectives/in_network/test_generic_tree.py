@@ -1,11 +1,13 @@
 import pytest
 
-from collectives.in_network.sharp import sharp, sharp_cost
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.run.inputs import load_schedule
+from commsim.run.systems import every_collective
 
 pytestmark = pytest.mark.nojit
+SHARP = every_collective()["sharp"]
+sharp, sharp_cost = SHARP.build, SHARP.facts["cost"]
 
 
 def test_small_messages_take_twice_the_height_of_the_tree_and_streams_the_time_of_the_links():
