@@ -23,7 +23,7 @@ def critical_path(
     costs: NDArray[np.float64],
     n_ports: int,
 ) -> int:
-    """Play all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
+    """Simulate all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
 
     A port sends one message at a time, receives one at a time and reduces one at a time, in the order in which
     messages become ready (ties: program order). The network itself is never full.

@@ -11,6 +11,7 @@ from commsim.core.result import Trace
 from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan
+from .flow_tables import rates_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def _terms(
     latency = np.where(crosses & complete, plan.connection["latency"][connection], 0.0)
     receive = np.where(crosses, network.recv_overhead[nodes[:, 1]], 0.0)
     adding = np.where(plan.op[path] == REDUCE, network.gamma[nodes[:, 1]] * n_bytes[path], 0.0)
-    at_port = sending * _share(overhead, n_bytes[path] / _rate_alone(plan, connection))
+    at_port = sending * _share(overhead, n_bytes[path] / rates_alone(network, plan.routes)[connection])
     at_receiver = np.maximum(arriving - latency, 0.0)
     added = at_receiver * _share(adding, receive)
     by_node = np.bincount(nodes[:, 1], weights=added)
@@ -114,15 +115,6 @@ def _terms(
         float(added.sum()),
         int(by_node.argmax()) if by_node.any() else -1,
     )
-
-
-def _rate_alone(plan: FlowPlan, connection: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Bytes per second that a message gets alone on its path; infinite where it crosses no link."""
-    routes, rate = plan.routes, np.full(len(connection), np.inf)
-    for i, w in enumerate(connection):
-        mine = slice(routes.first[w], routes.first[w + 1])
-        rate[i] = (plan.network.bandwidth[routes.link[mine]] / routes.share[mine]).min(initial=np.inf)
-    return rate
 
 
 def _share(part: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:

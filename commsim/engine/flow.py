@@ -2,8 +2,6 @@
 
 A message pays its path's latency once and its bytes once, at the rate that its bottleneck gives it: cut-through,
 never once per hop. Alone it takes o + bytes/B + L, and gamma * bytes more when it is reduced.
-
-The result of one job that was alone on its network, in whichever way its times were found.
 """
 
 from __future__ import annotations
@@ -26,8 +24,10 @@ from .physics import SLACK, check_links, check_physics
 from .trace_files import TraceFile, keep_trace
 
 
-def play(plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, framing: Framing | None = None) -> FlowTimes:
-    """Play the plan once.
+def simulate_plan(
+    plan: FlowPlan, n_bytes: ArrayLike, *, starts: ArrayLike = 0.0, framing: Framing | None = None
+) -> FlowTimes:
+    """Simulate the plan once.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def simulate_flows(
     sizes : float64[n_jobs] or float, bytes
         Size of each job's collective; its chunks are equal parts of it.
     starts, connection
-        As in :func:`play`.
+        As in :func:`simulate_plan`.
     trace : bool or TraceFile
         Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.
 
@@ -98,7 +98,7 @@ def simulate_flows(
         If a size is not positive and finite.
     """
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    times = play(plan, payload(plan, sizes), starts=starts, framing=framing)
+    times = simulate_plan(plan, payload(plan, sizes), starts=starts, framing=framing)
     if isinstance(trace, TraceFile):
         keep_trace(trace, len(times.done), lambda which: (times.start[which], times.sent[which], times.done[which]))
     return job_results(plan, times, sizes, starts, trace is True, engine="flow")
@@ -173,19 +173,26 @@ def _result(
     schedule, mine = plan.jobs[j].schedule, plan.transfers_of[j]
     end = max(times.done[mine].max(initial=0.0), entered.max())
     crosses = np.diff(plan.routes.first) > 0
-    return Result(
-        schedule.name,
-        schedule.operation,
-        engine,
-        schedule.n_ranks,
-        size,
-        float(end - entered.min()),
-        float(end - entered.max()),
-        link_bytes(plan, times, j),
-        float(times.bytes_on_wire[mine][crosses[plan.connection_of[mine]]].sum()),
-        counters={"events": float(times.n_events), "transfers": float(schedule.n_transfers)},
-        trace=Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None,
-    )
+    on_wire = float(times.bytes_on_wire[mine][crosses[plan.connection_of[mine]]].sum())
+    kept = Trace(times.start[mine], times.sent[mine], times.done[mine]) if trace else None
+    counters = {"events": float(times.n_events)}
+    return _put_together(schedule, engine, size, entered, end, (link_bytes(plan, times, j), on_wire), counters, kept)
+
+
+def _put_together(
+    schedule: Schedule,
+    engine: str,
+    size: float,
+    entered: NDArray[np.float64],
+    end: float,
+    carried: tuple[NDArray[np.float64], float],
+    counters: Mapping[str, float],
+    trace: Trace | None,
+) -> Result:
+    took = float(end - entered.min()), float(end - entered.max())
+    counters = {**counters, "transfers": float(schedule.n_transfers)}
+    name, operation, n_ranks = schedule.name, schedule.operation, schedule.n_ranks
+    return Result(name, operation, engine, n_ranks, size, *took, *carried, counters=counters, trace=trace)
 
 
 def one_job_result(
@@ -224,20 +231,7 @@ def one_job_result(
     PhysicsError
         If a link carried more than it can: our bug.
     """
-    per_link, on_wire = carried
     ranks = entered[: schedule.n_ranks]
     end = max(last, float(ranks.max()))
-    check_links(network, per_link, end - begin, SLACK * (end - begin))
-    return Result(
-        schedule.name,
-        schedule.operation,
-        "flow",
-        schedule.n_ranks,
-        size,
-        end - float(ranks.min()),
-        end - float(ranks.max()),
-        per_link,
-        on_wire,
-        counters={**counters, "transfers": float(schedule.n_transfers)},
-        trace=trace,
-    )
+    check_links(network, carried[0], end - begin, SLACK * (end - begin))
+    return _put_together(schedule, "flow", size, ranks, end, carried, counters, trace)

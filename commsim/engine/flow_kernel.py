@@ -1,10 +1,7 @@
-"""The flow engine's event loop: phases of transfers start and finish, rates are shared max-min fair in between.
+"""The event engine's loop: phases of transfers start and finish, rates are shared max-min fair in between.
 
-Phases of flows, and what is to be looked at before time goes on.
-
-Sending: a connection tries its next message, pays the overhead, sends the data.
-
-Receiving: a message arrives, is received, is reduced, and is complete.
+A connection tries its next message, pays the overhead, and sends the data; the message arrives, is received, is
+reduced, and is complete.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from .users_kernel import enter, leave, mark_broken
 
 @njit_norefcount
 def simulate(t: FlowState, several_priorities: bool) -> None:
-    """Play all transfers; fills ``t.start``, ``t.sent`` and ``t.done``.
+    """Simulate all transfers; fills ``t.start``, ``t.sent`` and ``t.done``.
 
     All that happens at one time is one batch: what ends, what that allows to begin, and then one new allocation of
     rates, so the order in which equal-time events were inserted cannot matter.
@@ -90,7 +87,7 @@ def begin_batch(t: FlowState) -> float:
 
 @njit_norefcount
 def allocate(t: FlowState, now: float, several_priorities: bool) -> None:
-    """Let the flows that begin enter, share again, and queue everybody whose rate has changed."""
+    """Let the flows that begin enter, share again, and queue the ends of all whose rate has changed."""
     c = t.counter
     for k in range(c["n_beginning"]):
         enter(t, t.beginning[k])

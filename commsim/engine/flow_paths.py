@@ -1,4 +1,4 @@
-"""Which way the flow engine computes: the cheapest one that gives the full engine's answer.
+"""Which way the flow engine computes: the cheapest one that gives the event engine's answer.
 
 Each way is a pair of functions: ``plan_X(network, job, *, routing, seed)`` lays out what does not depend on the size,
 or returns None where the way does not apply; ``simulate_X(plan, size, *, starts, connection, trace)`` returns the
@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,37 +24,38 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 
 from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
-from .trace_files import TraceFile, keep_trace
+from .trace_files import TraceFile
 
-METHODS = ("auto", "recurrence", "simultaneous", "symmetric", "streamed", "events")
-NEEDS = {
-    "recurrence": "every message alone on its links, or sharing them with others that start and end when it does",
-    "simultaneous": "messages that all start together",
-    "symmetric": "transfers and links that fall into few classes of equals",
-    "streamed": "rings of at most 2^32 messages, and no trace",
-}
-"""What a method by that name needs, for the message that refuses it."""
+
+class Way(NamedTuple):
+    """A way of computing beside the event engine; it has kernels and is imported when it is first tried."""
+
+    module: str
+    steps: int  # that a transfer takes in kernels, where there are few of them; or more
+    shares: bool  # whether it begins with what the event engine begins with
+    needs: str  # for the message that refuses it
+
 
 WAYS = {
-    "recurrence": ".recurrence.recurrence",
-    "simultaneous": ".simultaneous.simultaneous",
-    "symmetric": ".symmetry.symmetry",
-    "streamed": ".streamed",
-}
-"""Where the ways beside the full engine are; each has kernels and is imported when it is first tried."""
+    "recurrence": Way(
+        ".recurrence.recurrence", 300, True,
+        "every message alone on its links, or sharing them with others that start and end when it does",
+    ),
+    "simultaneous": Way(".simultaneous.simultaneous", 300, False, "messages that all start together"),
+    "symmetric": Way(".symmetry.symmetry", 5000, True, "transfers and links that fall into few classes of equals"),
+    "streamed": Way(".streamed", 300, False, "rings of at most 2^32 messages, and no trace"),
+}  # fmt: skip
+METHODS = ("auto", *WAYS, "events")
+STEPS = 300
+"""What a transfer takes in the event engine."""
 
-SHARING = ("recurrence", "symmetric")
-"""Ways that begin with what the event engine begins with, so that little is lost where they turn out not to apply."""
 LEAST_FOR_SYMMETRY = {True: 2**16, False: 2**18}
 """Transfers above which symmetry is looked for: where a block repeats, which is laid out once, and where none does."""
 MAX_SHARED = 2**20
 """Transfers up to which that is kept."""
 
 MAX_TRANSFERS = 2**26
-"""The full engine keeps some hundred bytes for each."""
-
-STEPS = {"recurrence": 300, "simultaneous": 300, "symmetric": 5000, "streamed": 300, "events": 300}
-"""What a transfer takes in kernels by each way, where there are few of them; or more."""
+"""The event engine keeps some hundred bytes for each."""
 
 Simulate = Callable[..., Result | None]
 
@@ -90,7 +91,7 @@ class FlowPaths:
 
     @property
     def plan(self) -> FlowPlan:
-        """Tables of the full engine; they take memory for every transfer."""
+        """Tables of the event engine; they take memory for every transfer."""
         if "events" not in self._plans:
             with self._sized("events"):
                 self._plans["events"] = plan_flows(
@@ -144,20 +145,22 @@ class FlowPaths:
             if method != "auto":
                 raise InputError(
                     f"method {name!r} does not apply to {self.job.schedule.name} on {self.network.name}: "
-                    f"it needs {NEEDS[name]}; use auto"
+                    f"it needs {WAYS[name].needs}; use auto"
                 )
         if self.job.schedule.n_transfers > MAX_TRANSFERS:
             why = "are to be traced" if trace else "share links here in no regular way"
             raise InputError(
                 f"{self.job.schedule.name}: {self.job.schedule.n_transfers} transfers {why}; "
-                f"the full engine is for at most {MAX_TRANSFERS}"
+                f"the event engine is for at most {MAX_TRANSFERS}"
             )
         with self._sized("events"):
             (found,) = simulate_flows(self.plan, size, starts=starts, framing=framing, trace=trace)
         return dataclasses.replace(found, method="events")
 
     def _sized(self, name: str) -> AbstractContextManager[None]:
-        return expected_work(STEPS[name] * self.job.schedule.n_transfers + self.network.n_links)
+        return expected_work(
+            (WAYS[name].steps if name in WAYS else STEPS) * self.job.schedule.n_transfers + self.network.n_links
+        )
 
     def _order(self) -> tuple[str, ...]:
         """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""
@@ -166,7 +169,7 @@ class FlowPaths:
             return ("recurrence", "streamed", "simultaneous", "symmetric")
         if not recurrence.phases and not self._symmetry_may_pay():
             return ("simultaneous", "recurrence")
-        if recurrence.phases:  # that share links: to play them is less than to look for symmetry
+        if recurrence.phases:  # that share links: to simulate them is less than to look for symmetry
             return ("streamed", "simultaneous", "recurrence", "symmetric")
         return ("simultaneous", "recurrence", "symmetric")
 
@@ -182,26 +185,19 @@ class FlowPaths:
         if plan is None:
             return None
         simulate = _way(name)[1]
-        if not isinstance(trace, TraceFile) or name != "recurrence":
-            return simulate(plan, size, starts=starts, framing=framing, trace=trace)
-        found = simulate(plan, size, starts=starts, framing=framing, trace=True)
-        if found is None or found.trace is None:
-            return found
-        kept = found.trace
-        keep_trace(trace, len(kept.done), lambda which: (kept.start[which], kept.sent[which], kept.done[which]))
-        return dataclasses.replace(found, trace=None)
+        return simulate(plan, size, starts=starts, framing=framing, trace=trace)
 
     def _plan(self, name: str) -> Any:
         if name not in self._plans:
             lay_out = _way(name)[0]
-            begun = {"shared": self._begun} if name in SHARING else {}
+            begun = {"shared": self._begun} if WAYS[name].shares else {}
             self._plans[name] = lay_out(self.network, self.job, routing=self.routing, seed=self.seed, **begun)
         return self._plans[name]
 
 
 def _way(name: str) -> tuple[Callable[..., Any], Simulate]:
-    """How a way beside the full engine lays out, and how it simulates."""
-    module = importlib.import_module(WAYS[name], __package__)
+    """How a way beside the event engine lays out, and how it simulates."""
+    module = importlib.import_module(WAYS[name].module, __package__)
     return getattr(module, f"plan_{name}"), getattr(module, f"simulate_{name}")
 
 

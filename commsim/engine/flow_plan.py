@@ -1,7 +1,4 @@
-"""From schedules on a network to the tables that the flow kernel plays.
-
-What playing a plan gives: when everything happened, and what each link carried.
-"""
+"""From schedules on a network to the tables that the flow kernel simulates; and what that gives."""
 
 from __future__ import annotations
 

@@ -2,10 +2,8 @@
 
 A *connection* is what shares source, destination and channel: its transfers are sent one after the other, and received
 one after the other. So a connection owns two *flows*, things that can use resources: flow ``w`` sends, flow
-``n_connections + w`` receives. A *resource* is a link, the reduction unit of a node, or a rate cap. An *flow link* says
+``n_connections + w`` receives. A *resource* is a link, the reduction unit of a node, or a rate cap. A *flow link* says
 that a flow may use a resource; while it does, it stands among the resource's *users*.
-
-Memory for a run of the flow kernels.
 """
 
 from __future__ import annotations
@@ -104,7 +102,7 @@ RESOURCE_ROW = np.dtype(
         ("n_unfrozen", np.int32),  # and how many they are
         ("n_users", np.int32),
         ("first", np.int32),  # row of its users
-        ("dirty", np.bool_),  # a full resource that somebody has left, or
+        ("dirty", np.bool_),  # a full resource that a flow has left, or
         ("touched", np.bool_),  # one with new unfrozen users
         ("full", np.float64),  # fair rate of those that cannot have more because of it; infinite where there are none
         ("top", np.float64),  # no user has a higher fair rate

@@ -34,7 +34,7 @@ def lay_out_flows(
     nodes : int32[n_connections, 2]
         Source and destination of each connection.
     job_of_connection : intp[n_connections]
-        Whose each connection is.
+        Job of each connection.
 
     Returns
     -------
@@ -80,19 +80,30 @@ def lay_out_flows(
     return flow, flow_link, capacity
 
 
+def rates_alone(network: Network, routes: Routes) -> NDArray[np.float64]:
+    """Rate of a message that is alone on each route, bytes/s; infinite where that has no links.
+
+    Returns
+    -------
+    float64[n_routes]
+    """
+    rate = np.full(len(routes.first) - 1, np.inf)
+    crosses = np.diff(routes.first) > 0
+    if crosses.any():
+        rate[crosses] = np.minimum.reduceat(network.bandwidth[routes.link] / routes.share, routes.first[:-1][crosses])
+    return rate
+
+
 def _may_be_full(
     network: Network, routes: Routes, of_connection: NDArray[np.int32], pays: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Say of each link of each route whether it could hold anybody back.
+    """Say of each link of each route whether it could limit a flow.
 
     It cannot where all that ever use it, each as fast as the slowest link of its route lets it be, fit together; unless
     it is the one that says so of some connection, or overheads take part (`pays`).
     """
     alone = network.bandwidth[routes.link] / routes.share
-    fastest = np.full(len(routes.latency), np.inf)
-    crosses = np.diff(routes.first) > 0
-    if len(alone):
-        fastest[crosses] = np.minimum.reduceat(alone, routes.first[:-1][crosses])
+    fastest = rates_alone(network, routes)
     most = np.bincount(routes.link, weights=fastest[of_connection] * routes.share, minlength=network.n_links)
     in_the_way = most > network.bandwidth * (1 + 1e-12)
     in_the_way[routes.link[pays]] = True

@@ -10,6 +10,7 @@ from commsim.core.network import Network
 from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan, FlowTimes, link_bytes
+from .flow_tables import rates_alone
 
 SLACK = 1e-9
 Times = NDArray[np.float64]
@@ -55,9 +56,7 @@ def check_links(network: Network, carried: Times, seconds: float, slack: float) 
 
 def _check_alone(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
     connection = plan.connection_of
-    rate = np.full(len(plan.connection), np.inf)
-    of_connection = np.repeat(np.arange(len(plan.connection)), np.diff(plan.routes.first))
-    np.minimum.at(rate, of_connection, plan.network.bandwidth[plan.routes.link] / plan.routes.share)
+    rate = rates_alone(plan.network, plan.routes)
     crosses = np.diff(plan.routes.first) > 0
     src, dst = _nodes(plan)
     _require(times.start, times.ready[connection], slack, "started")

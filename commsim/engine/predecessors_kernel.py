@@ -1,7 +1,4 @@
-"""Which of its predecessors each transfer waited for: one pass over what waits for what.
-
-Kernel that looks for a transfer which did not wait for what it had to.
-"""
+"""What each transfer waited for last, and which transfer did not wait for what it had to."""
 
 from __future__ import annotations
 

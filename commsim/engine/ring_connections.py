@@ -1,12 +1,11 @@
 """The tables of rings for the streamed engine: one row for each connection of each ring phase, for all rounds.
 
-A *ring connection* is what one connection carries in one phase (:mod:`commsim.engine.recurrence.ring_phases`): a
+A *ring connection* is what one connection carries in one ring phase (:mod:`commsim.engine.recurrence.ring_phases`): a
 message per round, each of which waits until its feeder, another ring connection, has brought the message before it.
 Only its first message waits for anything else: for the last messages of ring connections of earlier phases.
 
-A ring connection is *uncontended* if nothing else ever uses what its connection uses (:func:`mark_uncontended`).
-
-Which connections never share anything, and how fast they are: what happens on those needs no events.
+A ring connection is *uncontended* if nothing else ever uses what its connection uses: what happens there needs no
+events.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def lay_out_ring_connections(
 
 
 def _after(begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """RingPhase what is certain to be waited for into rows of who waits."""
+    """Turn what is certain to be waited for into rows of what waits."""
     theirs, codes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for i, row in enumerate(waits):
         for j, pairs in enumerate(row):
@@ -119,8 +118,8 @@ def _after(begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> tuple[
 def in_order(ring_connection: NDArray[Any], begin: NDArray[np.int64], waits: Sequence[Sequence[Waits]]) -> bool:
     """Whether all that might have to be waited for in earlier phases had ended when first messages started.
 
-    Then what was played is what the full engine plays: it starts nothing before all that it waits for has ended, and
-    here nothing did.
+    Then what was simulated is what the event engine simulates: it starts nothing before all that it waits for has
+    ended, and here nothing did.
 
     Parameters
     ----------
@@ -146,7 +145,7 @@ Table = NDArray[Any]
 def mark_uncontended(
     ring_connection: Table, reduces: bool, connection: Table, flow: Table, flow_link: Table, resource: Table
 ) -> None:
-    """Mark the ring connections whose connections are alone on all that they use, and give them the solver's rates.
+    """Mark the ring connections whose connections are alone on all that they use, and set the solver's rates.
 
     At least one ring connection of each cycle is left unmarked: there is where events come from.
 

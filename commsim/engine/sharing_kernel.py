@@ -1,18 +1,14 @@
-"""Max-min fair sharing, again only where something changes.
+"""Max-min fair sharing, again only where something changes: progressive filling of the flows that are unfrozen.
 
 A flow's *fair rate* is its rate per weight. Progressive filling raises all fair rates together until a resource is full
 and freezes the flows that use it, and so on. An allocation is the max-min fair one if, and only if, every flow uses a
 full resource on which no fair rate is higher than its own. So rates are kept as they are until there is a reason. Only
-those who have one are *unfrozen* (:mod:`.opening_kernel`) and filled again (:mod:`.filling_kernel`), in rising order of
-fair rate.
+flows that have one are *unfrozen* (:mod:`.users_kernel`) and filled again, in rising order of fair rate. Classes of
+priority are filled one after the other, with all flows that are joined to one that entered or left.
 
 References
 ----------
 Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2 (progressive filling; the condition).
-
-Progressive filling of the flows that are unfrozen: their fair rates rise together, and freeze where a resource is full.
-
-Classes of priority are filled one after the other; then all that hangs together is filled again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The full engine for rings of any size: the same events and the same shares, with state for each connection.
+"""The event engine for rings of any size: the same events and the same shares, with state for each connection.
 
 A ring of 8,192 ranks has 134 million transfers on 8,192 connections. What each connection sends next, and whether it
 may, follows from how many messages it and its feeder have sent and completed, so nothing is kept for a transfer.
@@ -79,8 +79,8 @@ def plan_streamed(network: Network, job: Job, *, routing: str | None = None, see
     Returns
     -------
     Streamed or None
-        None if the schedule is not made of rings, has too many messages to play or too many connections that meet, or
-        its messages are not equal chunks.
+        None if the schedule is not made of rings, has too many messages to simulate or too many connections that meet,
+        or its messages are not equal chunks.
     """
     schedule = job.schedule
     phases = None if job.messages is not None or schedule.n_transfers > MAX_TRANSFERS else find_ring_phases(schedule)

@@ -21,7 +21,7 @@ from .ring_connections import RingConnections
 
 @njit_norefcount
 def stream(t: FlowState, q: RingConnections) -> None:
-    """Play all ring connections; fills their ``begun_at``, ``sent_at`` and ``done_at``.
+    """Simulate all ring connections; fills their ``begun_at``, ``sent_at`` and ``done_at``.
 
     All that happens at one time is one batch, as in :func:`commsim.engine.flow_kernel.simulate`.
 
@@ -206,7 +206,7 @@ def _hand_on(t: FlowState, q: RingConnections, k: int, then: float, now: float) 
 def _pass_on(t: FlowState, q: RingConnections, k: int, since: float) -> float:
     """Send a message over the uncontended ring connection `k`, where it is `since` then; return when it is complete.
 
-    The sums are those of the full engine, term by term, so that they round alike.
+    The sums are those of the event engine, term by term, so that they round alike.
     """
     t.counter["n_events"] += 4  # as many as it is elsewhere
     gone = max(since, q.row[k]["free_at"]) + q.row[k]["overhead"] + q.row[k]["send"]

@@ -1,11 +1,10 @@
-"""Who uses what: flows enter and leave the users of their resources.
+"""Users of resources: flows enter and leave them, and are unfrozen when they have a reason to change.
 
-Who is to be looked at again: flows are unfrozen that have a reason to change.
+A flow on a full resource that another leaves, or takes less of, may get more; one above the fair rate at which a
+resource becomes full must get less.
 
-Those who are on a full resource that somebody leaves, or takes less of, may get more; those above the fair rate at
-which a resource becomes full must get less.
-
-Slots that stand for others, who use what they use, or part of it, and who might have more than they.
+A flow may be a representative of others, which use what it uses or part of it; these are its *variants*. Those that
+could have more than it has are marked.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def free(t: FlowState, r: int) -> float:
 
 @njit_norefcount
 def mark(t: FlowState, r: int) -> None:
-    """List resource `r`, once, as one that somebody has left or takes less of."""
+    """List resource `r`, once, as one that a flow has left or takes less of."""
     if not t.resource[r]["dirty"]:
         t.resource[r]["dirty"] = True
         t.dirty[t.counter["n_dirty"]] = r
@@ -124,7 +123,7 @@ def unfreeze(t: FlowState, s: int) -> None:
 
 @njit_norefcount
 def unfreeze_limited(t: FlowState) -> None:
-    """Open those whom the marked resources hold down: somebody has left, or takes less."""
+    """Unfreeze the flows that the marked resources limit: another has left, or takes less."""
     for k in range(t.counter["n_dirty"]):
         r = t.dirty[k]
         if t.resource[r]["dirty"] and t.resource[r]["full"] < np.inf:
@@ -139,7 +138,7 @@ def unfreeze_limited(t: FlowState) -> None:
 
 @njit_norefcount
 def unfreeze_above(t: FlowState, r: int, fair_rate: float) -> bool:
-    """Open the users of resource `r` whose fair rates are above the one at which it will be full; say whether any are.
+    """Unfreeze the users of resource `r` above the fair rate at which it will be full; return whether there are any.
 
     That fair rate rises as they are unfrozen. Newton's method finds it: from below, since what the users take together
     is a concave function of the fair rate.
@@ -178,7 +177,7 @@ MASK, ODD = 2**31 - 1, 0x2C1B3C6D
 
 @njit_norefcount
 def list_for_others(t: FlowState, s: int) -> None:
-    """Remember to look at those for whom flow `s` stands."""
+    """List flow `s`, once, whose variants are to be looked at."""
     if t.has_representatives[0] and not t.flow[s]["listed"]:
         t.flow[s]["listed"] = True
         t.listed[t.counter["n_listed"]] = s
@@ -200,7 +199,7 @@ def mark_broken(t: FlowState) -> None:
     """Mark the variants of flows that could have more: none of what they use in this phase holds them down.
 
     The others use, at one time, the same kinds of resources as the flow, or fewer; so theirs are not overloaded. With
-    a full resource on which nobody has more, each has its max-min fair rate.
+    a full resource on which none has more, each has its max-min fair rate.
     """
     for k in range(t.counter["n_listed"]):
         s = t.listed[k]

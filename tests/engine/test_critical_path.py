@@ -12,14 +12,14 @@ from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.result import Trace
 from commsim.engine.critical_path import critical_path
-from commsim.engine.flow import payload, play
+from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import Job, plan_flows
 
 
 def walked(plan, size):
     """The critical path of a plan, and when everything happened."""
     n_bytes = payload(plan, size)
-    times = play(plan, n_bytes)
+    times = simulate_plan(plan, n_bytes)
     return critical_path(plan, Trace(times.start, times.sent, times.done), n_bytes), times
 
 

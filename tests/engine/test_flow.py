@@ -18,7 +18,7 @@ from commsim.core.cost import Framing, LogGP
 from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, place
-from commsim.engine.flow import payload, play, simulate_flows
+from commsim.engine.flow import payload, simulate_flows, simulate_plan
 from commsim.engine.flow_plan import Job, plan_flows
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
@@ -56,7 +56,7 @@ def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> 
     jobs = (Job(ring_all_reduce(n_ranks), place(network, n_ranks)),)
     case = Case(network, jobs, (1e6,), tuple(np.random.default_rng(seed).uniform(0, 1e-3, n_ranks)), "ecmp", 0)
     plan = plan_flows(network, jobs)
-    ours = table(play(plan, payload(plan, case.sizes), starts=case.starts))
+    ours = table(simulate_plan(plan, payload(plan, case.sizes), starts=case.starts))
     np.testing.assert_allclose(ours, simulate(network, jobs, case.sizes, case.starts), rtol=1e-9, atol=1e-15)
 
 
@@ -83,7 +83,7 @@ def test_messages_into_one_port_share_it() -> None:
     # 7 messages of 1 s each into one host: 7 s, not 1.
     network = star_of(8, LogGP(B=1e9))
     jobs = [message(network, f"h{i}>h7") for i in range(7)]
-    assert play(plan_flows(network, jobs), 1e9).done == pytest.approx(7.0)
+    assert simulate_plan(plan_flows(network, jobs), 1e9).done == pytest.approx(7.0)
 
 
 @pytest.mark.nojit
@@ -106,7 +106,7 @@ def test_no_message_of_the_double_tree_holds_the_whole_vector() -> None:
 @pytest.mark.parametrize("n_switches", [1, 2, 5])
 def test_a_message_over_many_hops_pays_its_bytes_once(n_switches: int) -> None:
     line = {f"s{i}-s{i + 1}": 2.0 for i in range(n_switches - 1)} | {"h0-s0": 2.0, f"h1-s{n_switches - 1}": 2.0}
-    times = play(plan_flows(network := cabled(line, 0.25), [message(network, "h0>h1")]), 6.0)
+    times = simulate_plan(plan_flows(network := cabled(line, 0.25), [message(network, "h0>h1")]), 6.0)
     assert times.done[0] == pytest.approx(6 / 2 + (n_switches + 1) * 0.25)
 
 
@@ -124,7 +124,7 @@ def test_a_start_or_payload_that_is_none_is_refused(value: float) -> None:
         on_star(ring_all_reduce(2), 1.0, LINK, starts=[0.0, value])
     network = star_of(2, LINK)
     with pytest.raises(InputError, match=f"payload must be 0 or more and finite, got {value}"):
-        play(plan_flows(network, [message(network, "h0>h1")]), value)
+        simulate_plan(plan_flows(network, [message(network, "h0>h1")]), value)
 
 
 @pytest.mark.nojit

@@ -17,7 +17,7 @@ from collectives import COLLECTIVES
 from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program
-from commsim.engine.flow import payload, play
+from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import Job, plan_flows
 
 FACTS = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
@@ -149,6 +149,6 @@ def test_the_double_tree_is_what_the_oracle_says(n_ranks: int, n_chunks: int, li
     job = Job(COLLECTIVES["double_tree_all_reduce"].build(n_ranks, n_chunks), place(network, n_ranks))
     case = Case(network, (job,), (1e6,), (0.0,) * n_ranks, "shortest", 0)
     plan = plan_flows(network, case.jobs)
-    ours = play(plan, payload(plan, case.sizes))
+    ours = simulate_plan(plan, payload(plan, case.sizes))
     theirs = np.array(simulate(network, case.jobs, case.sizes, case.starts))
     np.testing.assert_allclose(np.stack((ours.start, ours.sent, ours.done), 1), theirs, rtol=1e-9, atol=1e-15)

@@ -7,19 +7,19 @@ from flow_cases import Case, cases
 from hypothesis import given, settings
 from slow_flow import simulate
 
-from commsim.engine.flow import payload, play
+from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import FlowTimes, plan_flows
 
 
-def played(case: Case) -> FlowTimes:
+def simulated(case: Case) -> FlowTimes:
     plan = plan_flows(case.network, case.jobs, routing=case.routing, seed=case.seed)
-    return play(plan, payload(plan, case.sizes), starts=case.starts)
+    return simulate_plan(plan, payload(plan, case.sizes), starts=case.starts)
 
 
 @settings(deadline=None, max_examples=150)
 @given(case=cases())
 def test_every_transfer_starts_and_ends_when_the_oracle_says(case: Case) -> None:
-    ours = played(case)
+    ours = simulated(case)
     theirs = np.array(
         simulate(case.network, case.jobs, case.sizes, case.starts, routing=case.routing, seed=case.seed)
     ).reshape(-1, 3)

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from commsim.core.schedule import Schedule
-from commsim.engine.flow import payload, play
+from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import plan_flows
 
 
-def played(case: Case) -> list[NDArray[np.float64]]:
+def simulated(case: Case) -> list[NDArray[np.float64]]:
     """Times of each job's transfers."""
     plan = plan_flows(case.network, case.jobs, routing=case.routing, seed=case.seed)
-    times = table(play(plan, payload(plan, case.sizes), starts=case.starts))
+    times = table(simulate_plan(plan, payload(plan, case.sizes), starts=case.starts))
     return [times[mine] for mine in plan.transfers_of]
 
 
@@ -49,8 +49,8 @@ def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int
     rng = np.random.default_rng(seed)
     schedules, orders = zip(*(shuffled(job.schedule, rng) for job in case.jobs), strict=True)
     jobs = tuple(dataclasses.replace(job, schedule=s) for job, s in zip(case.jobs, schedules, strict=True))
-    again = played(dataclasses.replace(case, jobs=jobs))
-    for before, after, order in zip(played(case), again, orders, strict=True):
+    again = simulated(dataclasses.replace(case, jobs=jobs))
+    for before, after, order in zip(simulated(case), again, orders, strict=True):
         assert (before[order] == after).all()
 
 
@@ -65,7 +65,7 @@ def test_the_order_of_jobs_changes_no_bit(case: Case, seed: int) -> None:
         sizes=tuple(case.sizes[k] for k in order),
         starts=tuple(np.concatenate([starts[k] for k in order])),
     )
-    times, again = played(case), played(moved)
+    times, again = simulated(case), simulated(moved)
     assert all((times[k] == again[place]).all() for place, k in enumerate(order))
 
 
@@ -86,19 +86,19 @@ def test_what_slow_flows_leave_over_does_not_depend_on_their_order() -> None:
 @settings(deadline=None, max_examples=50)
 @given(case=cases())
 def test_the_same_inputs_give_the_same_bits_twice(case: Case) -> None:
-    assert all((a == b).all() for a, b in zip(played(case), played(case), strict=True))
+    assert all((a == b).all() for a, b in zip(simulated(case), simulated(case), strict=True))
 
 
 PROGRAM = """
 import numpy as np
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.placement import place
-from commsim.engine.flow import payload, play
+from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import Job, plan_flows
 from topologies.fat_tree import fat_tree
 network = fat_tree(4)
 plan = plan_flows(network, [Job(ring_all_reduce(16), place(network, 16, "random", 1), weight=w) for w in (0.3, 0.7)])
-times = play(plan, payload(plan, 1e6), starts=np.random.default_rng(0).uniform(0, 1e-4, 32))
+times = simulate_plan(plan, payload(plan, 1e6), starts=np.random.default_rng(0).uniform(0, 1e-4, 32))
 print(times.done.tobytes().hex())
 """
 

@@ -14,7 +14,7 @@ from commsim.core.errors import PhysicsError
 from commsim.core.placement import place
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
-from commsim.engine.flow import payload, play
+from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import FlowPlan, FlowTimes, Job, plan_flows
 from commsim.engine.physics import check_physics
 
@@ -22,16 +22,16 @@ pytestmark = pytest.mark.nojit
 LINK = LogGP(L=0.5, o=0.25, B=1.0, gamma=0.125)
 
 
-def played(schedule: Schedule, size: float) -> tuple[FlowPlan, FlowTimes]:
+def simulated(schedule: Schedule, size: float) -> tuple[FlowPlan, FlowTimes]:
     network = star_of(schedule.n_ranks, LINK)
     plan = plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
-    return plan, play(plan, payload(plan, size))
+    return plan, simulate_plan(plan, payload(plan, size))
 
 
 @pytest.fixture
 def ring() -> tuple[FlowPlan, FlowTimes]:
     """Ring of 4 with 4 bytes a message: 24 transfers in 6 rounds."""
-    return played(ring_all_reduce(4), 16.0)
+    return simulated(ring_all_reduce(4), 16.0)
 
 
 def tampered(times: FlowTimes, field: str, transfer: int, factor: float) -> FlowTimes:
@@ -80,7 +80,7 @@ def test_a_link_that_carried_more_than_it_can_is_named(ring: tuple[FlowPlan, Flo
 def test_two_messages_of_one_connection_at_once_are_refused() -> None:
     p = Program(2, 2)
     p.copy([0, 1], src=0, dst=1)
-    plan, times = played(p.build(), 2.0)
+    plan, times = simulated(p.build(), 2.0)
     with pytest.raises(PhysicsError, match="two transfers of one connection overlap"):
         check_physics(plan, tampered(times, "start", 1, 0.5))
 

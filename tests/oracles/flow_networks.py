@@ -15,7 +15,7 @@ from commsim.core.placement import Placement, place
 from commsim.core.program import Program
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
-from commsim.engine.flow import play, simulate_flows
+from commsim.engine.flow import simulate_flows, simulate_plan
 from commsim.engine.flow_plan import FlowTimes, Job, plan_flows
 from topologies.star import star
 
@@ -54,7 +54,7 @@ def finish_times(
 ) -> NDArray[np.float64]:
     """When each of some single messages has left its sender."""
     both_ends = np.repeat(starts or [0.0] * len(jobs), 2)
-    return play(plan_flows(network, jobs, **kwargs), list(n_bytes), starts=both_ends).sent
+    return simulate_plan(plan_flows(network, jobs, **kwargs), list(n_bytes), starts=both_ends).sent
 
 
 def table(times: FlowTimes) -> NDArray[np.float64]:

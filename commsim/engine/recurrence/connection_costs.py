@@ -16,6 +16,7 @@ from commsim.routing.merge_switches import MergedSwitches, merge_switches
 from commsim.routing.routing import Routes, find_routes
 
 from ..flow_plan import Job, JobConnections
+from ..flow_tables import rates_alone
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
@@ -124,9 +125,7 @@ def find_connection_costs(
     if (crosses & (network.recv_overhead[nodes[:, 1]] > 0)).any():
         return None
     most = network.bandwidth[routes.link] / routes.share
-    rate = np.full(len(ends), np.inf)
-    if len(most):
-        rate[crosses] = np.minimum.reduceat(most, routes.first[:-1][crosses])
+    rate = rates_alone(network, routes)
     rate[crosses] = np.minimum(rate[crosses], job.rate_cap)
     part = np.repeat(rate, length)
     part /= most

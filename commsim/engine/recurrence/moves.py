@@ -4,7 +4,7 @@ A transfer starts when what it reads has been written, what it overwrites has be
 free and earlier stages are complete. All of these come earlier in program order, so one pass over the transfers finds
 every time, if each is alone on its links or shares them in step: with others of its hop that start and end when it
 does. Whether that was so is seen on the way. Transfers that overlap in time must not ask for more of a link than it
-has, and groups that share must be in step. Then everybody has a link that is full and on which nobody gets more, so
+has, and groups that share must be in step. Then each has a link that is full and on which none gets more, so
 these are the max-min fair rates, and the flow engine's times.
 
 The tables that the recurrence's kernel works on; a row of each is a NumPy record.
@@ -145,7 +145,7 @@ def _in_order(connection: NDArray[np.int32], lead: NDArray[np.intp]) -> tuple[ND
     return number[lead][connection], np.flatnonzero(leads)
 
 
-def play_moves(
+def simulate_moves(
     moves: Moves, n_bytes: NDArray[np.float64], starts: NDArray[np.float64], *, keep: bool = False
 ) -> MoveTimes | None:
     """Find all times.
@@ -166,7 +166,7 @@ def play_moves(
     MoveTimes or None
         None if a link might have been shared.
     """
-    from .recurrence_kernel import longest_chain, play_in_order
+    from .recurrence_kernel import longest_chain, simulate_in_order
 
     costs, connection, n = moves.costs, moves.move["connection"], len(moves.move)
     pace = moves.groups.pace
@@ -179,7 +179,7 @@ def play_moves(
     times = (np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64))
     fenced = any(block.n_fences for block in moves.job.schedule.blocks)
     shares = bool(moves.shared.any())
-    last, stopped = play_in_order(
+    last, stopped = simulate_in_order(
         (moves.move, moves.hop, n_bytes),
         _connection_table(moves, starts, scale),
         (pace * scale, moves.groups.group, np.full((moves.groups.n_groups, 2), -1)),

@@ -1,7 +1,7 @@
 """The flow engine's cheap way for messages that are each alone on their links: a recurrence, no event queue.
 
-Rings are played as vectors of connections, in memory for one round (:mod:`commsim.engine.recurrence.rings`); anything
-else, and rings that cannot be, transfer by transfer (:mod:`commsim.engine.recurrence.moves`).
+Rings are simulated as vectors of connections, in memory for one round (:mod:`commsim.engine.recurrence.rings`);
+anything else, and rings that cannot be, transfer by transfer (:mod:`commsim.engine.recurrence.moves`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.network import Network
-from commsim.core.result import Result, Trace
+from commsim.core.result import Result
 
 from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job, JobConnections
+from ..trace_files import TraceFile, keep_trace
 from .connection_costs import ConnectionCosts
-from .moves import Moves, plan_moves, play_moves
+from .moves import Moves, plan_moves, simulate_moves
 from .ring_phases import RingPhase, find_ring_phases
-from .rings import Rings, plan_rings, play_rings
+from .rings import Rings, plan_rings, simulate_rings
 
 TRIAL = 2
 """Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on."""
@@ -101,7 +102,12 @@ def plan_recurrence(
 
 
 def simulate_recurrence(
-    plan: RecurrencePlan, size: float, *, starts: ArrayLike = 0.0, framing: Framing | None = None, trace: bool = False
+    plan: RecurrencePlan,
+    size: float,
+    *,
+    starts: ArrayLike = 0.0,
+    framing: Framing | None = None,
+    trace: bool | TraceFile = False,
 ) -> Result | None:
     """Simulate one size.
 
@@ -135,33 +141,36 @@ def simulate_recurrence(
     if found is None and plan.has_trial and not _passes(plan.trial, chunk, cut, entered):
         return None
     if found is None and plan.moves is not None:
-        found = _by_moves(plan.moves, size, chunk, cut, entered, trace)
+        found = _by_moves(plan.moves, size, chunk, cut, entered, bool(trace))
     if found is None:
         return None
-    last, costs, per_connection, kept = found
+    last, costs, per_connection, times = found
+    kept = keep_trace(trace, schedule.n_transfers, lambda which: (times[0][which], times[1][which], times[2][which]))
     carried = costs.link_bytes(per_connection), costs.bytes_on_wire(per_connection)
     return one_job_result(
         plan.network, schedule, size, entered=entered, last=last, carried=carried, counters={"events": 0.0}, trace=kept
     )
 
 
-Found = tuple[float, ConnectionCosts, NDArray[np.float64], Trace | None]
+Times = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+NO_TIMES: Times = (np.empty(0), np.empty(0), np.empty(0))
+Found = tuple[float, ConnectionCosts, NDArray[np.float64], Times]
 
 
 def _by_rings(rings: Rings, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> Found | None:
     """Last finish, and bytes of each connection."""
     n_bytes = tuple(framing.on_wire(phase.count.ravel() * chunk) for phase in rings.phases)
-    last = play_rings(rings, n_bytes, starts)
+    last = simulate_rings(rings, n_bytes, starts)
     if last is None:
         return None
     per_connection = np.zeros(len(rings.costs.ends))
     for phase, of, each in zip(rings.phases, rings.connection, n_bytes, strict=True):
         per_connection[of] += phase.n_rounds * each
-    return last, rings.costs, per_connection, None
+    return last, rings.costs, per_connection, NO_TIMES
 
 
 def _passes(trial: Moves | None, chunk: float, framing: Framing, starts: NDArray[np.float64]) -> bool:
-    return trial is not None and play_moves(trial, framing.on_wire(trial.count * chunk), starts) is not None
+    return trial is not None and simulate_moves(trial, framing.on_wire(trial.count * chunk), starts) is not None
 
 
 def _by_moves(
@@ -171,10 +180,8 @@ def _by_moves(
     job = moves.job
     payload = moves.count * chunk if job.messages is None else not_negative("payload", job.messages(float(size)))
     n_bytes = framing.on_wire(payload)
-    times = play_moves(moves, n_bytes, starts, keep=trace)
+    times = simulate_moves(moves, n_bytes, starts, keep=trace)
     if times is None:
         return None
-    per_connection = np.bincount(moves.move["connection"], weights=n_bytes, minlength=len(moves.costs.ends)).astype(
-        np.float64
-    )
-    return times.last, moves.costs, per_connection, Trace(times.start, times.sent, times.done) if trace else None
+    per_connection = np.bincount(moves.move["connection"], n_bytes, len(moves.costs.ends)).astype(np.float64)
+    return times.last, moves.costs, per_connection, (times.start, times.sent, times.done)

@@ -1,4 +1,4 @@
-"""Kernels that play transfers in program order, each alone on its links.
+"""Kernels that simulate transfers in program order, each alone on its links.
 
 Program order is a topological order of what waits for what, so one pass finds every time: each chunk remembers when it
 was last written and until when it was last read, each connection when it is free. All times are whole ticks.
@@ -16,7 +16,7 @@ from .connection_costs import FULL, SLACK
 
 
 @kernel
-def play_in_order(
+def simulate_in_order(
     moves: tuple[Rows, NDArray[np.int64], NDArray[np.float64]],
     connection: Rows,
     groups: tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]],

@@ -66,7 +66,7 @@ def _starts_in_step(start: Ticks, pairs: NDArray[np.int64]) -> bool:
 
 @kernel
 def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], n_cycles: int, n_rounds: int) -> bool:
-    """Play rounds in which nothing is reduced: start at the later of having sent, and of the feeder's arrival.
+    """Simulate rounds in which nothing is reduced: start at the later of having sent, and of the feeder's arrival.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def pass_on_and_reduce(
     n_cycles: int,
     n_rounds: int,
 ) -> bool:
-    """Play rounds whose messages are complete only after a reduction, one after the other on each connection.
+    """Simulate rounds whose messages are complete only after a reduction, one after the other on each connection.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Play the rounds of one phase, and say what phases ask for together."""
+"""Simulate the rounds of one phase, and say what phases ask for together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST_LOOK = 16
 def simulate_ring_phase(
     phase: RingPhase, groups: LockstepGroups, start: Ticks, last: Ticks, costs: Sequence[Ticks]
 ) -> tuple[Ticks, Ticks] | None:
-    """Play all rounds of a phase, for one connection of those that are alike.
+    """Simulate all rounds of a phase, for one connection of those that are alike.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def simulate_ring_phase(
     flat = [a.ravel() for a in table]
     alike = (np.arange(shape[0]) % length)[:, np.newaxis] * n_cycles + which.ravel()
     pairs = _pairs_in_step(groups.group, alike.ravel(), flat[2])
-    times = None if pairs is None else _play(phase.rounds, *flat, pairs=pairs, n_cycles=n_cycles)
+    times = None if pairs is None else _simulate(phase.rounds, *flat, pairs=pairs, n_cycles=n_cycles)
     return None if times is None else (times[0][alike.ravel()], times[1][alike.ravel()])
 
 
@@ -75,7 +75,7 @@ def _period(table: NDArray[np.int64]) -> int:
     return next((q for q in divisors if np.array_equal(table[:, q:], table[:, :-q])), length)
 
 
-def _play(
+def _simulate(
     rounds: tuple[tuple[int, bool], ...],
     start: Ticks,
     last: Ticks,
@@ -91,19 +91,19 @@ def _play(
     start, done, sent = start.copy(), last.copy(), np.zeros_like(start)
     adds = any(reduces for _, reduces in rounds) and bool(reduction.any())
     if not adds and (last <= start + send + latency).all():  # then what arrives is complete, and in order
-        play = functools.partial(_played, pass_on, start, send, send + latency, pairs, n_cycles)
-        in_step = _advance((start,), sum(n for n, _ in rounds) - 1, play)
+        simulate = functools.partial(_simulated, pass_on, start, send, send + latency, pairs, n_cycles)
+        in_step = _advance((start,), sum(n for n, _ in rounds) - 1, simulate)
         return (start + send, start + send + latency) if in_step and _in_step(start, pairs) else None
     for n_rounds, reduces in rounds:
         costs = (send, latency, reduction if reduces else np.zeros_like(reduction))
-        play = functools.partial(_played, pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)
-        if not _advance((start, done, sent), n_rounds, play):
+        simulate = functools.partial(_simulated, pass_on_and_reduce, start, done, sent, costs, pairs, n_cycles)
+        if not _advance((start, done, sent), n_rounds, simulate):
             return None
     return sent, done
 
 
-def _played(rounds: Callable[..., bool], start: Ticks, *given: Any) -> bool:
-    """Play rounds, whose number is the last of what is given, compiled unless they are few."""
+def _simulated(rounds: Callable[..., bool], start: Ticks, *given: Any) -> bool:
+    """Simulate rounds, whose number is the last of what is given, compiled unless they are few."""
     from commsim.core.jit import expected_work
 
     with expected_work(4 * len(start) * given[-1]):
@@ -114,8 +114,8 @@ def _in_step(start: Ticks, pairs: NDArray[np.intp]) -> bool:
     return bool((abs(start[pairs[:, 0]] - start[pairs[:, 1]]) <= SLACK).all())
 
 
-def _advance(state: tuple[Ticks, ...], n_rounds: int, play: Callable[[int], bool]) -> bool:
-    """Play rounds, until all of the state advances by the same number of ticks: then the rest is a product.
+def _advance(state: tuple[Ticks, ...], n_rounds: int, simulate: Callable[[int], bool]) -> bool:
+    """Simulate rounds, until all of the state advances by the same number of ticks: then the rest is a product.
 
     What comes after a round depends on differences alone, so what advances all alike once does so for ever.
 
@@ -126,13 +126,13 @@ def _advance(state: tuple[Ticks, ...], n_rounds: int, play: Callable[[int], bool
     """
     look = FIRST_LOOK
     while n_rounds > 0:
-        if not play(min(look, n_rounds)):
+        if not simulate(min(look, n_rounds)):
             return False
         n_rounds -= look
         look *= 2
         if n_rounds > 1:
             before = [a.copy() for a in state]
-            if not play(1):
+            if not simulate(1):
                 return False
             n_rounds -= 1
             gain = np.concatenate([a - b for a, b in zip(state, before, strict=True)])

@@ -3,11 +3,9 @@
 Within a phase (:mod:`commsim.engine.recurrence.ring_phases`) a round starts at the later of having sent and having
 received. Between phases, the first message of a connection waits for those last messages of earlier phases that touch
 the same chunks. That all other waits between phases are kept is not proved but looked at in the times that come out:
-they then satisfy every condition, and no earlier times can. Wires whose phase_costs and neighbours are alike all round
-the cycle have equal times, so only one of them is played; and once all connections advance by the same number of ticks
-per round, they will for ever.
-
-What the phases of a schedule wait for in earlier phases.
+they then satisfy every condition, and no earlier times can. Connections whose costs and neighbours are alike all round
+the cycle have equal times, so only one of them is simulated; and once all connections advance by the same number of
+ticks per round, they will for ever.
 """
 
 from __future__ import annotations
@@ -125,7 +123,7 @@ def _claims(
     )
 
 
-def play_rings(rings: Rings, n_bytes: tuple[NDArray[np.float64], ...], starts: NDArray[np.float64]) -> float | None:
+def simulate_rings(rings: Rings, n_bytes: tuple[NDArray[np.float64], ...], starts: NDArray[np.float64]) -> float | None:
     """Find when everything is complete.
 
     Parameters
@@ -162,12 +160,14 @@ def play_rings(rings: Rings, n_bytes: tuple[NDArray[np.float64], ...], starts: N
             np.maximum.at(start, p.mine[p.certain], end[p.certain])
         if any((start[p.mine] + SLACK < end).any() for p, end in zip(waits, ends, strict=True)):
             return None
-        played = simulate_ring_phase(phase, rings.groups[i], start, last[w], [_ticks(c, scale) for c in phase_costs[i]])
-        if played is None or not load.add(rings.claims[i], start, *played):
+        simulated = simulate_ring_phase(
+            phase, rings.groups[i], start, last[w], [_ticks(c, scale) for c in phase_costs[i]]
+        )
+        if simulated is None or not load.add(rings.claims[i], start, *simulated):
             return None
-        free[w], last[w] = played
-        sent.append(played[0])
-        done.append(played[1])
+        free[w], last[w] = simulated
+        sent.append(simulated[0])
+        done.append(simulated[1])
     return float(max((d.max(initial=0) for d in done), default=0) / scale)
 
 

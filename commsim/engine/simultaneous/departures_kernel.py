@@ -29,7 +29,7 @@ def simulate_departures(
     n_bytes: NDArray[np.float64],
     rate: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], bool]:
-    """Play flows that all start at time 0.
+    """Simulate flows that all start at time 0.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def depart(t: DepartureState, r: int, ended: NDArray[np.float64]) -> None:
 def set_up(
     capacity: NDArray[np.float64], routes: tuple[NDArray[np.int64], NDArray[np.int32]], rate: NDArray[np.float64]
 ) -> DepartureState:
-    """Lay out the tables, and give each flow to a full link on which nobody has more."""
+    """Lay out the tables, and give each flow to a full link on which none has more."""
     first, of_flow = routes
     n, n_links, n_flow_links = rate.shape[0], capacity.shape[0], of_flow.shape[0]
     link = np.zeros(n_links, LINK_ROW)

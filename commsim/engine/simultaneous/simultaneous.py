@@ -3,10 +3,6 @@
 If they are of one size, one allocation of rates says when each of them ends: the fastest leave first, and the rates of
 slower ones do not depend on them (see the sharing kernel), so nothing changes from the start to the end. If they are
 not, rates change at every departure (see the departures kernel).
-
-What flows that start together need that does not depend on their sizes: routes, and rates at first.
-
-Schedules in which no transfer waits for another, not even for its connection.
 """
 
 from __future__ import annotations

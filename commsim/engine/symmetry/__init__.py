@@ -1,1 +1,1 @@
-"""The flow engine where many connections behave alike: one of each kind is played."""
+"""The flow engine where many connections behave alike: one of each kind is simulated."""

@@ -1,9 +1,7 @@
-"""Classes of connections: told apart by what they are, by what their transfers wait for, and by what went wrong.
+"""Classes of connections that behave alike, and the quotient: one connection stands for all of its class.
 
-The quotient of a pattern on a network: one connection stands for all of its class, one resource for all of its kind.
-
-A class is played with the weight of its members: where n connections of a class use a resource, the class uses it n
-times.
+Connections are told apart by what they are, by what their transfers wait for, and by what went wrong. A class is
+simulated with the weight of its members: where n connections of a class use a resource, the class uses it n times.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ def colours_are_few(pattern: Pattern, colour: NDArray[np.uint64]) -> bool:
 
 
 def colour_participants(pattern: Pattern) -> NDArray[np.uint64]:
-    """Colour those who send or receive by what they send and receive, whatever the order.
+    """Colour participants by what they send and receive, whatever the order.
 
-    Where most have colours of their own, so will most connections once it is known who waits for whom.
+    Where most have colours of their own, so will most connections once it is known what waits for what.
     """
     transfers, carried = pattern.transfers, _carried(pattern)
     spread = np.random.default_rng(1).integers(1, 2**63, (2, int(carried.max()) + 1), np.uint64)

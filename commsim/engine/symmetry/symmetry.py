@@ -1,18 +1,16 @@
-"""Symmetry: connections that behave alike are played once.
+"""Symmetry: connections that behave alike are simulated once.
 
-Wires are put into classes by what they are and by what their transfers wait for, as far back as it goes. Then one of
-each class is played, with the weight of all, by the full engine's own kernel. Whether members of a class share links
-with others than it does is not asked beforehand: where they do, it is checked at every change of rates that each of
-them has a resource of its own which holds it to that rate. Then the rates are max-min fair for all, and these are
-unique; else the members are told apart, and it is played again. So what could matter, but does not, costs nothing: in
-two trees the position of a leaf matters to nobody, though no two leaves have the same surroundings.
+Connections are put into classes by what they are and by what their transfers wait for, as far back as it goes. Then one
+of each class is simulated, with the weight of all, by the event engine's own kernel. Whether members of a class share
+links with others than it does is not asked beforehand: where they do, it is checked at every change of rates that each
+of them has a resource of its own which holds it to that rate. Then the rates are max-min fair for all, and these are
+unique; else the members are told apart, and it is simulated again. So what could matter, but does not, costs nothing:
+in two trees the position of a leaf does not matter, though no two leaves have the same surroundings.
 
 References
 ----------
 Bertsekas and Gallager, "Data Networks", 2nd ed., 1992, section 6.5.2: an allocation is max-min fair if, and only if,
 every flow has a bottleneck.
-
-What playing by classes needs that does not depend on the size: connections, their routes and their first classes.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from .pattern import find_pattern
 __all__ = ["plan_symmetric", "simulate_symmetric"]
 
 MAX_ROUNDS = 40
-"""How often classes are played, and told apart where a check fails."""
+"""How often classes are simulated, and told apart where a check fails."""
 TRIAL = 8
 """Classes are first told apart on this part of all repetitions."""
 
@@ -85,7 +83,7 @@ def simulate_symmetric(
     if plan.connections is None:
         return None
     n_bytes = (framing or Framing()).on_wire(plan.connections.full.pattern.transfers["count"] * chunk)
-    found = _play(plan, n_bytes, float(starts[0]))
+    found = _simulate(plan, n_bytes, float(starts[0]))
     if found is None:
         return None
     classes, t = found
@@ -104,8 +102,8 @@ def simulate_symmetric(
     )
 
 
-def _play(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, FlowState] | None:
-    """Play the classes, told apart as far as they must be."""
+def _simulate(plan: SymmetricPlan, n_bytes: NDArray[np.float64], ready: float) -> tuple[Quotient, FlowState] | None:
+    """Simulate the classes, told apart as far as they must be."""
     from ..flow_kernel import simulate
 
     all_times, now = plan.classes[0].full.pattern.times, 0
@@ -232,13 +230,13 @@ class SymmetricPlan:
         Parameters
         ----------
         now : int
-            Number of the classes that were played.
+            Number of the classes that were simulated.
         broken : int64[n_variants]
             As :class:`commsim.engine.flow_state.FlowState` has it.
         """
         from .symmetry_kernel import number_colours
 
-        # times differ from size to size; who is alike differs less
+        # times differ from size to size; what is alike differs less
         alike = number_colours(np.append(broken, 0).astype(np.uint64))[0]
         key = (now, alike.tobytes())
         if key not in self.finer:
@@ -261,7 +259,7 @@ def plan_symmetric(
     seed: int = 0,
     shared: JobConnections | None = None,
 ) -> SymmetricPlan | None:
-    """Plan to play a job by classes.
+    """Plan to simulate a job by classes.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def colour_resources(
     Returns
     -------
     uint64[n_resources]
-        0 where nobody uses it.
+        0 where nothing uses it.
     """
     around = np.zeros(capacity.shape[0], np.uint64)
     bits = capacity.view(np.uint64)

@@ -11,7 +11,7 @@ from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.engine.closed_form import slowest_link
-from commsim.engine.flow import play
+from commsim.engine.flow import simulate_plan
 from commsim.run import prepare, with_costs
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
@@ -79,7 +79,9 @@ def test_a_hybrid_beats_both_of_its_parts_when_a_quarter_of_the_gradients_is_den
     def time(share: float) -> float:
         spec = f"parallax:n_servers=4,dense_share={share}"
         ready = prepare(spec, "star:n_hosts=12,bandwidth=100Gbps,latency=1us", n_ranks=8)
-        return float(play(ready.plan, FORM.transfer_bytes(ready.schedule, occupancy, ready.parameters)).done.max())
+        return float(
+            simulate_plan(ready.plan, FORM.transfer_bytes(ready.schedule, occupancy, ready.parameters)).done.max()
+        )
 
     assert time(0.25) < 0.8 * min(time(0.0), time(1.0))
 

@@ -58,18 +58,18 @@ def test_rounds_without_reduction_are_the_same(length: int, n_cycles: int, n_rou
 def test_connections_that_must_be_in_step_stop_the_play_when_they_are_not(reduces: bool) -> None:
     send, latency = np.array([5, 9, 5, 5]) << 20, np.full(4, 1 << 20)
 
-    def plays(pair: tuple[int, int], n_rounds: int, first: tuple[int, ...] = (0, 0, 0, 0)) -> bool:
+    def simulates(pair: tuple[int, int], n_rounds: int, first: tuple[int, ...] = (0, 0, 0, 0)) -> bool:
         start, pairs = np.array(first), np.array([pair])
         if not reduces:
             return bool(pass_on(start, send, send + latency, pairs, 1, n_rounds))
         done, sent = np.zeros_like(start), np.zeros_like(start)
         return bool(pass_on_and_reduce(start, done, sent, (send, latency, 0 * send), pairs, 1, n_rounds))
 
-    assert plays((0, 3), 2)
-    assert plays((0, 2), 1)
-    assert not plays((0, 2), 2)  # in the second round connection 2 waits for the slow connection 1
-    assert plays((0, 3), 1, (0, 0, 0, SLACK))
-    assert not plays((0, 3), 1, (0, 0, 0, SLACK + 1))
+    assert simulates((0, 3), 2)
+    assert simulates((0, 2), 1)
+    assert not simulates((0, 2), 2)  # in the second round connection 2 waits for the slow connection 1
+    assert simulates((0, 3), 1, (0, 0, 0, SLACK))
+    assert not simulates((0, 3), 1, (0, 0, 0, SLACK + 1))
 
 
 @pytest.mark.nojit

@@ -1,4 +1,4 @@
-"""What is left out when a phase is played: connections that are alike, and rounds in which all advance alike."""
+"""What is left out when a phase is simulated: connections that are alike, and rounds in which all advance alike."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_a_phase_is_played_as_a_loop_would(
     columns = rng.integers(0, 40, (5, period, n_cycles))[:, :, rng.integers(0, n_cycles, n_cycles)]  # some are alike
     start, last, *costs = np.tile(columns, (1, repeats, 1)).reshape(5, -1) << 20
     costs[2] *= costly
-    played = simulate_ring_phase(phase, alone(len(start)), start, last, costs)
-    assert played is not None
-    assert (played[0].tolist(), played[1].tolist()) == slow(phase, start, last, tuple(costs))
+    simulated = simulate_ring_phase(phase, alone(len(start)), start, last, costs)
+    assert simulated is not None
+    assert (simulated[0].tolist(), simulated[1].tolist()) == slow(phase, start, last, tuple(costs))
 
 
 @pytest.mark.nojit
@@ -72,19 +72,19 @@ def test_the_least_period_is_found() -> None:
 @settings(deadline=None)
 @given(st.integers(1, 500), st.integers(0, 60))
 def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) -> None:
-    state, played = np.array([0, 100]), [0]
+    state, simulated = np.array([0, 100]), [0]
 
-    def play(n: int) -> bool:
+    def simulate(n: int) -> bool:
         for _ in range(n):
-            state[:] += (7, 8 if played[0] < uneven else 7)
-            played[0] += 1
+            state[:] += (7, 8 if simulated[0] < uneven else 7)
+            simulated[0] += 1
         return True
 
-    assert _advance((state,), n_rounds, play)
+    assert _advance((state,), n_rounds, simulate)
     assert state.tolist() == [7 * n_rounds, 100 + 7 * n_rounds + min(uneven, n_rounds)]
-    event("jumps" if played[0] < n_rounds else "plays all")
+    event("jumps" if simulated[0] < n_rounds else "simulates all")
     if uneven == 0:
-        assert played[0] <= 17
+        assert simulated[0] <= 17
 
 
 def test_connections_of_a_group_must_be_in_step() -> None:

@@ -29,7 +29,7 @@ SIZE = 1e9
 
 
 def play_whatever_it_is_worth(patch: pytest.MonkeyPatch) -> None:
-    """Play classes even where there are as many as connections."""
+    """Simulate classes even where there are as many as connections."""
     patch.setattr(classes, "MAX_SHARE", 1.0)
     patch.setattr(symmetry, "MAX_ROUNDS", 100)
     patch.setattr(symmetry, "LEAST_CONNECTIONS", 1)
