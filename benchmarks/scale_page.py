@@ -24,7 +24,7 @@ Made by `python -m benchmarks.scale --write docs/scale.md`; nobody edits it. One
 Every row is a collective of 1 GiB in a process of its own. `cpu` is all that a prediction takes once the kernels are
 loaded: building the network and the schedule, routing, planning and simulating. `peak` is the largest resident size of
 the process, interpreter and libraries included (some 180 MB). `method` is the way that the flow engine took by itself;
-all ways give the same answer. Up to {full_ranks} ranks (128 where it takes minutes) the full engine, with an event per
+all ways give the same answer. Up to {full_ranks} ranks (128 where it takes minutes) the event engine, with an event per
 message, does the work too: "full engine" is its time, "of full" how far the answer is from its. `ecmp` is
 seeded hashing; "late starters" begin at random times within 1 ms; "random rates" are between half a link's rate and
 all of it, both ways alike; "scattered" ranks sit on hosts at random, so that paths collide; "unequal" blocks are of 1
