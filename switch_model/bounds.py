@@ -77,6 +77,9 @@ def throughput(system: System, bandwidth: float, round_trip: float, n_slots: int
 def ring_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element_bytes: int = 4) -> float:
     """Elements per second of a ring at best: each worker sends and receives 2 (n-1)/n times the tensor.
 
+    It is the bound of servers on the workers' own hosts too: a host sends (n-1)/n of the tensor to others, and its
+    sums, 1/n each, to n-1 others.
+
     Parameters
     ----------
     bandwidth : float, bytes/s
@@ -115,19 +118,6 @@ def server_rate(
     """
     _check(n_servers=n_servers)
     return _payload_rate(bandwidth, n_workers, efficiency, element_bytes) * min(1.0, n_servers / n_workers)
-
-
-def colocated_server_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element_bytes: int = 4) -> float:
-    """Elements per second when every worker is the server of 1/n of the tensor, which is the ring's bound.
-
-    A host sends (n-1)/n of the tensor to others, and its sums, 1/n each, to n-1 others.
-
-    Parameters
-    ----------
-    bandwidth, n_workers, efficiency, element_bytes
-        As in :func:`ring_rate`.
-    """
-    return ring_rate(bandwidth, n_workers, efficiency, element_bytes)
 
 
 def goodput(n_elements: int, seconds: float, element_bytes: int = 4) -> float:

@@ -9,11 +9,11 @@ References
 Sapio et al., "Scaling distributed machine learning with in-network aggregation", NSDI 2021, section 3.7 (SwitchML).
 Lao et al., "ATP: in-network aggregation for multi-tenant learning", NSDI 2021; factor and limit from its public code.
 
-Two bytes per value: bfloat16 and IEEE half precision as payload.
+Two bytes per value: bfloat16 as payload.
 
 References
 ----------
-IEEE 754-2019, binary16. Kalamkar et al., "A study of bfloat16 for deep learning training", arXiv 1905.12322.
+Kalamkar et al., "A study of bfloat16 for deep learning training", arXiv 1905.12322.
 """
 
 from __future__ import annotations
@@ -185,7 +185,6 @@ def saturated(sums: ArrayLike) -> NDArray[np.bool_]:
 
 BFLOAT16_ROUNDING = 2.0**-8
 """Largest relative error of rounding a normal number to bfloat16's 8 significant bits: half of the spacing at 1."""
-FLOAT16_MAX = 65504.0
 
 
 def to_bfloat16(values: ArrayLike) -> NDArray[np.uint16]:
@@ -217,42 +216,3 @@ def from_bfloat16(bits: ArrayLike) -> NDArray[np.float32]:
         Bits of the bfloat16.
     """
     return (np.atleast_1d(np.asarray(bits, np.uint16)).astype(np.uint32) << 16).view(np.float32)
-
-
-def to_float16(values: ArrayLike) -> NDArray[np.uint16]:
-    """Round to the nearest IEEE half, ties to even.
-
-    Parameters
-    ----------
-    values : float32[n]
-        At most 65504 in magnitude.
-
-    Returns
-    -------
-    uint16[n]
-        Bits of the half.
-
-    Raises
-    ------
-    InputError
-        If a value would become infinite; bfloat16 has the range for it.
-    """
-    values = np.atleast_1d(np.asarray(values, np.float32))
-    with np.errstate(over="ignore"):
-        halves = values.astype(np.float16)
-    lost = np.isinf(halves) & np.isfinite(values)
-    if lost.any():
-        bad = int(np.flatnonzero(lost)[0])
-        raise InputError(f"element {bad} is {values.flat[bad]}; half precision ends at {FLOAT16_MAX:.0f}, use bfloat16")
-    return halves.view(np.uint16)
-
-
-def from_float16(bits: ArrayLike) -> NDArray[np.float32]:
-    """Return the float32 of the same value; nothing is lost.
-
-    Parameters
-    ----------
-    bits : uint16[n]
-        Bits of the half.
-    """
-    return np.atleast_1d(np.asarray(bits, np.uint16)).view(np.float16).astype(np.float32)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from commsim.engine.packet.aggregation import simulate_aggregation
 from commsim.run.inputs import load_network
 from commsim.run.packet_job import aggregation_job
-from switch_model.bounds import colocated_server_rate, line_rate, ring_rate, server_rate
+from switch_model.bounds import line_rate, ring_rate, server_rate
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 
@@ -93,7 +93,7 @@ def other_libraries() -> Iterator[Row]:
     """Rings and servers of the same figure, against bounds of bytes."""
     for (name, gbps), measured in OTHERS.items():
         for n, published in measured.items():
-            bound = {"servers on the workers' hosts": colocated_server_rate(gbps * GBPS, n),
+            bound = {"servers on the workers' hosts": ring_rate(gbps * GBPS, n),
                      "as many servers as workers": server_rate(gbps * GBPS, n, n)}  # fmt: skip
             note = LIBRARY if "NCCL-RDMA" in name else CPU.replace("packets", "bytes")
             yield Rated(id=f"published/fig3/{name}/{gbps}/{n}", model=name, engine="bound", ranks=n,

@@ -12,7 +12,7 @@ from commsim.core.errors import BackendError
 SECONDS = 30.0
 
 
-def output_of(command: Sequence[str], told: str = "") -> str:
+def output_of(command: Sequence[str], stdin: str = "") -> str:
     """Run a program, give it a text to read, and return what it printed.
 
     Raises
@@ -21,7 +21,7 @@ def output_of(command: Sequence[str], told: str = "") -> str:
         If it is missing, fails or does not end; the message has the line that says why.
     """
     try:
-        done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=False)
     except FileNotFoundError:
         raise BackendError(f"there is no program {command[0]} here") from None
     except subprocess.TimeoutExpired:
@@ -37,7 +37,7 @@ def records_of(command: Sequence[str]) -> list[dict[str, Any]]:
     return found if isinstance(found, list) else [found]
 
 
-def _reason(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if "rror" in line] or lines
-    return telling[0][:300] if telling else "it does not say why"
+def _reason(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if "rror" in line] or lines
+    return errors[0][:300] if errors else "it does not say why"

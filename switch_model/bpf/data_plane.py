@@ -1,4 +1,4 @@
-"""The kernel's switch, told who may use which slots and asked what they hold; it is a `Plane` of the control door."""
+"""The kernel's switch, told who may use which slots and asked what they hold; it is a `Plane` of the control server."""
 
 from __future__ import annotations
 

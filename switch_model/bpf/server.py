@@ -1,4 +1,4 @@
-"""The switch that serves in the kernel: packets never leave it, and this process only keeps the control door."""
+"""The switch that serves in the kernel: packets never leave it, and this process only keeps the control server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
-from switch_model.live.control_server import Door
+from switch_model.live.control_server import ControlServer
 from switch_model.live.server import SwitchOptions
 from switch_model.systems.switchml import switchml_udp
 
@@ -26,7 +26,7 @@ from .requirements import lacking
 
 @dataclass(frozen=True, slots=True)
 class StaticJob:
-    """A job whose workers are known beforehand, and which do not come to the door.
+    """A job whose workers are known beforehand; they do not connect to the control server.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ class KernelSwitch:
             numbers = {port.name: port.number for port in ports} | {"": 0}
             self.jobs = [self._reserve(job, numbers) for job in jobs]
             self._selector = opened.enter_context(selectors.DefaultSelector())
-            door = Door(self._listener, self.plane, self._selector, options.worker_timeout, self.status)
-            self.door = opened.enter_context(door)
+            control = ControlServer(self._listener, self.plane, self._selector, options.worker_timeout, self.status)
+            self.control = opened.enter_context(control)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> KernelSwitch:
@@ -111,12 +111,12 @@ class KernelSwitch:
         self._opened.close()
 
     def step(self, longest: float = 0.2) -> None:
-        """Wait until somebody comes to the door, at most `longest` seconds, and handle it; packets need no step."""
+        """Wait for a message to the control server, at most `longest` seconds, and handle it; packets need no step."""
         self._selector.select(longest)
-        self.door.serve()
+        self.control.serve()
 
     def status(self) -> dict[str, Any]:
-        """Return what `commsim switch status` shows, but the jobs that came to the door."""
+        """Return what `commsim switch status` shows, but the jobs of its control server."""
         times = os.times()
         return {"host": self.address[0], "port": self.address[1], "pool_size": self.plane.pool_size,
                 "elements_per_packet": self.plane.elements, "datagrams": "bpf", "interfaces": self._interfaces,

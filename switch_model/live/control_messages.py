@@ -1,4 +1,4 @@
-"""Messages of the control door: JSON objects, one to a line, of bounded length."""
+"""Messages of the control server: JSON objects, one to a line, of bounded length."""
 
 from __future__ import annotations
 

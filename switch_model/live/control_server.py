@@ -1,4 +1,4 @@
-"""The control door: TCP connections on which workers join jobs, and whose life is the workers' sign of life."""
+"""The control server: TCP connections on which workers join jobs; a worker counts as alive while its own is."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .control_messages import MAX_FROM_WORKER, LineReader, write_line
 from .jobs import Jobs, Plane
 
 MAX_CONNECTIONS = 900  # a process may usually open 1,024 files
-_MOST_UNSENT = 1 << 23  # bytes that a peer may leave unread
+_MAX_UNSENT = 1 << 23  # bytes that a peer may leave unread
 
 
 class Connection:
-    """One peer of the door."""
+    """One connection of the control server."""
 
     def __init__(self, sock: socket.socket, host: str, now: float) -> None:
         self.socket, self.host, self.heard = sock, host, now
         self.reader, self.unsent, self.closing = LineReader(MAX_FROM_WORKER), b"", False
 
 
-class Door:
-    """Accepts connections, and passes on what they say; it never waits.
+class ControlServer:
+    """Accepts connections and passes their messages on; it never waits.
 
     Parameters
     ----------
@@ -37,18 +37,18 @@ class Door:
     plane : Plane
         See `Jobs`.
     selector : selector
-        Where the door registers its sockets, with data; what has none is not the door's.
+        Where the server registers its sockets, with data; sockets without data are not its own.
     worker_timeout : float, s
         After which a silent worker counts as dead.
-    facts : function
-        Returns what a status has beside the jobs.
+    status : function
+        Returns the status of the switch without its jobs.
     """
 
     def __init__(
         self, listener: socket.socket, plane: Plane, selector: selectors.BaseSelector, worker_timeout: float,
-        facts: Callable[[], Mapping[str, Any]],
+        status: Callable[[], Mapping[str, Any]],
     ) -> None:  # fmt: skip
-        self._listener, self._timeout, self._facts, self._selector = listener, worker_timeout, facts, selector
+        self._listener, self._timeout, self._status, self._selector = listener, worker_timeout, status, selector
         self.jobs = Jobs(plane, self._send)
         self._numbers = itertools.count(1)  # never used twice, as those of descriptors are
         self._connections: dict[int, Connection] = {}
@@ -56,7 +56,7 @@ class Door:
         selector.register(listener, selectors.EVENT_READ, 0)
         self._next_look = 0.0
 
-    def __enter__(self) -> Door:
+    def __enter__(self) -> ControlServer:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,10 +88,10 @@ class Door:
         number = next(self._numbers)
         self._connections[number] = Connection(sock, host, now)
         self._selector.register(sock, selectors.EVENT_READ, number)
-        facts = self._facts()
+        status = self._status()
         self._send(number, {"switch": "commsim", "worker_timeout_s": self._timeout,
-                            "elements_per_packet": facts["elements_per_packet"], "port": facts["port"],
-                            "datagrams": facts["datagrams"]}, False)  # fmt: skip
+                            "elements_per_packet": status["elements_per_packet"], "port": status["port"],
+                            "datagrams": status["datagrams"]}, False)  # fmt: skip
 
     def _serve(self, number: int, events: int, now: float) -> None:
         connection = self._connections[number]
@@ -120,7 +120,7 @@ class Door:
         if connection.closing:
             return
         if message.get("do") == "status":
-            self._send(number, {**self._facts(), **self.jobs.status()}, False)
+            self._send(number, {**self._status(), **self.jobs.status()}, False)
         else:
             self.jobs.handle(number, connection.host, message)
 
@@ -146,7 +146,7 @@ class Door:
             pass
         except OSError:
             connection.unsent = b""  # the next read says that it has gone
-        if len(connection.unsent) > _MOST_UNSENT:
+        if len(connection.unsent) > _MAX_UNSENT:
             connection.unsent, connection.closing = b"", True
         if connection.closing and not connection.unsent:
             with contextlib.suppress(OSError):  # closing it at once could take back what was said last

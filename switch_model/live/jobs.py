@@ -41,7 +41,7 @@ class Member:
     Parameters
     ----------
     connection : int
-        Its connection to the control door.
+        Its connection to the control server.
     rank : int
         In its job.
     peer : (str, int)

@@ -1,4 +1,4 @@
-"""The live switch: one process, one UDP port for packets, and the TCP port of the same number as its control door."""
+"""The live switch: one process, one UDP port for packets, and the TCP port of the same number as its control server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from commsim.core.errors import BackendError
 
-from .control_server import Door
+from .control_server import ControlServer
 from .data_plane import DataPlane
 from .datagrams import open_datagrams
 from .frames import PORT
@@ -74,17 +74,19 @@ class LiveSwitch:
 
     def __init__(self, options: SwitchOptions) -> None:
         self.plane = DataPlane(options.pool_size, options.elements, options.drop_in, options.drop_out, options.seed)
-        self._door_socket, self._data_socket = _bind_both(options.host, options.port)
+        self._control_socket, self._data_socket = _bind_both(options.host, options.port)
         self.address: tuple[str, int] = self._data_socket.getsockname()
         self._began = time.monotonic()
         with contextlib.ExitStack() as opened:
-            opened.callback(self._door_socket.close)
+            opened.callback(self._control_socket.close)
             opened.callback(self._data_socket.close)
             self._datagrams = open_datagrams(self._data_socket, options.elements, options.mode)
             self._selector = opened.enter_context(selectors.DefaultSelector())
             self._selector.register(self._data_socket, selectors.EVENT_READ)
-            door = Door(self._door_socket, self.plane, self._selector, options.worker_timeout, self.status)
-            self.door = opened.enter_context(door)
+            control = ControlServer(
+                self._control_socket, self.plane, self._selector, options.worker_timeout, self.status
+            )
+            self.control = opened.enter_context(control)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> LiveSwitch:
@@ -96,15 +98,15 @@ class LiveSwitch:
     def step(self, longest: float = 0.2) -> None:
         """Wait until something comes, at most `longest` seconds, and handle it.
 
-        Packets are taken in before the door is looked at, and handled after it: what a worker says at the door before
-        it sends a packet is known when that packet is handled.
+        Packets are received before control messages are handled, and handled after them: the message that a worker
+        sends before a packet is known when that packet is handled.
         """
         ready = {key.fd for key, _ in self._selector.select(longest)}
         if self._data_socket.fileno() not in ready:
-            self.door.serve()
+            self.control.serve()
             return
         arrived = self._datagrams.receive()
-        self.door.serve()
+        self.control.serve()
         replies = self.plane.handle(self._datagrams.words, arrived)
         self.plane.sent(len(replies), self._datagrams.send(self._datagrams.words, replies, self.plane.addresses))
 
@@ -120,18 +122,18 @@ class LiveSwitch:
 def _bind_both(host: str, port: int) -> tuple[socket.socket, socket.socket]:
     """Return a listening TCP socket and a UDP socket with the same number."""
     for attempt in range(_PORTS_TO_TRY):
-        door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        control = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         data = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind((host, port))
-            data.bind(door.getsockname())
-            door.listen(256)
+            control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            control.bind((host, port))
+            data.bind(control.getsockname())
+            control.listen(256)
         except OSError as error:
-            door.close()
+            control.close()
             data.close()
             if port or attempt == _PORTS_TO_TRY - 1:
                 raise BackendError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from None
         else:
-            return door, data
+            return control, data
     raise AssertionError

@@ -1,4 +1,4 @@
-"""A worker's side of the control door: joining a job, agreeing on tensors, and learning that something has failed."""
+"""A worker's side of the control server: joining a job, agreeing on tensors, and learning that something has failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .control_messages import MAX_FROM_SWITCH, LineReader, whole, write_line
 
 
 class Session:
-    """A connection to the control door of a switch, until it is closed.
+    """A connection to the control server of a switch, until it is closed.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Session:
 
     def __init__(self, host: str, port: int, timeout: float = 5.0) -> None:
         self._where, self._messages = f"{host}, port {port}", list[dict[str, Any]]()
-        self._reader, self._saying = LineReader(MAX_FROM_SWITCH), threading.Lock()
+        self._reader, self._sending = LineReader(MAX_FROM_SWITCH), threading.Lock()
         self._waited_for: list[int] = []
         try:
             self.socket = socket.create_connection((socket.gethostbyname(host), port), timeout)  # IPv4
@@ -68,7 +68,7 @@ class Session:
 
     def say(self, message: Mapping[str, Any]) -> None:
         """Send a message; that the switch has gone is found out when it is listened to."""
-        with self._saying, contextlib.suppress(OSError):
+        with self._sending, contextlib.suppress(OSError):
             self.socket.sendall(write_line(message))
 
     def stay_alive(self) -> None:

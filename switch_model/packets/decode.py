@@ -24,7 +24,7 @@ _AT = {"ip": (0, w.IPV4), "udp": (20, w.UDP), "atp": (20, w.ATP_HEADER), "switch
        "immediate_after_reth": (56, w.IMMEDIATE)}  # fmt: skip
 _HEAD = np.dtype({"names": list(_AT), "formats": [f for _, f in _AT.values()],
                   "offsets": [at for at, _ in _AT.values()], "itemsize": _WINDOW})  # fmt: skip
-_MOST_ELEMENTS = 2048
+_MAX_ELEMENTS = 2048
 
 
 def decode(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
@@ -96,14 +96,14 @@ def _read_rdma(
     e["kind"] = np.where(bth["destination"] & w.SWITCH_QPN, p.CONTRIBUTION, p.RESULT)
     e["worker"] = np.where(e["kind"], udp["src_port"] & 0x7FFF, bth["destination"] >> 16 & 0x7F)
     e["worker_port"] = np.where(e["kind"], 0, udp["src_port"])
-    e["elements"] = np.clip(n_bytes // 4, 0, _MOST_ELEMENTS)
+    e["elements"] = np.clip(n_bytes // 4, 0, _MAX_ELEMENTS)
     for name in ("0", "1"):
         alone, after = head["immediate"][f"e{name}"], head["immediate_after_reth"][f"e{name}"]
         e[f"exponent{name}"] = np.where(immediate, np.where(first, after, alone), 0)
     side["qpn"], side["sequence"], side["opcode"] = bth["destination"] & 0xFFFFFF, bth["sequence"] & 0xFFFFFF, opcode
     for field in ("address", "rkey", "length"):
         side[field] = np.where(first, reth[field], 0)
-    right = (n_bytes % 4 == 0) & (n_bytes > 0) & (n_bytes <= 4 * _MOST_ELEMENTS) & (bth["flags"] & 0x3F == 0)
+    right = (n_bytes % 4 == 0) & (n_bytes > 0) & (n_bytes <= 4 * _MAX_ELEMENTS) & (bth["flags"] & 0x3F == 0)
     return 40 + more, right & (head["ip"]["total_length"] == udp["length"].astype(np.int64) + 20)
 
 
@@ -122,8 +122,8 @@ def _read_atp(
     e["worker"] = np.where(alone, np.log2(np.where(alone, bitmap, 1)), -1)
     e["chunk"] = header["sequence"].astype(np.int64) - 1 & 0xFFFF
     e["slot"], e["message_packets"] = header["slot"], 1
-    e["elements"] = np.clip(n_bytes // 4, 0, _MOST_ELEMENTS)
-    right = (n_bytes % 4 == 0) & (n_bytes > 0) & (n_bytes <= 4 * _MOST_ELEMENTS)
+    e["elements"] = np.clip(n_bytes // 4, 0, _MAX_ELEMENTS)
+    right = (n_bytes % 4 == 0) & (n_bytes > 0) & (n_bytes <= 4 * _MAX_ELEMENTS)
     return 34, right & ((bitmap != 0) | (e["kind"] == p.RESULT))
 
 

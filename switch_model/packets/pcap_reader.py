@@ -15,7 +15,7 @@ from .packet_event import PACKET_EVENT
 from .rdma_messages import RDMA_FIELDS, resolve_messages
 
 SECOND = 10**12  # ps
-_MOST_SECONDS = 9_000_000  # int64 picoseconds reach this far
+_MAX_SECONDS = 9_000_000  # int64 picoseconds reach this far
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ def read_pcap(path: str | Path) -> Capture:
     for block in file.blocks():
         if start_s < 0:
             first = int(block.seconds[0])
-            start_s = first if first > _MOST_SECONDS else 0
+            start_s = first if first > _MAX_SECONDS else 0
         events, rdma, status = decode(block)
         ours = status == 1
         timed = _set_times(events, block, ours, start_s)
@@ -82,6 +82,6 @@ def read_pcap(path: str | Path) -> Capture:
 def _set_times(events: NDArray[Any], block: Block, ours: NDArray[np.bool_], start_s: int) -> NDArray[np.bool_]:
     """Set the times of events, and return which are within some months of the start."""
     seconds = block.seconds[ours] - start_s
-    right = np.abs(seconds) < _MOST_SECONDS
+    right = np.abs(seconds) < _MAX_SECONDS
     events["time_ps"] = np.where(right, seconds, 0) * SECOND + block.fraction[ours]
     return right

@@ -78,9 +78,9 @@ class RoundFacts:
         n_jobs = len(self.rounds.jobs)
         contributing = np.unique(self.rounds.worker[self.up])
         seen = np.bincount(self.job_of_worker[contributing], minlength=n_jobs)
-        said = np.zeros(n_jobs, np.int64)
-        np.maximum.at(said, self.job, self.e["n_workers"])
-        return np.maximum(np.where(said > 0, said, seen), 1)
+        declared = np.zeros(n_jobs, np.int64)
+        np.maximum.at(declared, self.job, self.e["n_workers"])
+        return np.maximum(np.where(declared > 0, declared, seen), 1)
 
     def _find_last(self) -> None:
         """In rounds that all workers took part in: who contributed last, and how long after the one before."""

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.bounds import (
-    colocated_server_rate,
     goodput,
     line_rate,
     loss_estimate,
@@ -60,9 +59,8 @@ def test_line_rates_are_the_reference_s_in_every_row(
 
 
 @pytest.mark.parametrize(("n", "million"), [(2, 3125.0), (4, 2083.3), (8, 1785.7), (16, 1666.7)])
-def test_the_ring_and_servers_that_are_workers_have_the_same_bound(n: int, million: float) -> None:
+def test_the_bound_of_the_ring_and_of_servers_that_are_workers(n: int, million: float) -> None:
     assert round(ring_rate(100 * GBPS, n) / 1e6, 1) == million
-    assert colocated_server_rate(100 * GBPS, n) == ring_rate(100 * GBPS, n)
 
 
 @given(n=st.integers(2, 1000), efficiency=st.floats(0.01, 1.0))

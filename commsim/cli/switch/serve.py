@@ -140,7 +140,7 @@ def run(config: Config) -> None:
               f"{plane.elements} elements, datagrams: {facts['datagrams']}", flush=True)  # fmt: skip
         while not stopped:
             switch.step()
-        status = {**switch.status(), **switch.door.jobs.status()}
+        status = {**switch.status(), **switch.control.jobs.status()}
     print_facts({name.replace("_", " "): f"{count}" for name, count in status["counters"].items() if count})
     if config.json:
         write_results(config.json, config.flags(), [status])

@@ -150,7 +150,7 @@ def test_the_switch_answers_while_packets_come(world):
 
 
 def test_real_workers_send_singly_where_a_cable_would_join_datagrams():
-    """The program cannot take them apart; the switch says at the door what it is."""
+    """The program cannot take them apart; the switch's first message says what it is."""
     program = (
         "import sys, numpy as np\n"
         "from switch_model.live.worker import SwitchGroup\n"

@@ -1,4 +1,4 @@
-"""Two bytes per value, against NumPy's half precision and, where it is installed, against torch's bfloat16."""
+"""Two bytes per value, against torch's bfloat16 where it is installed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from commsim.core.errors import InputError
-from switch_model.quantize import BFLOAT16_ROUNDING, from_bfloat16, from_float16, to_bfloat16, to_float16
+from switch_model.quantize import BFLOAT16_ROUNDING, from_bfloat16, to_bfloat16
 
 every = np.arange(2**16, dtype=np.uint32).astype(np.uint16)
 vectors = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(width=32))
 
 
 @pytest.mark.nojit
-def test_every_half_of_both_kinds_comes_back_as_itself() -> None:
+def test_every_bfloat16_comes_back_as_itself() -> None:
     numbers = every[~np.isnan(from_bfloat16(every))]
     assert np.array_equal(to_bfloat16(from_bfloat16(numbers)), numbers)
-    finite = every[np.isfinite(from_float16(every))]
-    assert np.array_equal(to_float16(from_float16(finite)), finite)
 
 
 @pytest.mark.nojit
@@ -29,7 +26,6 @@ def test_nan_stays_nan_and_infinity_infinity() -> None:
     quiet_low_bit = np.array([0x7F800001], np.uint32).view(np.float32)  # a NaN whose upper half is infinity's
     assert np.array_equal(from_bfloat16(to_bfloat16(odd)), odd, equal_nan=True)
     assert np.isnan(from_bfloat16(to_bfloat16(quiet_low_bit))).all()
-    assert np.array_equal(from_float16(to_float16(odd)), odd, equal_nan=True)
 
 
 @settings(deadline=None)
@@ -50,7 +46,5 @@ def test_bfloat16_is_torchs(values: np.ndarray) -> None:
 
 
 @pytest.mark.nojit
-def test_what_half_precision_cannot_hold_is_refused_and_bfloat16_takes_it() -> None:
-    with pytest.raises(InputError, match="element 1 is 70000"):
-        to_float16([1.0, 70000.0])
+def test_numbers_above_the_range_of_ieee_half_precision_are_held() -> None:
     assert from_bfloat16(to_bfloat16([1.0, 70144.0])).tolist() == [1.0, 70144.0]
