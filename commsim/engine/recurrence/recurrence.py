@@ -21,7 +21,7 @@ from ..flow import chunk_bytes, not_negative, one_job_result
 from ..flow_plan import Job, JobConnections
 from ..trace_files import TraceFile, keep_trace
 from .connection_costs import ConnectionCosts
-from .moves import Moves, plan_moves, simulate_moves
+from .moves import MAX_TRANSFERS, Moves, plan_moves, simulate_moves
 from .ring_phases import RingPhase, find_ring_phases
 from .rings import Rings, plan_rings, simulate_rings
 
@@ -73,8 +73,8 @@ class RecurrencePlan:
     @property
     def has_trial(self) -> bool:
         """Whether little is lost by a trial."""
-        blocks = self.job.schedule.blocks
-        return self.job.messages is None and len(blocks) == 1 and blocks[0].times >= 8 * TRIAL
+        blocks, few = self.job.schedule.blocks, self.job.schedule.n_transfers <= MAX_TRANSFERS
+        return few and self.job.messages is None and len(blocks) == 1 and blocks[0].times >= 8 * TRIAL
 
 
 def plan_recurrence(
