@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_bandwidth, format_time
@@ -89,9 +90,20 @@ class Aggregation:
         return dataclasses.replace(system, window=window, pool_size=max(system.pool_size, window))
 
     def job(self, network: Network, ranks: NDArray[np.integer], size: float, starts: Any = ()) -> AggregationJob:
-        """Return what the packet engine plays: all ranks' tensors of `size` bytes."""
+        """Return the packet engine's job: all ranks' tensors of `size` bytes.
+
+        Raises
+        ------
+        InputError
+            If a parameter was given that only the schedule of the flow engine has.
+        """
         from commsim.run.packet_job import aggregation_job
 
+        for name in self.given.keys() - {"n_chunks", "pool"}:
+            raise InputError(
+                f"{name}={self.given[name]} is a parameter of the flow engine's schedule; packets follow those of the "
+                "switch system, such as pool_size; leave it out with --engine packet"
+            )
         system = self.system(size)
         n_elements = math.ceil(size / system.element_bytes)
         return aggregation_job(system, network, ranks.tolist(), n_elements, starts=tuple(starts), where=self.where)

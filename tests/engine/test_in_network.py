@@ -14,6 +14,7 @@ from collectives.dense.ring import ring_cost
 from collectives.in_network.switchml import switchml, switchml_cost
 from commsim.core.cost import LogGP
 from commsim.core.dependencies import dependencies
+from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.placement import Placement
 from commsim.run import predict, prepare
@@ -212,3 +213,10 @@ def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(spec: str, lat
     size = 2000.0 * ready.aggregation.system(2.0**20).payload
     assert ready.at(size).schedule.n_chunks == 2000
     assert ready.predict(size).time == pytest.approx(ready.predict(size, engine="packet").time, rel=2e-4)
+
+
+def test_what_only_the_schedule_of_the_flow_engine_has_is_refused_for_packets():
+    network = load_network("star:n_hosts=4,bandwidth=100Gbps,latency=1us")
+    assert predict("atp:collision=0.5", network, 65536).time > predict("atp", network, 65536).time
+    with pytest.raises(InputError, match="collision=0.5 is a parameter of the flow engine's schedule"):
+        predict("atp:collision=0.5", network, 65536, engine="packet")
