@@ -2,8 +2,64 @@
 
 import functools
 import signal
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+TESTS = Path(__file__).parent
+
+# What is run again without the JIT (`make test-nojit`): whole folders, and files of others by what follows `test_`.
+# A single test of another file bears the mark itself.
+NOJIT_FOLDERS = {
+    "collectives/dense",
+    "collectives/in_network",
+    "files",
+    "sparse/compressors",
+    "topologies/hosts",
+    "workload/policies",
+}
+NOJIT_FILES = {
+    "backends": "sparse_wire",
+    "benchmarks": "omnireduce_model queue_kernels rate_allocation validation_rows",
+    "cli/flags": "declared",
+    "cluster": "contention_kernel",
+    "collectives": "contract",
+    "collectives/servers": "parameter_server",
+    "collectives/sparse": "gtop_k hitopk_comm ok_topk topk_a",
+    "comparison": "one_algorithm",
+    "core": "coordinates dependencies errors faults layouts locality machine metric network network_queries placement "
+    "program registry result schedule spec units value",
+    "core/checking": "check numeric_run random_order",
+    "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel sharing_kernel",
+    "engine/packet": "congestion_kernel messages_oracle packet_job wheel_kernel",
+    "engine/recurrence": "lockstep_kernel ring_phase_kernel",
+    "formats": "hostile kineto markup nccl_topology nvidia_smi",
+    "placement": "crux",
+    "placement/schedulers": "fabric_tree hostlist kubernetes slurm slurm_yaml tree_network",
+    "report": "chart columns derive figure interval_kernel network_picture paint schedule_picture study",
+    "report/page": "write",
+    "routing": "aggregation_tree aggregator_placement bisection link_rows merge_switches network_metrics routing "
+    "routing_kernel search_kernel valiant",
+    "run": "inputs",
+    "run/auto": "evidence known_error",
+    "sparse": "bitmap encodings form limits measures occupancy partition regroup sparse_run sparse_vector",
+    "sweep": "axis chunks config drive expression plan points price progress table",
+    "switch_model": "arithmetic bounds quantize slot_sequence systems",
+    "switch_model/budget": "jobs",
+    "switch_model/live": "control_messages jobs",
+    "synthesis": "cut demand latency optimal",
+    "testbed": "layout places shaping",
+    "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "
+    "rail_optimized ring star three_tier torus",
+    "workload": "backward_trace data_parallel setting staleness task_graph tensor_queue timeline vector_add",
+    "workload/sharing": "periodic",
+}
+NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}
+
+# The first call of a kernel loads it, so no example has a time limit.
+settings.register_profile("commsim", settings.default, deadline=None, max_examples=100)
+settings.load_profile("commsim")
 
 # A shell has what it starts in the background ignore SIGINT, and children inherit that:
 # tests that interrupt them would wait for ever.
@@ -26,6 +82,17 @@ def lacking(feature):
 
 def can_lose(testbed):
     return testbed.has_netem() or testbed.has_nftables()
+
+
+def pytest_configure():
+    absent = [p for p in (*NOJIT_PATHS, *(TESTS / folder for folder in NOJIT_FOLDERS)) if not p.exists()]
+    if absent:
+        raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
+
+
+def pytest_itemcollected(item):
+    if item.path in NOJIT_PATHS or item.path.parent.relative_to(TESTS).as_posix() in NOJIT_FOLDERS:
+        item.add_marker("nojit")
 
 
 def pytest_runtest_setup(item):

@@ -261,7 +261,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return p.build()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     schedule=schedules(),
     rendezvous=st.booleans(),

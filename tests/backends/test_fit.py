@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.backends.fit import fit_costs
@@ -10,7 +10,6 @@ SIZE = 4096.0 * 2 ** np.arange(13)
 LINE = np.column_stack((np.ones_like(SIZE), SIZE))
 
 
-@settings(deadline=None)
 @given(start=st.floats(1e-7, 1e-3), rate=st.floats(1e8, 1e11))
 def test_exact_times_give_back_their_costs(start: float, rate: float) -> None:
     wanted = np.array([start, 1 / rate])

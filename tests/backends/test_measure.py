@@ -3,7 +3,7 @@ import dataclasses
 import numeric_run as reference
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from thread_transport import ThreadTransport, World
 
@@ -100,7 +100,6 @@ def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run(
     assert len(rows[0].ours.samples) == 4
 
 
-@settings(deadline=None)
 @given(
     operation=st.sampled_from(sorted(OPERATIONS)),
     n_ranks=st.integers(1, 9),

@@ -48,7 +48,7 @@ def execute(
 
 @pytest.mark.parametrize("name", LOSSLESS)
 @given(data=st.data())
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 def test_the_sum_has_the_bits_of_the_dense_reference_and_as_many_bytes_as_predicted(name, data):
     n_ranks = data.draw(st.integers(1, 6))
     n_elements = data.draw(st.integers(1, 400))
@@ -89,7 +89,7 @@ def test_sums_of_any_floats_have_the_bits_of_the_numeric_reference(name):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("hashed", [False, True])
 @given(data=st.data())
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_every_encoding_is_read_as_it_was_written_also_in_messages_of_several_chunks(encoding, hashed, data):
     n_elements, block = data.draw(st.integers(1, 300)), data.draw(st.sampled_from([1, 3, 32]))
     n_blocks = -(-n_elements // block)
@@ -104,7 +104,7 @@ def test_every_encoding_is_read_as_it_was_written_also_in_messages_of_several_ch
 
 @pytest.mark.parametrize("name", LOSSY)
 @given(n_ranks=st.integers(1, 6), k=st.integers(1, 30), seed=st.integers(0, 9))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 def test_what_is_truncated_is_what_the_numeric_reference_truncates(name, n_ranks, k, seed):
     form, n_elements = COLLECTIVES[name].facts["sparse"], 120
     schedule = COLLECTIVES[name].build(n_ranks)

@@ -13,8 +13,6 @@ from benchmarks.omnireduce_model import (
 )
 from commsim.core.errors import InputError
 
-pytestmark = pytest.mark.nojit
-
 
 def test_time_is_linear_in_size_and_in_the_two_densities():
     model = OmniReduceTime(1e-3, 2e-10, 1e-10)

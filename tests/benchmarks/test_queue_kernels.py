@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from benchmarks import queue_kernels
 from commsim.engine.queue_kernel import heap_fix
 
-pytestmark = pytest.mark.nojit
 QUEUES = {
     "heap": heap_fix,
     "4-ary": queue_kernels.four_ary_fix,
@@ -20,7 +19,7 @@ QUEUES = {
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), n_things=st.integers(2, 30))
 def test_the_first_is_always_one_with_the_smallest_key(queue: str, seed: int, n_things: int) -> None:
     random, fix, now, n = np.random.default_rng(seed), QUEUES[queue], 0.0, 0

@@ -14,7 +14,6 @@ from commsim.core.errors import InputError
 pytest.importorskip("scipy")
 from benchmarks.validation import rate_allocation
 
-pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8
 
 
@@ -44,7 +43,7 @@ def test_the_first_switch_adds_all_it_can_and_its_workers_share_what_is_left_of_
         assert rest == pytest.approx(3 / 16)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n=st.integers(1, 12), capacity=st.floats(0.5, 20), uplink=st.floats(0.5, 20))
 def test_on_one_switch_the_rate_is_what_the_formula_says(n: int, capacity: float, uplink: float) -> None:
     """One stream of at most C/n, then the rest of the link among n; or, of a slow link, all of it for the stream."""

@@ -19,7 +19,6 @@ from benchmarks.validation.summary import looked_up, statistics, summary
 from commsim.core.errors import InputError
 from commsim.run.auto.known_error import Case, comparisons, from_tree, to_tree
 
-pytestmark = pytest.mark.nojit
 RING = Row(
     id="ring/4", kind="real", against="testbed", model="ring", engine="flow", operation="all_reduce", reference=2.0,
     ours=2.2, unit="s", source="a run", ranks=4, network="star:n_hosts=4", size=1e6, spread=0.01,

@@ -1,11 +1,8 @@
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.cluster.contention_kernel import shift_scores, stretch
-
-pytestmark = pytest.mark.nojit
 
 
 def slow_stretch(rates, use, capacity):
@@ -39,7 +36,6 @@ some = st.lists(
 )
 
 
-@settings(deadline=None)  # the first call loads the kernel
 @given(some, st.sampled_from([0.5, 2.0, 4.0, 100.0]))
 def test_the_kernel_serves_as_the_slow_version_does(jobs, capacity):
     rates = np.array([[rate] for rate, _ in jobs])

@@ -4,8 +4,6 @@ from commsim.comparison.pairs import of_one_algorithm, several_algorithms
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 
-pytestmark = pytest.mark.nojit
-
 
 def row(algorithm, operation="all_reduce"):
     return Measured(operation, 8, 1.0, 4, algorithm, source="r.json")

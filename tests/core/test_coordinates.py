@@ -16,8 +16,6 @@ from topologies.dragonfly import dragonfly
 from topologies.star import star
 from topologies.torus import torus
 
-pytestmark = pytest.mark.nojit
-
 
 def three(coordinates):
     return Network("x", ("a", "b", "c"), [0, 0, 0], [0], [1], 1.0, 0.0, coordinates=coordinates)
@@ -51,7 +49,7 @@ def test_what_is_no_place_for_every_node_is_refused(coordinates, message):
         three(coordinates)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     at=st.integers(0, 3).flatmap(
         lambda d: st.lists(st.lists(st.integers(-1, 2**31 - 1), min_size=d, max_size=d), min_size=3, max_size=3)

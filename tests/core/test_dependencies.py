@@ -18,8 +18,6 @@ from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import REDUCE
 
-pytestmark = pytest.mark.nojit
-
 
 def edges(schedule):
     """{(predecessor, successor): kinds}."""
@@ -149,7 +147,7 @@ def schedules(draw):
     return p.build()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(schedule=schedules())
 def test_edges_are_those_of_the_definition(schedule):
     got, wanted = edges(schedule), naive_edges(schedule)
@@ -175,7 +173,6 @@ def long_messages(draw):
     return p.build()
 
 
-@settings(deadline=None, max_examples=100)
 @given(schedule=long_messages())
 def test_cells_give_the_rows_that_looking_at_every_chunk_gives(schedule):
     transfers = schedule.expand()
@@ -223,7 +220,6 @@ def test_rows_of_predecessors_turn_into_rows_of_successors():
 
 
 @given(st.lists(st.integers(0, 6)))
-@settings(deadline=None)
 def test_counting_sorts_stably(key):
     key = np.array(key, np.int32)
     assert counting_order(key, 7).tolist() == np.argsort(key, kind="stable").tolist()

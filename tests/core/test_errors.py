@@ -1,11 +1,9 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import printable
 
 
-@pytest.mark.nojit
 @given(st.text(st.characters(codec=None)))
 def test_whatever_the_text_is_what_comes_out_is_one_printable_line(text):
     shown = printable(text)
@@ -15,6 +13,5 @@ def test_whatever_the_text_is_what_comes_out_is_one_printable_line(text):
         assert shown == text
 
 
-@pytest.mark.nojit
 def test_what_would_steer_a_terminal_is_written_as_its_escape():
     assert printable("a\x1b[31mb\nc\u202ed\udcff") == r"a\x1b[31mb\nc\u202ed\udcff"

@@ -16,7 +16,6 @@ from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 from topologies.torus import torus
 
-pytestmark = pytest.mark.nojit
 NETWORKS = [leaf_spine(3, 2, 2), leaf_spine(2, 2, 2, uplinks_per_spine=3), fat_tree(4), torus((3, 4))]
 
 
@@ -26,7 +25,7 @@ def named_links(network):
     return {network.link_name(i): row for i, row in enumerate(columns)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_cable_fails_in_both_directions_and_nothing_else_changes(data):
     network = data.draw(st.sampled_from(NETWORKS))
@@ -83,7 +82,7 @@ def test_a_failed_leaf_cuts_off_its_hosts_and_routing_names_a_pair():
     assert measure(left).no_path is not None
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(network=st.sampled_from(NETWORKS), part=st.floats(0, 1), seed=st.integers(0, 2**40))
 def test_a_part_of_the_links_between_forwarding_nodes_fails(network, part, seed):
     cables = fabric_cables(network)
@@ -96,7 +95,7 @@ def test_a_part_of_the_links_between_forwarding_nodes_fails(network, part, seed)
         assert np.count_nonzero(still) == np.count_nonzero(at_host)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**40), few=st.integers(0, 16), more=st.integers(0, 16))
 def test_more_failures_include_fewer_ones_of_the_same_seed(seed, few, more):
     network = fat_tree(4)
@@ -175,7 +174,7 @@ def test_links_of_a_pattern_are_scaled_in_both_directions():
     assert scaled.name == f"{network.name} with 4 links at 0.5 of their rate"
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(part=st.floats(0, 1), seed=st.integers(0, 2**40), factor=st.floats(1e-3, 1e3))
 def test_a_part_of_the_cables_is_drawn(part, seed, factor):
     network = leaf_spine(4, 4, 2)

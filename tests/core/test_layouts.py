@@ -1,11 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.layouts import chunk_bounds, from_every_rank, from_every_rank_v, home_of_chunks, neighbour
-
-pytestmark = pytest.mark.nojit
 
 
 @given(n_ranks=st.integers(1, 9), data=st.data())

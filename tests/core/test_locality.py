@@ -1,7 +1,6 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,14 +9,12 @@ from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
 from topologies.ring import ring
 
-pytestmark = pytest.mark.nojit
-
 
 def names_and_counts(network):
     return [(level.name, int(level.group.max()) + 1) for level in locality_levels(network)]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(half=st.integers(1, 4))
 def test_a_fat_tree_has_racks_and_pods(half):
     network = fat_tree(2 * half)

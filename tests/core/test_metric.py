@@ -9,8 +9,6 @@ from commsim.core.errors import InputError, RoutingError
 from commsim.core.network import HOST, MAX_METRIC, SWITCH, Network
 from commsim.routing.routing import find_routes
 
-pytestmark = pytest.mark.nojit
-
 
 def random_network(seed):
     rng = np.random.default_rng(seed)
@@ -37,7 +35,7 @@ def slow_costs(network):
     return cost
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_path_has_the_least_sum_that_an_obvious_algorithm_finds(seed):
     network = random_network(seed)
@@ -54,7 +52,7 @@ def test_every_path_has_the_least_sum_that_an_obvious_algorithm_finds(seed):
             assert network.forwards[network.dst[links[:-1]]].all()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_spraying_splits_equally_at_every_node_over_links_on_paths_of_the_least_sum(seed):
     network = random_network(seed)

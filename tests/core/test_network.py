@@ -4,8 +4,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.network import CPU, GPU, HOST, MEMORY, NIC, SWITCH, Network, both_ways, kinds, node_names
 
-pytestmark = pytest.mark.nojit
-
 
 def pair(**changes) -> Network:
     """Two hosts on a switch, with one field changed."""

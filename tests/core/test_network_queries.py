@@ -10,8 +10,6 @@ from commsim.routing.network_metrics import measure
 from topologies.leaf_spine import leaf_spine
 from topologies.torus import torus
 
-pytestmark = pytest.mark.nojit
-
 
 @st.composite
 def networks(draw):
@@ -24,7 +22,7 @@ def networks(draw):
     return Network("any", names, kind, [a for a, _ in ends], [b for _, b in ends], 1.0, 0.0)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(network=networks())
 def test_a_partner_leads_back_and_is_mutual(network):
     partner = partners(network)
@@ -37,7 +35,7 @@ def test_a_partner_leads_back_and_is_mutual(network):
     assert np.array_equal(partner[partner], np.arange(network.n_links))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(network=networks())
 def test_all_names_together_are_those_one_by_one(network):
     assert link_names(network) == [network.link_name(i) for i in range(network.n_links)]

@@ -5,8 +5,6 @@ from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import COPY, INPUT, OUTPUT, REDUCE, SCRATCH
 
-pytestmark = pytest.mark.nojit
-
 
 def test_one_call_is_one_hop_and_arguments_broadcast():
     p = Program(4, n_chunks=4)

@@ -5,8 +5,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.core.registry import Registry, is_own_file, own_entry
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):

@@ -8,8 +8,6 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS, operation
 from commsim.core.result import Result, Trace
 
-pytestmark = pytest.mark.nojit
-
 
 def result(**changes) -> Result:
     fields = {

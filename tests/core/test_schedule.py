@@ -3,14 +3,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import BUFFERS, SCRATCH, STEPPED, TRANSFER, Block, Schedule
-
-pytestmark = pytest.mark.nojit
 
 
 def naive_expand(schedule):
@@ -73,7 +71,6 @@ def exclusive_or(draw):
     return p.build()
 
 
-@settings(deadline=None, max_examples=100)
 @given(schedule=affine() | exclusive_or())
 def test_expansion_is_what_the_words_say(schedule):
     wanted = naive_expand(schedule)

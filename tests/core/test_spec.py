@@ -8,8 +8,6 @@ from commsim.core.errors import InputError
 from commsim.core.spec import check_arguments, read_arguments, split_spec, write_spec
 from commsim.core.units import Bandwidth, Bytes, Seconds
 
-pytestmark = pytest.mark.nojit
-
 
 def example(
     n_hosts: int,

@@ -21,8 +21,6 @@ from commsim.core.units import (
     write_time,
 )
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.mark.parametrize(
     ("text", "bytes_per_s"),

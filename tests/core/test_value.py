@@ -9,8 +9,6 @@ from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.value import Value, freeze
 
-pytestmark = pytest.mark.nojit
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair(Value):

@@ -28,7 +28,7 @@ def planned(schedule, link, **star_options):
     return plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(SERIAL),
     n_ranks=st.integers(1, 12),
@@ -45,7 +45,7 @@ def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, 
     np.testing.assert_allclose(got, flow_link.facts["cost"](n_ranks, size, link), rtol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(MEETING_NOBODY), n_ranks=st.integers(2, 12), size=st.floats(1, 1e9), late=st.floats(0, 1e-3)
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from flow_cases import cases
 from flow_networks import star_of
-from hypothesis import given, settings
+from hypothesis import given
 
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.cost import LogGP
@@ -29,8 +29,6 @@ def on_star(schedule, size, link):
 
 
 @given(cases())
-@settings(deadline=None)
-@pytest.mark.nojit
 def test_the_path_has_no_gap_and_its_terms_add_up_to_the_time(case):
     plan = plan_flows(case.network, case.jobs[:1], routing=case.routing, seed=case.seed)
     path, times = walked(plan, case.sizes[0])
@@ -43,7 +41,6 @@ def test_the_path_has_no_gap_and_its_terms_add_up_to_the_time(case):
         assert times.start[after] in (times.sent[before], times.done[before])
 
 
-@pytest.mark.nojit
 def test_a_ring_is_made_of_the_terms_of_its_closed_form():
     link, size, p = LogGP(L=3e-6, o=2e-6, B=1e9, gamma=4e-10), 1e6, 4
     path = on_star(ring_all_reduce(p), size, link)
@@ -54,7 +51,6 @@ def test_a_ring_is_made_of_the_terms_of_its_closed_form():
     assert path.reduction == pytest.approx((p - 1) * size / p * link.gamma)
 
 
-@pytest.mark.nojit
 def test_messages_on_one_connection_follow_each_other_and_only_the_last_one_flies():
     p = Program(2, 5)
     for chunk in range(5):
@@ -65,7 +61,6 @@ def test_messages_on_one_connection_follow_each_other_and_only_the_last_one_flie
     assert path.terms == pytest.approx({"bandwidth": 5.0, "overhead": 0.0, "latency": 1.0, "reduction": 0.0})
 
 
-@pytest.mark.nojit
 def test_the_node_that_added_longest_is_named():
     p = Program(3, 1)
     p.reduce(0, src=0, dst=1)
@@ -77,7 +72,6 @@ def test_the_node_that_added_longest_is_named():
     assert path.reduction == pytest.approx(4e-3)
 
 
-@pytest.mark.nojit
 def test_where_nothing_is_sent_the_path_is_empty():
     path = on_star(ring_all_reduce(1), 1e6, LogGP())
     assert (path.transfers, sum(path.terms.values()), path.adder) == ((), 0.0, -1)

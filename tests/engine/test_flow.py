@@ -49,7 +49,7 @@ def test_a_transfer_needs_only_its_own_two_ends_to_have_started() -> None:
     assert result.trace.start.tolist() == [0.0, 9.0]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(n_ranks=st.integers(2, 6), seed=st.integers(0, 999))
 def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> None:
     network = star_of(n_ranks, LINK)

@@ -98,7 +98,7 @@ def test_the_collectives_that_have_an_exact_form_are_among_those_tested() -> Non
 
 
 @pytest.mark.parametrize("name", WITH_COST)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data(), n_ranks=st.integers(1, 17), size=sizes, link=links)
 def test_the_flow_engine_meets_the_closed_form_on_a_star(
     name: str, data: st.DataObject, n_ranks: int, size: float, link: LogGP
@@ -108,7 +108,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
     assert on_star(entry.build(n_ranks, **drawn), size, link).time == pytest.approx(expected, rel=1e-9, abs=0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data(), n_ranks=st.integers(1, 9), size=sizes, link=links)
 def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_the_lower(
     data: st.DataObject, n_ranks: int, size: float, link: LogGP
@@ -124,7 +124,7 @@ def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_th
     assert equal == pytest.approx(same, rel=1e-9, abs=0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(n_ranks=st.integers(1, 17), n_chunks=st.integers(1, 12), size=sizes, link=links)
 def test_the_double_tree_stays_inside_its_bounds(n_ranks: int, n_chunks: int, size: float, link: LogGP) -> None:
     entry = COLLECTIVES["double_tree_all_reduce"]
@@ -142,7 +142,7 @@ def test_the_double_tree_tends_to_twice_the_vector_as_its_chunks_grow(n_ranks: i
     assert abs(excess[-1]) < 0.05
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(n_ranks=st.integers(2, 7), n_chunks=st.integers(1, 3), link=links)
 def test_the_double_tree_is_what_the_oracle_says(n_ranks: int, n_chunks: int, link: LogGP) -> None:
     network = star_of(n_ranks, link)

@@ -13,7 +13,6 @@ from flow_networks import cabled, finish_times, message
 
 from commsim.core.network import Network
 
-pytestmark = pytest.mark.nojit
 FAST = 100.0
 
 

@@ -16,7 +16,7 @@ def simulated(case: Case) -> FlowTimes:
     return simulate_plan(plan, payload(plan, case.sizes), starts=case.starts)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(case=cases())
 def test_every_transfer_starts_and_ends_when_the_oracle_says(case: Case) -> None:
     ours = simulated(case)

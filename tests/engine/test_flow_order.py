@@ -43,7 +43,7 @@ def shuffled(schedule: Schedule, rng: np.random.Generator) -> tuple[Schedule, ND
     return dataclasses.replace(schedule, blocks=tuple(blocks)), np.concatenate(orders)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(case=cases(plain=True, routings=("shortest", "ecmp")), seed=st.integers(0, 999))
 def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -54,7 +54,7 @@ def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int
         assert (before[order] == after).all()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(case=cases(plain=True, routings=("shortest",)), seed=st.integers(0, 999))  # ECMP hashes the number of the job
 def test_the_order_of_jobs_changes_no_bit(case: Case, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(case.jobs))
@@ -83,7 +83,7 @@ def test_what_slow_flows_leave_over_does_not_depend_on_their_order() -> None:
     assert len(seen) == 1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=cases())
 def test_the_same_inputs_give_the_same_bits_twice(case: Case) -> None:
     assert all((a == b).all() for a, b in zip(simulated(case), simulated(case), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -40,7 +40,6 @@ def kept_links(network: Network, src: NDArray[np.int64], dst: NDArray[np.int64])
     return routes, [set(flow_link["resource"][begin:end].tolist()) for begin, end in rows]
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 24))
 def test_whoever_keeps_to_the_links_that_are_kept_overloads_no_other(seed: int, n: int) -> None:
     random = np.random.default_rng(seed)

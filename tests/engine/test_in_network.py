@@ -46,7 +46,7 @@ def drawn_parameters(data: st.DataObject, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ON_SWITCHES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data(), n_ranks=st.integers(1, 17), size=sizes, link=links)
 def test_the_flow_engine_meets_the_closed_form_on_a_star(
     name: str, data: st.DataObject, n_ranks: int, size: float, link: LogGP
@@ -60,7 +60,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
 
 
 @pytest.mark.parametrize("name", ["switchml", "sharp"])
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(data=st.data(), n_leaves=st.integers(2, 4), per_leaf=st.integers(1, 4), size=sizes, link=links)
 def test_the_flow_engine_meets_the_closed_form_on_a_tree_of_two_levels(
     name: str, data: st.DataObject, n_leaves: int, per_leaf: int, size: float, link: LogGP
@@ -75,7 +75,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_tree_of_two_levels(
     assert ready.predict(size).time == pytest.approx(expected, rel=1e-9, abs=0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(first=st.integers(2, 4), others=st.lists(st.integers(1, 4), min_size=1, max_size=3), pool=st.integers(1, 6))
 def test_racks_may_be_unequal_where_adding_takes_no_time(first: int, others: list[int], pool: int) -> None:
     network = load_network("leaf_spine:n_leaves=4,n_spines=1,hosts_per_leaf=4,bandwidth=10Gbps,latency=1us")

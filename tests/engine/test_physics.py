@@ -18,7 +18,6 @@ from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import FlowPlan, FlowTimes, Job, plan_flows
 from commsim.engine.physics import check_physics
 
-pytestmark = pytest.mark.nojit
 LINK = LogGP(L=0.5, o=0.25, B=1.0, gamma=0.125)
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.engine.queue_kernel import heap_fix, pop_event, push_event
 
-pytestmark = pytest.mark.nojit
 times = st.one_of(st.sampled_from([0.0, 1.0, 2.0, np.inf]), st.floats(0, 100))
 
 
-@settings(deadline=None)
 @given(events=st.lists(times, max_size=60), n_early=st.integers(0, 60))
 def test_events_come_out_in_order_of_time_and_none_is_lost(events: list[float], n_early: int) -> None:
     time, code = np.empty(len(events)), np.empty(len(events), np.int64)
@@ -32,7 +29,6 @@ def test_events_come_out_in_order_of_time_and_none_is_lost(events: list[float], 
     assert all(events[what] == at for at, what in out)
 
 
-@settings(deadline=None)
 @given(events=st.lists(st.sampled_from([0.0, 1.0]), max_size=30), data=st.data())
 def test_equal_times_come_out_by_code_whatever_the_order_they_came_in(events: list[float], data: st.DataObject) -> None:
     time, code = np.empty(len(events)), np.empty(len(events), np.int64)
@@ -45,7 +41,6 @@ def test_equal_times_come_out_by_code_whatever_the_order_they_came_in(events: li
     assert out == sorted(zip(events, range(len(events)), strict=True))
 
 
-@settings(deadline=None)
 @given(data=st.data(), n_slots=st.integers(1, 20))
 def test_the_slot_heap_follows_every_insertion_change_and_removal(data: st.DataObject, n_slots: int) -> None:
     heap, key, place = np.empty(n_slots, np.int32), np.empty(n_slots), np.full(n_slots, -1, np.int32)

@@ -87,9 +87,8 @@ def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.
     return out
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("priorities", [False, True])
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
     data: st.DataObject, priorities: bool
@@ -102,8 +101,7 @@ def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
         np.testing.assert_allclose(rates, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.nojit
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(sharing=sharings())
 def test_every_flow_always_has_a_bottleneck_and_no_resource_is_overloaded(sharing: Sharing) -> None:
     for there, rates in rates_after_each_step(sharing):
@@ -114,7 +112,6 @@ def test_every_flow_always_has_a_bottleneck_and_no_resource_is_overloaded(sharin
         assert all(bottleneck(i, flows, list(rates), sharing.capacity) is not None for i in range(len(flows)))
 
 
-@pytest.mark.nojit
 def test_the_bottleneck_test_itself_refuses_an_unfair_allocation() -> None:
     flows, capacity = [Flow({0: 1.0}), Flow({0: 1.0})], {0: 2.0}
     assert bottleneck(0, flows, [1.0, 1.0], capacity) == 0

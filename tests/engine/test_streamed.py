@@ -86,7 +86,7 @@ def random_rings(rng: np.random.Generator, n_ranks: int, n_phases: int) -> Sched
     return p.build()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32),
     name=st.sampled_from([*RINGS, "random"]),

@@ -2,8 +2,6 @@ import pytest
 
 from commsim.files.fields import line_of
 
-pytestmark = pytest.mark.nojit
-
 TOML = """schema = 1
 # [[links]] in a comment opens nothing
 name = "a # [[links]] = {"

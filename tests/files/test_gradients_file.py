@@ -6,8 +6,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.files.gradients_file import read_gradients
 
-pytestmark = pytest.mark.nojit
-
 GRADIENTS = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 

@@ -8,8 +8,6 @@ from commsim.core.errors import InputError
 from commsim.files import npz
 from commsim.files.npz import read_arrays, write_arrays
 
-pytestmark = pytest.mark.nojit
-
 
 def test_arrays_read_back_as_they_were_written(tmp_path):
     arrays = {"a": np.arange(5, dtype=np.int16), "b": np.array([[1.5, np.inf]]), "c": np.empty(0)}

@@ -19,8 +19,6 @@ from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
-pytestmark = pytest.mark.nojit
-
 
 @st.composite
 def networks(draw):
@@ -55,7 +53,7 @@ def networks(draw):
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(network=networks(), suffix=st.sampled_from(SUFFIXES))
 def test_a_network_reads_back_exactly_as_it_was_saved(tmp_path_factory, network, suffix):
     path = tmp_path_factory.getbasetemp() / f"network{suffix}"
@@ -468,7 +466,7 @@ def test_damaged_bytes_give_an_input_error_or_a_valid_value(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_arrays_and_headers_with_wrong_numbers_give_an_input_error_or_a_valid_value(tmp_path_factory, kind, data):
     make, read = READERS[kind]

@@ -8,7 +8,6 @@ from commsim.core.errors import InputError
 from commsim.files.sweep_store import Store, read_description
 from commsim.sweep.table import read_table
 
-pytestmark = pytest.mark.nojit
 pytest.importorskip("pyarrow")
 KINDS = {"topology.name": "text", "collective.size": "size", "engine.iterations": "whole", "x.flag": "truth"}
 ABOUT = {"config_hash": "h", "n_points": 9, "parameters": KINDS, "provenance": {"seed": 0}}

@@ -5,8 +5,6 @@ import pytest
 
 from commsim.files.trace_events import AT_ONCE, process_name, sort_index, thread_name, write_events
 
-pytestmark = pytest.mark.nojit
-
 
 def some():
     yield process_name(1, 'a "b"')

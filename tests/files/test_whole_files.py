@@ -30,8 +30,6 @@ from commsim.files.whole_files import (
 )
 from commsim.formats.markup import outermost_tag, read_xml
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
 def test_a_tree_reads_back_as_it_was_written(tmp_path, suffix):

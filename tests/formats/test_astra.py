@@ -43,7 +43,7 @@ def test_a_gb_is_2_to_the_30_bytes_and_latency_is_in_ns(tmp_path: Path) -> None:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(dimension, min_size=1, max_size=3).map(tuple))
 def test_every_product_is_recognised_and_survives_a_round_trip_exactly(
     tmp_path_factory: pytest.TempPathFactory, dimensions: tuple[Dimension, ...]

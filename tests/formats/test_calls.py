@@ -22,13 +22,12 @@ def slow_repeat_length(signatures):
     return best
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.integers(0, 2), max_size=14))
 def test_the_repeat_is_the_one_that_a_slow_search_finds(signatures):
     assert repeat_length(signatures) == slow_repeat_length(signatures)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(5, 9), max_size=3), st.permutations([0, 1, 2, 3]), st.integers(2, 5))
 def test_repeats_are_found_behind_a_warm_up(warm_up, pattern, times):
     assert repeat_length(warm_up + list(pattern) * times) == 4

@@ -99,7 +99,7 @@ def test_a_node_with_all_types_has_the_recorded_bytes() -> None:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(node)
 def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
     assert decode_node(encode_node(one)) == one
@@ -108,7 +108,7 @@ def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:

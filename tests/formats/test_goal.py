@@ -59,7 +59,7 @@ def programs(draw: st.DrawFn) -> Programs:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(programs())
 def test_text_and_binary_give_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, given_: Programs) -> None:
     path = tmp_path_factory.mktemp("goal") / "x"
@@ -135,7 +135,7 @@ def test_predicted_times_after_a_round_trip_are_unchanged(
     assert simulate_flows(plan_flows(where, [job]), 1.0)[0].time == pytest.approx(wanted, rel=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(schedules(), st.booleans())
 def test_any_schedule_takes_as_long_after_a_round_trip(schedule: Schedule, adds: bool) -> None:
     if not schedule.n_transfers:

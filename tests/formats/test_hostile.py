@@ -18,8 +18,6 @@ from commsim.formats.msccl.to_schedule import schedule_of_algorithm
 from commsim.formats.msccl.xml import read_msccl
 from commsim.formats.ns3 import read_ns3
 
-pytestmark = pytest.mark.nojit
-
 
 def refuse(source: Path, wanted: str, suffix: str = ".npz", from_: str | None = None) -> None:
     target = source.parent / f"out{suffix}"

@@ -2,13 +2,12 @@ import json
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.formats import kineto
 from commsim.formats.kineto import EVENTS, kineto_tree
 
-pytestmark = pytest.mark.nojit
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -18,7 +17,6 @@ STEP = {"ph": "X", "name": "ProfilerStep#3", "ts": 1.5, "dur": 2}
 COLLECTIVE = {"ph": "X", "name": "nccl:all_reduce", "args": {"Collective name": "allreduce", "dtype": "Float"}}
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.text(min_size=3), VALUES, max_size=5),
     st.lists(st.sampled_from([STEP, COLLECTIVE]) | st.fixed_dictionaries({"ph": VALUES, "args": VALUES})),

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.formats.markup import outermost_tag, read_xml, read_yaml, write_yaml
 
-pytestmark = pytest.mark.nojit
-
 
 def test_elements_know_their_line_and_what_is_in_them(tmp_path):
     path = tmp_path / "x.xml"
@@ -111,7 +109,7 @@ def test_an_attribute_that_is_no_count_is_refused_by_name(tmp_path, value):
         read_xml(tmp_path / "x.xml").children[0].whole("n")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "bytes.xml"
@@ -127,7 +125,6 @@ TREES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text("abc", min_size=1), TREES, min_size=1))
 def test_text_comes_back_as_it_was(tree):
     assert read_yaml(write_yaml([tree], ("a comment",)), "f") == tree

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tuner_rules import read_tuner
 
@@ -15,7 +15,6 @@ rules = st.builds(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(rules, max_size=5), st.text(max_size=300))
 def test_rules_are_read_back_as_they_were_written(tmp_path_factory, made, comment):
     path = tmp_path_factory.mktemp("tuner") / "tuner.csv"

@@ -133,7 +133,6 @@ def test_the_ranks_follow_from_the_rates_where_the_header_is_lost(tmp_path):
         read(tmp_path, log(ROW), n_ranks=16)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["all_reduce", "all_gather"]), st.integers(2, 60), st.floats(50, 900))
 def test_the_number_of_ranks_found_from_rates_is_the_right_one_or_none(name, n_ranks, algbw):
     busbw = algbw * operation(name).busbw_factor(n_ranks)
@@ -157,7 +156,7 @@ class _Network:
         return f"h{link}->switch0"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["ring_all_reduce", "ring_all_gather", "ring_reduce_scatter", "pairwise_all_to_all"]),
     st.integers(2, 4096),

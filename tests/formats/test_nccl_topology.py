@@ -9,8 +9,6 @@ from commsim.formats.nccl_topology import read_nccl_topology
 from commsim.routing.network_metrics import measure
 from commsim.routing.routing import find_routes
 
-pytestmark = pytest.mark.nojit
-
 
 def pci(bus, code, inside="", speed="16.0 GT/s PCIe", width="16"):
     return f'<pci busid="{bus}" class="{code}" link_speed="{speed}" link_width="{width}">{inside}</pci>\n'

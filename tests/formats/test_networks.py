@@ -42,7 +42,7 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(networks())
 def test_node_link_json_and_graphml_give_back_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, network: Network
@@ -110,7 +110,7 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, name: 
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.floats(1, 1e15), st.floats(1e-12, 1.0), st.integers(2, 9))
 def test_cables_keep_their_numbers_exactly(
     tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: float, n: int

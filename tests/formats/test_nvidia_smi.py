@@ -8,8 +8,6 @@ from commsim.core.network import CPU, NIC, SWITCH
 from commsim.formats.nvidia_smi import read_nvidia_smi
 from commsim.routing.routing import find_routes
 
-pytestmark = pytest.mark.nojit
-
 BOX = """
 \t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m
 GPU0\t X \tNV12\tNV12\tNV12\tPXB\tSYS\t0-31\t0\tN/A

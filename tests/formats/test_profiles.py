@@ -23,7 +23,7 @@ plain = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(plain, st.sampled_from([2, 3, 4, 5]))
 def test_plain_values_come_out_of_a_pickle_as_they_went_in(value, protocol):
     assert load_plain_pickle(pickle.dumps(value, protocol), "x") == value

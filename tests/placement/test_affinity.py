@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.placement.affinity import SharedLink, components, inconsistency, traverse
@@ -40,7 +40,6 @@ def test_a_chain_of_three_jobs_gets_the_papers_times() -> None:
 
 
 @given(trees(), st.one_of(st.none(), st.integers(0, 100)))
-@settings(deadline=None)
 def test_without_loops_every_link_gets_its_shifts_up_to_a_common_offset(
     tree: tuple[list[SharedLink], np.ndarray], seed: int | None
 ) -> None:
@@ -57,7 +56,6 @@ def test_without_loops_every_link_gets_its_shifts_up_to_a_common_offset(
 
 
 @given(trees(), st.integers(0, 2**32))
-@settings(deadline=None)
 def test_so_every_link_keeps_its_score(tree: tuple[list[SharedLink], np.ndarray], seed: int) -> None:
     links, periods = tree
     rng = np.random.default_rng(seed)

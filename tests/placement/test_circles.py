@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -65,7 +65,6 @@ PHASES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8).map(lambda parts
 
 
 @given(PHASES, st.floats(0, 99.9), st.integers(1, 300))
-@settings(deadline=None)
 def test_averages_are_exact(parts: list[float], turn: float, n: int) -> None:
     """Against a sum over tiny steps; and all that is sent in an iteration is in the averages of one."""
     edges = np.cumsum([0.0, *parts])
@@ -85,7 +84,6 @@ def test_a_phase_may_go_on_in_the_next_iteration() -> None:
 
 
 @given(st.integers(0, 39), st.integers(0, 59))
-@settings(deadline=None)
 def test_turning_is_starting_later(a: int, b: int) -> None:
     circle = unify((FORTY, SIXTY), step=1e-3)
     times = (np.arange(120) + 0.5) / 1e3

@@ -26,8 +26,6 @@ from commsim.workload.sharing.periodic import PeriodicJob, Phase
 from commsim.workload.sharing.shared_links import simulate_jobs
 from topologies.leaf_spine import leaf_spine
 
-pytestmark = pytest.mark.nojit
-
 J1 = CruxJob("J1", 10, 10, Fraction(2), Fraction(2))
 J2 = CruxJob("J2", 10, 5, Fraction(1), Fraction(1))
 
@@ -53,7 +51,6 @@ jobs = st.builds(
 
 
 @given(a=jobs, b=jobs)
-@settings(deadline=None)
 def test_who_has_the_larger_priority_does_the_most_work_by_going_first(a, b):
     window = Fraction(200)
     reference, other = (a, b) if a.network_time >= b.network_time else (b, a)
@@ -72,7 +69,6 @@ def test_who_has_the_larger_priority_does_the_most_work_by_going_first(a, b):
 
 
 @given(order=st.lists(jobs, min_size=1, max_size=4), window=st.integers(1, 60))
-@settings(deadline=None)
 def test_the_link_is_never_shared_and_the_first_never_waits(order, window):
     network, compute = times_on_link(order, Fraction(window))
     assert sum(network) <= window
@@ -128,7 +124,7 @@ def exhaustive(weights, n_levels):
 
 
 @given(graph=graphs, n_levels=st.integers(1, 4), seed=st.integers(0, 9))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_dynamic_programming_over_all_orders_is_exhaustive_search(graph, n_levels, seed):
     intensity, use, rank = graph
     weights = contention(intensity, rank, np.array(use, float))

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -39,7 +39,6 @@ def test_consecutive_ranks_of_one_host_are_one_stop_of_the_ring(placement: str, 
 
 
 @given(st.lists(HOSTS, max_size=12))
-@settings(deadline=None)
 def test_every_stop_sends_once_and_receives_once(placement: list[str]) -> None:
     edges = ring_edges(placement)
     assert sorted(a for a, _ in edges) == sorted(b for _, b in edges)
@@ -67,7 +66,6 @@ def test_spraying_spreads_the_rate_over_the_spines() -> None:
 
 
 @given(st.lists(st.lists(HOSTS, max_size=8), min_size=1, max_size=4), st.integers(0, 5))
-@settings(deadline=None)
 def test_many_placements_together_use_what_each_uses_alone(placements: list[list[str]], seed: int) -> None:
     together = link_uses(CLUSTER, placements, seed)
     assert all(np.array_equal(row, link_use(CLUSTER, one, seed)) for row, one in zip(together, placements, strict=True))

@@ -8,8 +8,6 @@ from benchmarks.validation.html_page import draw_scatter
 from commsim.report.chart import Axis, Series, draw_chart
 from commsim.report.picture import Disc, Label, Line
 
-pytestmark = pytest.mark.nojit
-
 
 def test_points_stand_in_the_order_of_their_values() -> None:
     chart = draw_chart("t", Axis("x"), Axis("y"), [Series("a", ((1, 10), (2, 30), (3, 20)))])

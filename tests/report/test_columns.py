@@ -3,12 +3,11 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.report.columns import Column, Table, csv_text, in_order, number_column, unit_of, word_column
 
-pytestmark = pytest.mark.nojit
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 NUMBERS = st.floats(allow_nan=True, allow_infinity=False, width=64)
 
@@ -28,7 +27,6 @@ def test_quantities_stand_in_the_order_of_their_sizes():
 
 
 @given(st.lists(st.tuples(NUMBERS, st.one_of(st.none(), WORDS)), max_size=20))
-@settings(deadline=None)
 def test_a_csv_file_reads_back_as_the_same_values(rows):
     table = Table.of([number_column("time_s", [r[0] for r in rows]), word_column("name", [r[1] for r in rows])])
     head, *body = csv.reader(io.StringIO(csv_text(table), newline=""))

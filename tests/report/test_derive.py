@@ -1,11 +1,8 @@
 import numpy as np
-import pytest
 
 from commsim.report.columns import table_of_rows
 from commsim.report.derive import with_derived
 from commsim.report.study import parameters_of
-
-pytestmark = pytest.mark.nojit
 
 
 def rows(**columns):

@@ -2,13 +2,12 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.report.columns import Table, number_column, word_column
 from commsim.report.figure import Figure, drawn, medians, summarised
 
-pytestmark = pytest.mark.nojit
 ROWS = st.lists(
     st.tuples(st.sampled_from(["a", "b", None]), st.integers(1, 3), st.one_of(st.just(np.nan), st.floats(0, 9))),
     max_size=30,
@@ -24,7 +23,6 @@ def table_of(rows):
 
 
 @given(ROWS)
-@settings(deadline=None)
 def test_medians_are_those_of_the_obvious_loop(rows):
     wanted = {}
     for word, x, value in rows:
@@ -41,7 +39,6 @@ def test_medians_are_those_of_the_obvious_loop(rows):
 
 
 @given(ROWS)
-@settings(deadline=None)
 def test_a_choice_is_the_algorithm_with_the_least_median(rows):
     figure = Figure("choice", "choice", "", "", table_of(rows), {"x": "x", "y": "x", "by": "w", "value": "v"})
     each = summarised(table_of(rows), ["x", "w"], "v")
@@ -62,7 +59,6 @@ def test_a_choice_is_the_algorithm_with_the_least_median(rows):
 
 
 @given(ROWS)
-@settings(deadline=None)
 def test_shares_rise_to_one_for_each_series(rows):
     out = drawn(Figure("cdf", "cdf", "", "", table_of(rows), {"x": "v", "by": "w"}))
     for word in set(out["w"].text()):

@@ -1,18 +1,15 @@
 import itertools
 
 import numpy as np
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commsim.report.interval_kernel import add_to_bins, fill_lanes
 
-pytestmark = pytest.mark.nojit
 INTERVALS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(0, 8)), max_size=40)
 
 
 @given(INTERVALS)
-@settings(deadline=None)
 def test_lanes_never_overlap_and_are_as_few_as_can_be(rows):
     rows = sorted((track, start, start + length) for track, start, length in rows)
     track, start, end = (np.array([r[i] for r in rows], np.int64) for i in range(3))
@@ -29,7 +26,6 @@ def test_lanes_never_overlap_and_are_as_few_as_can_be(rows):
 
 @example([(0, 5e-324, 5e-324, 1.0)])
 @given(st.lists(st.tuples(st.integers(-1, 2), st.floats(-2, 12), st.floats(0, 6), st.floats(0, 5)), max_size=20))
-@settings(deadline=None)
 def test_bins_are_those_of_a_fine_grid(rows):
     row = np.array([r[0] for r in rows], np.int64)
     start = np.array([r[1] for r in rows])

@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -17,7 +17,6 @@ from commsim.report.palette import BOX_HEIGHT, IDLE, LINK, load_colour
 from commsim.report.picture import Label, Line, Rectangle, text_width
 from commsim.run.inputs import load_network
 
-pytestmark = pytest.mark.nojit
 NETWORKS = [
     "star:n_hosts=2",
     "star:n_hosts=40",
@@ -208,7 +207,6 @@ def test_rows_are_tiers_from_the_bottom_up():
 
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=30).map(sorted), st.floats(1, 30), st.floats(-50, 0))
-@settings(deadline=None)
 def test_spread_keeps_its_distances_and_bounds_and_moves_nothing_without_need(wanted, spacing, low):
     wanted = np.array(wanted)
     high = low + spacing * (len(wanted) - 1) + 1100

@@ -8,7 +8,6 @@ from commsim.core.errors import InputError
 from commsim.report.paint import MAX_PIXELS, SCALE, check_drawable, svg_text, write_picture
 from commsim.report.picture import Disc, Label, Line, Picture, Polygon, Rectangle, shortened, text_width, wrapped
 
-pytestmark = pytest.mark.nojit
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = (
     Line(((0, 0), (1.23456, 2)), "#000000", 1.5, dashed=True, title="a line"),

@@ -13,8 +13,6 @@ from commsim.report.palette import COPY, FAINT, HELPER_LANE, REDUCE
 from commsim.report.picture import Disc, Label, Line, Polygon, Rectangle, text_width
 from commsim.report.schedule_picture import COLUMNS_IN_A_SYSTEM, MAX_TRANSFERS, draw_schedule
 
-pytestmark = pytest.mark.nojit
-
 
 def few_chunks(name):
     return {"n_chunks": 3} if "n_chunks" in COLLECTIVES[name].parameters else {}
@@ -102,7 +100,7 @@ def test_long_schedules_are_broken_into_systems():
 
 @pytest.mark.parametrize("name", ["direct_all_to_all", "halving_doubling_all_reduce", "double_tree_all_reduce"])
 @given(n_ranks=st.integers(2, 16))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_labels_of_a_hop_do_not_overlap_and_stay_on_the_sheet(name, n_ranks):
     picture = draw_schedule(COLLECTIVES[name].build(n_ranks, **few_chunks(name)))
     chunks = [s for s in picture.shapes if isinstance(s, Label) and s.colour in (COPY, REDUCE)]

@@ -5,8 +5,6 @@ from commsim.report.columns import table_of_arrow, table_of_rows
 from commsim.report.study import constants_of, parameters_of
 from commsim.run import predict
 
-pytestmark = pytest.mark.nojit
-
 
 def test_rows_of_results_become_columns():
     rows = [predict("ring_all_reduce", "star:n_hosts=3", n, engine="closed-form").row() for n in (1024, 4096)]

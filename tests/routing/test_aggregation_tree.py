@@ -12,7 +12,6 @@ from commsim.core.network import Network
 from commsim.routing.aggregation_tree import AggregationTree, aggregation_tree
 from commsim.run.inputs import load_network
 
-pytestmark = pytest.mark.nojit
 NETWORKS = (
     "star:n_hosts=8,bandwidth=100Gbps,latency=1us",
     "leaf_spine:n_leaves=4,n_spines=3,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us",
@@ -37,7 +36,7 @@ def check(network: Network, workers: list[int], tree: AggregationTree) -> None:
 
 
 @pytest.mark.parametrize("where", NETWORKS[:3])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 8), turn=st.integers(0, 5))
 def test_any_workers_get_a_tree_without_shared_links(where: str, seed: int, n: int, turn: int) -> None:
     network = load_network(where)

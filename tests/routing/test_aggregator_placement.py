@@ -8,7 +8,6 @@ from commsim.core.network import SWITCH
 from commsim.routing.aggregator_placement import able_switches, place_aggregators
 from commsim.run.inputs import load_network
 
-pytestmark = pytest.mark.nojit
 LEAF_SPINE = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=4"
 
 

@@ -13,11 +13,10 @@ from topologies.ring import ring
 from topologies.star import star
 
 pytest.importorskip("scipy")
-pytestmark = pytest.mark.nojit
 B = 12.5e9
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(n_hosts=st.integers(2, 60), bandwidth=st.floats(1.0, 1e12))
 def test_half_of_the_hosts_of_a_star_send_at_full_rate(n_hosts, bandwidth):
     assert bisection_bandwidth(star(n_hosts, bandwidth)) == pytest.approx(n_hosts // 2 * bandwidth, rel=1e-12)
@@ -64,7 +63,7 @@ def test_the_same_seed_gives_the_same_number():
     assert bisection_bandwidth(network, 3) == bisection_bandwidth(network, 3)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 6))
 def test_it_is_never_below_the_smallest_of_all_balanced_cuts(seed, n):
     rng = np.random.default_rng(seed)

@@ -1,13 +1,10 @@
 import numpy as np
-import pytest
 
 from commsim.core.network import Network, both_ways
 from commsim.routing.link_rows import forwarding_rows, links_in_rows, shared_searches
 from topologies.dual_tor import dual_tor
 from topologies.fat_tree import fat_tree
 from topologies.torus import torus
-
-pytestmark = pytest.mark.nojit
 
 
 def searches(network, dst):

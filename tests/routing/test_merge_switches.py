@@ -7,8 +7,6 @@ from commsim.routing.merge_switches import merge_switches
 from commsim.routing.routing import find_routes
 from commsim.run.inputs import load_network
 
-pytestmark = pytest.mark.nojit
-
 
 def test_a_fat_tree_folds_to_its_pods_and_one_core():
     network = load_network("fat_tree:k=4")

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,8 +9,6 @@ from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star
-
-pytestmark = pytest.mark.nojit
 
 
 def test_counts_rates_and_degrees_of_a_leaf_spine():
@@ -24,7 +21,7 @@ def test_counts_rates_and_degrees_of_a_leaf_spine():
     assert metrics.no_path is None
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(half=st.integers(1, 4))
 def test_a_fat_tree_is_not_oversubscribed_at_any_tier(half):
     metrics = measure(fat_tree(2 * half))
@@ -70,7 +67,7 @@ def any_network(draw):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(network=any_network())
 def test_diameter_and_missing_paths_are_those_of_an_obvious_algorithm(network):
     hops = slow_diameter(network)

@@ -20,8 +20,6 @@ from commsim.routing.routing import Routes, find_routes
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 
-pytestmark = pytest.mark.nojit
-
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
@@ -44,7 +42,7 @@ def route(routes: Routes, r: int) -> list[tuple[int, float]]:
 
 
 @pytest.mark.parametrize("routing", ["ecmp", "shortest"])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(network=networks(), seed=st.integers(-5, 2**70))
 def test_a_single_path_is_joined_shortest_and_passes_forwarding_nodes_only(
     routing: str, network: Network, seed: int
@@ -62,7 +60,7 @@ def test_a_single_path_is_joined_shortest_and_passes_forwarding_nodes_only(
         assert routes.latency[r] == pytest.approx(network.latency[links].sum())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(network=networks())
 def test_shortest_takes_the_lowest_link_at_every_node(network: Network) -> None:
     pairs = all_pairs(network)
@@ -80,7 +78,7 @@ def test_shortest_takes_the_lowest_link_at_every_node(network: Network) -> None:
             assert link == min(nearer)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(network=networks())
 def test_spraying_conserves_bytes_at_every_node_and_cut_and_splits_equally(network: Network) -> None:
     pairs = all_pairs(network)

@@ -18,8 +18,6 @@ from topologies.ring import ring
 from topologies.star import star
 from topologies.torus import torus
 
-pytestmark = pytest.mark.nojit
-
 
 def all_pairs(network):
     return tuple(x.ravel() for x in np.meshgrid(network.hosts, network.hosts, indexing="ij"))
@@ -124,7 +122,7 @@ def steps(network, path):
     return dimension, change[np.arange(len(path)), dimension]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(dims=st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), wrap=st.booleans(), seed=st.integers(0, 99))
 def test_dimension_order_takes_the_shorter_way_round_each_dimension_in_turn(dims, wrap, seed):
     network = torus(dims, wrap)

@@ -12,8 +12,6 @@ from commsim.core.errors import RoutingError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.routing.routing import find_routes
 
-pytestmark = pytest.mark.nojit
-
 
 @st.composite
 def networks(draw):
@@ -84,26 +82,26 @@ def check_routes(network, routing, allowed_for):
             assert all(allowed(a, b) for a, b in itertools.pairwise(nodes))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(network=networks())
 def test_paths_are_shortest_in_the_sum_of_their_metrics(network):
     check_routes(network, "ecmp", lambda *_: any_link)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(network=networks())
 def test_minimal_paths_change_the_group_once_and_into_that_of_the_destination(network):
     group = network.coordinates[:, 0]
     check_routes(network, "minimal", lambda _, target: lambda a, b: group[b] in (group[a], group[target]))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(network=networks())
 def test_paths_in_dimension_order_finish_each_dimension_before_the_next(network):
     check_routes(network, "dimension_order", lambda source, target: in_dimension_order(network, source, target))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(network=networks())
 def test_many_pairs_at_once_get_the_paths_that_they_get_alone(network):
     best = distances(network)
@@ -114,7 +112,7 @@ def test_many_pairs_at_once_get_the_paths_that_they_get_alone(network):
         assert together.link[together.first[r] : together.first[r + 1]].tolist() == alone.link.tolist()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(network=networks())
 def test_spraying_loses_no_byte_where_metrics_differ(network):
     best = distances(network)

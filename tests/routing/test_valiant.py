@@ -12,7 +12,6 @@ from commsim.routing.routing import find_routes
 from topologies.dragonfly import dragonfly
 from topologies.fully_connected import fully_connected
 
-pytestmark = pytest.mark.nojit
 dragonflies = st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(1, 3)).map(lambda pah: dragonfly(*pah))
 
 
@@ -40,7 +39,7 @@ def local_global_local(network, a, b):
     return min(int(network.src[c] != a) + 1 + int(network.dst[c] != b) for c in cables)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(network=dragonflies, data=st.data())
 def test_minimal_is_one_cable_in_each_group_and_one_between_them(network, data):
     src, dst = all_pairs(network)
@@ -60,7 +59,7 @@ def test_ecmp_may_pass_other_groups_where_that_is_no_longer():
     assert counts["minimal"] == 2 < counts["ecmp"]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(network=dragonflies.filter(lambda n: n.coordinates[:, 0].max() >= 2), seed=st.integers(0, 9))
 def test_valiant_passes_one_third_group_and_is_minimal_before_and_after(network, seed):
     group = network.coordinates[:, 0]

@@ -7,8 +7,6 @@ from commsim.run.inputs import load_network, load_placement
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
-pytestmark = pytest.mark.nojit
-
 
 def test_a_registered_topology_is_built_from_its_arguments():
     text = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=400Gbps,oversubscription=2,latency=1us"

@@ -2,7 +2,7 @@ import dataclasses
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
@@ -29,7 +29,6 @@ def predictor(costs):
     st.lists(st.tuples(st.floats(1e-9, 1e-3), st.floats(1e-15, 1e-6)), min_size=1, max_size=5),
     st.lists(st.integers(1, 2**40), min_size=1, max_size=6, unique=True).map(sorted),
 )
-@settings(deadline=None)
 @pytest.mark.nojit
 def test_ranks_are_in_the_order_of_times_and_crossovers_lead_from_one_winner_to_the_next(costs, sizes):
     costs = {f"a{i}": cost for i, cost in enumerate(costs)}

@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sparse.bitmap import bitmap_words, refuse_non_finite
-
-pytestmark = pytest.mark.nojit
 
 KINDS = (np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8)
 
@@ -22,7 +20,6 @@ def marked(words, n_blocks):
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None)
 def test_a_block_is_marked_when_one_of_its_elements_is_not_zero(n, density, block, kind, seed):
     rng = np.random.default_rng(seed)
     values = (rng.integers(1, 4, n) * (rng.random(n) < density)).tolist()
@@ -38,7 +35,6 @@ def test_a_block_is_marked_when_one_of_its_elements_is_not_zero(n, density, bloc
     block=st.sampled_from((1, 3, 64, 70)),
     data=st.data(),
 )
-@settings(deadline=None)
 def test_the_threshold_is_exceeded_in_the_numbers_as_they_are(kind, threshold, block, data):
     near = np.array(min(threshold, float(np.finfo(kind).max)), kind)
     pool = [0.0, -0.0, 1.0, *(float(s * x) for s in (1, -1) for x in (near, np.nextafter(near, kind(0)), near / 2))]

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -16,8 +16,6 @@ from commsim.sparse.encodings import (
     hash_bitmap,
     switching,
 )
-
-pytestmark = pytest.mark.nojit
 
 
 def contents(present, all_blocks, block=1, value_bytes=4, reduces=True):
@@ -45,7 +43,6 @@ def test_nothing_takes_no_bytes(name):
 
 
 @given(n=st.integers(0, 1000))
-@settings(deadline=None)
 def test_four_byte_indices_and_values_switch_to_dense_at_half(n):
     some = contents(n, 1000)
     assert switching()(some)[0] == (8 * n if n <= 500 else 4000)

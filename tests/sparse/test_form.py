@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
@@ -7,8 +6,6 @@ from commsim.sparse.encodings import bitmap, coo, dense
 from commsim.sparse.form import SparseForm
 from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import UNLIMITED
-
-pytestmark = pytest.mark.nojit
 
 
 def to_root_and_back() -> Schedule:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -38,7 +38,6 @@ def test_the_mean_of_many_draws_is_the_expectation():
     pattern=st.sampled_from(PATTERNS),
     seed=st.integers(0, 2**40),
 )
-@settings(deadline=None)
 def test_every_rank_gets_exactly_its_share_of_blocks(n_ranks, n_elements, block, density, pattern, seed):
     n_blocks = -(-n_elements // block)
     count = round(density * n_blocks)

@@ -4,8 +4,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.sparse.propagate import UNLIMITED, limits_of
 
-pytestmark = pytest.mark.nojit
-
 
 def test_one_limit_is_that_of_every_transfer():
     assert limits_of(None, 2).tolist() == [UNLIMITED] * 2

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -16,11 +16,8 @@ from commsim.sparse.measures import (
 )
 from commsim.sparse.occupancy import Occupancy
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(2, 6), n_blocks=st.integers(6, 150), density=st.floats(0.1, 1), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_measures_are_those_of_sets(n_ranks, n_blocks, density, seed):
     bitmap = np.random.default_rng(seed).random((n_ranks, n_blocks)) < density
     bitmap[:, 0] = True

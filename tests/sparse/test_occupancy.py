@@ -3,13 +3,11 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sparse.occupancy import Occupancy, occupancy_of
-
-pytestmark = pytest.mark.nojit
 
 
 @st.composite
@@ -21,7 +19,6 @@ def bitmaps(draw):
 
 
 @given(drawn=bitmaps())
-@settings(deadline=None)
 def test_bits_and_counts_are_those_of_the_truth_values(drawn):
     bitmap, n_elements, block = drawn
     occupancy = Occupancy.from_bitmap(bitmap, n_elements, block)
@@ -35,7 +32,6 @@ def test_bits_and_counts_are_those_of_the_truth_values(drawn):
 
 
 @given(drawn=bitmaps())
-@settings(deadline=None)
 def test_the_occupancy_of_a_gradient_is_where_it_is_not_zero(drawn):
     bitmap, n_elements, block = drawn
     gradients = np.repeat(bitmap, block, axis=1)[:, :n_elements] * np.float32(-0.25)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_selection import mean_bounds
 from slow_sparse import blocks_of_chunks
@@ -14,11 +14,8 @@ from commsim.sparse.partition import Partition, balanced_bounds, places
 from commsim.sparse.propagate import transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n=st.integers(1, 400), block=st.integers(1, 9), n_chunks=st.integers(1, 40), hashed=st.booleans())
-@settings(deadline=None)
 def test_every_block_is_in_one_chunk_and_sizes_count_them(n, block, n_chunks, hashed):
     partition = Partition(n, block, n_chunks, hashed)
     slow = blocks_of_chunks(partition.n_blocks, n_chunks, hashed)
@@ -52,7 +49,6 @@ def bitmaps(draw):
 
 
 @given(bitmap=bitmaps(), n_chunks=st.integers(1, 9))
-@settings(deadline=None)
 def test_bounds_are_where_the_lists_of_the_ranks_split_evenly_on_average(bitmap, n_chunks):
     n = bitmap.shape[1]
     found = balanced_bounds(places(Occupancy.from_bitmap(bitmap, n)), n, n_chunks)
@@ -68,7 +64,6 @@ def test_ranks_that_have_the_same_blocks_get_equal_parts_of_them():
 
 
 @given(bitmap=bitmaps(), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_messages_between_bounds_are_those_of_the_numeric_run(bitmap, seed):
     n_ranks, n = bitmap.shape
     inner = np.sort(np.random.default_rng(seed).integers(0, n + 1, n_ranks - 1)).tolist()

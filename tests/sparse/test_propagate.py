@@ -93,7 +93,7 @@ def at_random(rng, n_ranks, n_helpers, n_chunks, n_hops):
     hashed=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_any_schedule_is_played_as_on_python_sets(n_ranks, n_helpers, n_chunks, n_hops, hashed, seed):
     rng = np.random.default_rng(seed)
     schedule = at_random(rng, n_ranks, n_helpers, n_chunks, n_hops)
@@ -103,7 +103,7 @@ def test_any_schedule_is_played_as_on_python_sets(n_ranks, n_helpers, n_chunks, 
 
 
 @given(n_ranks=st.integers(2, 6), n_hops=st.integers(1, 6), least=st.integers(1, 9), seed=st.integers(0, 10**6))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_any_truncated_schedule_sends_as_much_as_the_numeric_one(n_ranks, n_hops, least, seed):
     rng = np.random.default_rng(seed)
     schedule = at_random(rng, n_ranks, 1, 1, n_hops)
@@ -146,7 +146,7 @@ def schedules(draw):
     hashed=st.booleans(),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_kernel_is_the_play_on_python_sets(schedule, n_blocks, block, short, density, hashed, seed):
     given_bitmap = drawn_bitmap(seed, density, schedule.n_ranks, n_blocks)
     n_elements = n_blocks * block - min(short, block - 1)
@@ -191,7 +191,6 @@ def test_a_dense_tensor_costs_what_dense_chunks_do(name):
     n_chunks=st.integers(1, 60),
     block=st.sampled_from([1, 32, 256]),
 )
-@settings(deadline=None)
 def test_every_worker_sends_its_density_and_gets_the_union_back(pattern, density, n_ranks, n_servers, n_chunks, block):
     n_blocks = 2000
     occupancy = drawn_occupancy(n_ranks, n_blocks * block, density=density, block=block, pattern=pattern)
@@ -240,7 +239,6 @@ def test_incremental_merging_takes_the_bytes_of_its_formula():
 @given(
     n_ranks=st.sampled_from([1, 2, 4, 8]), k=st.integers(1, 40), density=st.floats(0.02, 0.5), seed=st.integers(0, 99)
 )
-@settings(deadline=None)
 def test_a_truncated_tree_sends_as_much_as_the_numeric_one(n_ranks, k, density, seed):
     n_blocks = 100
     occupancy = drawn_occupancy(n_ranks, n_blocks, density=density, seed=seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -10,8 +10,6 @@ from commsim.sparse.occupancy import Occupancy, regrouped
 @given(
     st.integers(1, 700), st.sampled_from([1, 2, 3, 8, 16, 24, 64, 256]), st.integers(1, 300), st.integers(0, 2**32 - 1)
 )
-@settings(deadline=None)
-@pytest.mark.nojit
 def test_a_block_of_the_other_size_is_there_where_any_of_its_elements_is(n_elements, block, other, seed):
     n_blocks = -(-n_elements // block)
     bitmap = np.random.default_rng(seed).random((3, n_blocks)) < 0.3
@@ -23,7 +21,6 @@ def test_a_block_of_the_other_size_is_there_where_any_of_its_elements_is(n_eleme
         assert found.bitmap[rank].tolist() == wanted
 
 
-@pytest.mark.nojit
 def test_the_same_size_gives_the_same_value_and_none_is_refused():
     occupancy = Occupancy.from_bitmap([[1, 0, 1]], 10, 4)
     assert regrouped(occupancy, 4) is occupancy

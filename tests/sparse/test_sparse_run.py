@@ -11,8 +11,6 @@ from commsim.core.program import Program
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 
-pytestmark = pytest.mark.nojit
-
 ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"]
 
 
@@ -32,7 +30,7 @@ def reduce_chain(n_ranks):
     hashed=st.booleans(),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_the_sum_is_the_dense_sum(name, n_ranks, block, density, pattern, hashed, seed):
     n_elements = 20 * block
     occupancy = drawn_occupancy(n_ranks, n_elements, density=density, block=block, pattern=pattern, seed=seed)
@@ -57,7 +55,6 @@ def test_floats_are_those_of_the_dense_reference_bit_for_bit(name):
 
 
 @given(n_ranks=st.integers(1, 8), k=st.integers(1, 30), density=st.floats(0.02, 0.4), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_a_truncated_sum_and_what_was_cut_are_the_gradient(n_ranks, k, density, seed):
     gradients = drawn_gradients(drawn_occupancy(n_ranks, 100, density=density, seed=seed), seed=seed, whole=True)
     vectors = [SparseVector.from_dense(gradient) for gradient in gradients]

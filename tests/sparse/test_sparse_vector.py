@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sparse.sparse_vector import SparseVector
-
-pytestmark = pytest.mark.nojit
 
 whole = st.lists(st.sampled_from([0, 0, 0, 1, -1, 2, -2, 7]), min_size=1, max_size=60)
 
@@ -16,7 +14,6 @@ def vector(*values, dtype=np.float32):
 
 
 @given(values=whole, block=st.integers(1, 70))
-@settings(deadline=None)
 def test_dense_and_back_loses_nothing(values, block):
     array = np.array(values, np.float64)
     kept = SparseVector.from_dense(array, block)
@@ -27,7 +24,6 @@ def test_dense_and_back_loses_nothing(values, block):
 
 
 @given(data=st.data(), a=whole)
-@settings(deadline=None)
 def test_a_merge_is_the_sum_on_the_union_of_indices(data, a):
     b = data.draw(st.lists(st.integers(-5, 5), min_size=len(a), max_size=len(a)))
     x, y = vector(*a), vector(*b)
@@ -37,7 +33,6 @@ def test_a_merge_is_the_sum_on_the_union_of_indices(data, a):
 
 
 @given(values=whole, k=st.integers(0, 60))
-@settings(deadline=None)
 def test_top_k_takes_the_largest_and_of_equals_the_first(values, k):
     x = vector(*values)
     if k > len(values):

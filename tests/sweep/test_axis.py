@@ -1,11 +1,9 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sweep.axis import UNITS, as_kind, kind_in, kind_of, read_axis, write_value
-
-pytestmark = pytest.mark.nojit
 
 
 def axis(given, sampled=False):
@@ -37,7 +35,6 @@ def test_values_are_read_in_si_units(given, kind, values):
     assert (found.kind, found.values) == (kind, values)
 
 
-@settings(deadline=None)
 @given(st.one_of(st.integers(-(2**62), 2**62), st.floats(1e-9, 1e12), st.booleans()))
 def test_values_are_written_so_that_they_read_back(value):
     kind = kind_of(value)
@@ -45,13 +42,11 @@ def test_values_are_written_so_that_they_read_back(value):
     assert read(write_value(value, kind)) == value
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(UNITS)), st.floats(1e-6, 1e12))
 def test_quantities_are_written_so_that_they_read_back(kind, value):
     assert as_kind(write_value(value, kind), kind) == value
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1, exclude_max=True))
 def test_a_sample_of_a_range_of_whole_numbers_is_in_the_range(share):
     found = axis({"from": 2, "to": 9}, sampled=True)

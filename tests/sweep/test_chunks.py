@@ -1,15 +1,12 @@
 import random
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.sweep import chunks
 from commsim.sweep.chunks import spread, walk_groups
 from commsim.sweep.config import read_config
 from commsim.sweep.points import points, structure
-
-pytestmark = pytest.mark.nojit
 
 
 def test_all_groups_of_a_small_sweep_are_there_with_all_their_points(small):
@@ -33,7 +30,6 @@ def test_every_group_is_drawn_as_often_as_any_other(small, monkeypatch):
     assert all(140 <= n <= 260 for n in counts)  # 200 each, with a standard deviation of 12
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5000), st.integers(1, 64))
 def test_a_stream_is_thinned_evenly_and_counted(n, least):
     kept, counted = spread(iter(range(n)), least)

@@ -4,8 +4,6 @@ from commsim.core.errors import InputError
 from commsim.sweep.config import read_config
 from commsim.sweep.specs import check_specs, collective_spec, network_spec
 
-pytestmark = pytest.mark.nojit
-
 
 def test_a_case_overrides_what_all_cases_have(small):
     small["case"] = [{"topology": {"n_hosts": 16}}, {"topology": {"name": "ring"}, "collective": {"ranks": 2}}]

@@ -28,8 +28,6 @@ from commsim.sweep.executors import Pool, open_pool
 from commsim.sweep.table import read_table
 from commsim.sweep.worker import Chunk
 
-pytestmark = pytest.mark.nojit
-
 
 class Fragile(Executor):
     """Breaks when it is given one of the deadly points, as a pool does whose worker was killed."""

@@ -1,11 +1,10 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.sweep.expression import Expression, lookup
 
-pytestmark = pytest.mark.nojit
 POINT = {"collective.ranks": 64, "collective.size": 2.0**20, "collective.name": "ring_all_reduce", "topology.k": 8}
 
 
@@ -31,7 +30,6 @@ def test_a_filter_says_what_arithmetic_says(text, wanted):
     assert holds(text) is wanted
 
 
-@settings(deadline=None)
 @given(st.integers(-50, 50), st.integers(-50, 50), st.sampled_from(["<", "<=", "==", "!=", ">", ">="]))
 def test_comparisons_are_those_of_python(a, b, op):
     assert Expression(f"a {op} b")(lookup({"x.a": a, "x.b": b})) is eval(f"{a} {op} {b}")

@@ -8,8 +8,6 @@ from commsim.sweep.config import read_config
 from commsim.sweep.plan import STRATA, plan_sweep
 from commsim.sweep.points import points, structure
 
-pytestmark = pytest.mark.nojit
-
 
 class Clock:
     """Stands still but for what points are said to take."""

@@ -8,8 +8,6 @@ from commsim.core.errors import InputError
 from commsim.sweep.config import read_config
 from commsim.sweep.points import count_candidates, count_points, points
 
-pytestmark = pytest.mark.nojit
-
 
 def walked(tree):
     return list(points(read_config(tree)))

@@ -6,7 +6,6 @@ from commsim.core.network import Network
 from commsim.run.inputs import load_network
 from commsim.sweep.price import read_prices, total
 
-pytestmark = pytest.mark.nojit
 COST = {"nic": 3, "port": {"100Gbps": 5.0, "400Gbps": 7}, "cable": 2, "switch": {"4": 100, "8": 150}}
 
 

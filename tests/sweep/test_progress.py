@@ -1,9 +1,5 @@
-import pytest
-
 from commsim.sweep import Progress
 from commsim.sweep.progress import Lines, duration, line
-
-pytestmark = pytest.mark.nojit
 
 
 def test_a_line_says_what_is_known():

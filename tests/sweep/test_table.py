@@ -7,7 +7,6 @@ from commsim.files.sweep_store import Store
 from commsim.sweep import run_sweep
 from commsim.sweep.table import query, read_table, write_table
 
-pytestmark = pytest.mark.nojit
 pq = pytest.importorskip("pyarrow.parquet")
 KINDS = {"topology.name": "text", "collective.size": "size", "engine.iterations": "whole", "x.flag": "truth"}
 ABOUT = {"config_hash": "h", "parameters": KINDS, "provenance": {}}

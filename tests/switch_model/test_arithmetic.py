@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from switch_model.arithmetic_kernel import add, add_blocks, add_saturating, overwrite, round_to_bfloat16
 
-pytestmark = pytest.mark.nojit
 edges = st.one_of(st.sampled_from([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1]), st.integers(-(2**31), 2**31 - 1))
 pairs = st.lists(st.tuples(edges, edges), min_size=1, max_size=20)
 
 
-@settings(deadline=None)
 @given(pairs=pairs, spare=st.integers(0, 3))
 def test_integers_wrap_around_or_saturate_and_elements_beyond_a_short_packet_stay(
     pairs: list[tuple[int, int]], spare: int
@@ -46,7 +43,6 @@ def test_floats_are_rounded_at_each_sum_in_the_order_of_arrival() -> None:
     assert register[0] == 2.0**24 + 2
 
 
-@settings(deadline=None)
 @given(data=st.data(), n_workers=st.integers(1, 9), length=st.integers(1, 9), kind=st.sampled_from("ilf"))
 def test_sums_of_blocks_are_exact_in_the_type_of_the_total(
     data: st.DataObject, n_workers: int, length: int, kind: str
@@ -71,7 +67,6 @@ def test_sums_of_float_blocks_are_made_in_double_precision() -> None:
     assert total[0] == 2.0**24 + 4
 
 
-@settings(deadline=None)
 @given(bits=hnp.arrays(np.uint32, 30))
 def test_rounding_to_bfloat16_takes_the_nearest_and_the_even_one_of_two(bits: np.ndarray) -> None:
     before, after = bits.copy().view(np.float32), bits.copy()

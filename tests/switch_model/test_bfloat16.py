@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -28,7 +28,6 @@ def test_nan_stays_nan_and_infinity_infinity() -> None:
     assert np.isnan(from_bfloat16(to_bfloat16(quiet_low_bit))).all()
 
 
-@settings(deadline=None)
 @given(values=hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(-(2.0**100), 2.0**100, width=32)))
 def test_rounding_is_within_its_bound(values: np.ndarray) -> None:
     normal = np.abs(values) >= np.finfo(np.float32).smallest_normal
@@ -37,7 +36,6 @@ def test_rounding_is_within_its_bound(values: np.ndarray) -> None:
 
 
 @pytest.mark.torch
-@settings(deadline=None)
 @given(values=vectors)
 def test_bfloat16_is_torchs(values: np.ndarray) -> None:
     torch = pytest.importorskip("torch")

@@ -21,7 +21,6 @@ from switch_model.quantize import error_bound
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 
-pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8
 EARLY = System("early format", 32, header=180 - 128 + 24)
 

@@ -128,7 +128,7 @@ def test_what_does_not_exist_or_fit_is_refused(call: object, message: str) -> No
         call()  # type: ignore[operator]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     slots=st.integers(1, 4),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -16,7 +16,6 @@ from switch_model.quantize import (
     scale,
 )
 
-pytestmark = pytest.mark.nojit
 vectors = hnp.arrays(
     np.float32,
     st.tuples(st.integers(1, 8), st.integers(1, 40)),
@@ -24,7 +23,6 @@ vectors = hnp.arrays(
 )
 
 
-@settings(deadline=None)
 @given(workers=vectors, block=st.integers(1, 16))
 def test_the_sum_is_within_the_bound_and_never_overflows(workers, block):
     n = len(workers)
@@ -38,7 +36,6 @@ def test_the_sum_is_within_the_bound_and_never_overflows(workers, block):
     assert (np.abs(got - exact) <= bound + np.spacing(np.abs(got)) / 2 + 1e-12 * np.abs(exact)).all()
 
 
-@settings(deadline=None)
 @given(values=vectors, block=st.integers(1, 16))
 def test_the_exponent_is_the_least_that_holds_the_block(values, block):
     row = values[0]
@@ -65,7 +62,6 @@ def test_a_value_above_the_agreed_exponent_is_refused():
         quantize(np.float32([4.0]), [0], 1, 2)
 
 
-@settings(deadline=None)
 @given(
     workers=hnp.arrays(
         np.float32, st.tuples(st.integers(1, 10), st.integers(1, 20)), elements=st.floats(-213, 213, width=32)

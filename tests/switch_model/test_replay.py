@@ -74,7 +74,7 @@ def logs(draw: Any, legal: bool) -> Any:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(log=logs(True) | logs(False), system=st.sampled_from([WRAP, SATURATE, FLOAT]), seed=st.integers(0, 9))
 def test_blocks_give_what_single_elements_give_and_nonsense_is_refused_where_it_stands(
     log: Any, system: System, seed: int

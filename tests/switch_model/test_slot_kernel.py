@@ -38,7 +38,6 @@ def tensors_of(n_workers: int, sizes: list[int], seed: int) -> list[np.ndarray]:
 
 
 @pytest.mark.nojit
-@settings(deadline=None)
 @given(data=st.data(), fan_in=st.integers(1, 4), has_parent=st.booleans(), n_slots=st.integers(1, 2))
 def test_the_kernel_does_what_the_words_say_whatever_arrives(
     data: st.DataObject, fan_in: int, has_parent: bool, n_slots: int
@@ -55,7 +54,6 @@ def test_the_kernel_does_what_the_words_say_whatever_arrives(
 
 
 @pytest.mark.nojit
-@settings(deadline=None)
 @given(data=st.data(), n_workers=st.integers(1, 4))
 def test_shared_slots_do_what_the_words_say_whatever_arrives(data: st.DataObject, n_workers: int) -> None:
     slow, slots = SlowShared(2, set(range(n_workers))), np.zeros(2, rule.SLOT_ROW)
@@ -91,7 +89,7 @@ def test_a_duplicate_is_dropped_before_completion_and_answered_to_its_sender_aft
     assert words(rule.contribute(slots, 0, 1, 0, 2, False)) == {"duplicate", "read", "sender"}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
     slots=st.integers(1, 3),
@@ -111,7 +109,6 @@ def test_every_element_is_summed_exactly_once_whatever_is_lost_doubled_or_repeat
     assert (done.wrong_elements, done.missing_elements) == (0, 0)
 
 
-@settings(deadline=None)
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=2),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from switch_model.slot_sequence import next_shift, packets_needed, slot_and_version
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_slots=st.integers(1, 8), tensors=st.lists(st.integers(1, 30), min_size=1, max_size=5))
 def test_a_slot_changes_its_version_at_every_use_across_all_tensors(n_slots: int, tensors: list[int]) -> None:

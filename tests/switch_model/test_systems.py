@@ -11,7 +11,6 @@ from switch_model.system import System
 from switch_model.systems import SYSTEMS
 from switch_model.systems.sharp import LOW_LATENCY, STREAMING
 
-pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
@@ -60,7 +60,6 @@ def regular_network(rng):
     ][int(rng.integers(5))]
 
 
-@settings(deadline=None, max_examples=100)
 @given(name=st.sampled_from(DENSE), seed=st.integers(0, 2**32 - 1), regular=st.booleans())
 def test_no_collective_on_any_network_is_faster_than_the_bound(name, seed, regular):
     rng = np.random.default_rng(seed)

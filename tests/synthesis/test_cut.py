@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.network import HOST, SWITCH, Network, both_ways
@@ -11,8 +11,6 @@ from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star
 
-pytestmark = pytest.mark.nojit
-
 
 def tightest(network, operation="all_reduce", anywhere=False):
     """Rate and reason of the worst cut that locality suggests."""
@@ -21,7 +19,6 @@ def tightest(network, operation="all_reduce", anywhere=False):
     return 1 / worst.per_byte if worst.per_byte else float("inf"), worst.why
 
 
-@settings(deadline=None)
 @given(p=st.integers(2, 40), bandwidth=st.floats(1.0, 1e12))
 def test_on_a_star_it_is_what_a_ring_reaches(p, bandwidth):
     assert tightest(star(p, bandwidth))[0] == pytest.approx(p * bandwidth / (2 * (p - 1)))

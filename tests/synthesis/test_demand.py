@@ -6,7 +6,6 @@ import pytest
 from commsim.core.operations import OPERATIONS
 from commsim.synthesis.demand import demand_of
 
-pytestmark = pytest.mark.nojit
 HALVES = np.array([0, 0, 0, 1])
 
 

@@ -12,8 +12,6 @@ from topologies.leaf_spine import leaf_spine
 from topologies.ring import ring
 from topologies.star import star
 
-pytestmark = pytest.mark.nojit
-
 
 def graph_of(network, anywhere=False):
     return usable(network, network.endpoints.astype(np.int32), anywhere)

@@ -50,7 +50,7 @@ def every_cut(graph, demand):
     return worst
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), operation=st.sampled_from(EXACT), anywhere=st.booleans())
 def test_newton_s_method_finds_the_worst_of_all_cuts(seed, operation, anywhere):
     network = small_network(seed)
@@ -60,7 +60,7 @@ def test_newton_s_method_finds_the_worst_of_all_cuts(seed, operation, anywhere):
     assert found == pytest.approx(every_cut(graph, demand), rel=1e-5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), operation=st.sampled_from((*EXACT, "all_reduce", "all_to_all", "scatter")))
 def test_a_program_knows_at_least_what_every_cut_knows(seed, operation):
     network = small_network(seed)

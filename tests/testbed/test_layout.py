@@ -13,7 +13,6 @@ from commsim.core.network import HOST, SWITCH, Network
 from commsim.run.inputs import load_network
 from commsim.testbed.layout import MAX_NODES, lay_out
 
-pytestmark = pytest.mark.nojit
 BRIDGED = ["star:n_hosts=4", "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2"]
 ROUTED = ["leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2", "fat_tree:k=4", "torus:dims=3x3", "bcube:n=2,k=1",
           "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=2,uplinks_per_spine=2", "ring:n_hosts=4"]  # fmt: skip

@@ -11,8 +11,6 @@ from commsim.run.inputs import load_network
 from commsim.testbed import places, runs
 from commsim.testbed.places import Place
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture
 def folders(monkeypatch, tmp_path):

@@ -12,8 +12,6 @@ from commsim.run.inputs import load_network
 from commsim.testbed import layout as shaping
 from commsim.testbed.layout import BURST, FRAME, QUEUE, shape_of
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.fixture
 def kernel(monkeypatch):

@@ -10,7 +10,6 @@ from commsim.core.network import HOST, SWITCH
 from commsim.routing.network_metrics import measure
 from topologies.dragonfly import dragonfly
 
-pytestmark = pytest.mark.nojit
 few = st.integers(1, 5)
 
 
@@ -21,7 +20,7 @@ def between_groups(network):
     return Counter((a, b) for a, b in pairs if a != b)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(p=few, a=few, h=few)
 def test_counts_and_degrees_are_those_of_the_paper(p, a, h):
     network = dragonfly(p, a, h)
@@ -33,14 +32,14 @@ def test_counts_and_degrees_are_those_of_the_paper(p, a, h):
     assert (degree[network.kind == SWITCH] == p + a - 1 + h).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(p=few, a=few, h=few)
 def test_at_full_size_every_two_groups_share_one_cable(p, a, h):
     groups = a * h + 1
     assert between_groups(dragonfly(p, a, h)) == {(i, j): 1 for i in range(groups) for j in range(groups) if i != j}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(p=few, a=few, h=few, data=st.data())
 def test_with_fewer_groups_cables_are_shared_out_evenly(p, a, h, data):
     groups = data.draw(st.integers(2, a * h + 1))
@@ -56,7 +55,7 @@ def test_with_fewer_groups_cables_are_shared_out_evenly(p, a, h, data):
     assert set(ports.sum(axis=1)) == {a * h - (a * h * groups % 2)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(p=few, a=few, h=few)
 def test_routers_of_a_group_are_cabled_in_pairs_and_hosts_to_their_own(p, a, h):
     network = dragonfly(p, a, h)
@@ -71,7 +70,7 @@ def test_routers_of_a_group_are_cabled_in_pairs_and_hosts_to_their_own(p, a, h):
     assert (network.dst[up] - len(network.hosts) == network.src[up] // p).all()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(p=few, a=st.integers(1, 4), h=st.integers(1, 4))
 def test_three_links_between_routers_are_enough(p, a, h):
     assert measure(dragonfly(p, a, h)).diameter == (3 if a == 1 else 5)

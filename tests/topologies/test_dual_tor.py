@@ -8,11 +8,10 @@ from commsim.core.faults import fail_switches
 from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.dual_tor import dual_tor
 
-pytestmark = pytest.mark.nojit
 few = st.integers(1, 5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n_racks=few, n_spines=few, hosts=few)
 def test_every_host_is_on_both_switches_of_its_rack_and_these_on_every_spine(n_racks, n_spines, hosts):
     network = dual_tor(n_racks, n_spines, hosts)

@@ -10,11 +10,9 @@ from commsim.core.network import SWITCH
 from commsim.routing.network_metrics import measure
 from topologies.fat_tree import fat_tree
 
-pytestmark = pytest.mark.nojit
 even = st.integers(1, 7).map(lambda half: 2 * half)
 
 
-@settings(deadline=None)
 @given(k=even)
 def test_counts_and_degrees_are_those_of_the_paper(k):
     network = fat_tree(k)
@@ -27,14 +25,13 @@ def test_counts_and_degrees_are_those_of_the_paper(k):
     assert measure(network).tier_sizes == (k**3 // 4, k**2 // 2, k**2 // 2, k**2 // 4)
 
 
-@settings(deadline=None)
 @given(k=even)
 def test_no_two_switches_are_cabled_twice(k):
     network = fat_tree(k)
     assert len(set(zip(network.src.tolist(), network.dst.tolist(), strict=True))) == network.n_links
 
 
-@settings(deadline=None, max_examples=7)
+@settings(max_examples=7)
 @given(k=even)
 def test_every_core_switch_reaches_every_pod_once(k):
     network = fat_tree(k)

@@ -7,10 +7,8 @@ from commsim.core.errors import InputError
 from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.hypercube import hypercube
 
-pytestmark = pytest.mark.nojit
 
-
-@settings(deadline=None, max_examples=9)
+@settings(max_examples=9)
 @given(dimension=st.integers(1, 9))
 def test_cables_join_the_numbers_that_differ_in_one_bit(dimension):
     network = hypercube(dimension)
@@ -22,7 +20,7 @@ def test_cables_join_the_numbers_that_differ_in_one_bit(dimension):
     assert measure(network).diameter == dimension
 
 
-@settings(deadline=None, max_examples=7)
+@settings(max_examples=7)
 @given(dimension=st.integers(1, 7))
 def test_half_of_the_hosts_have_a_cable_each_to_the_other_half(dimension):
     pytest.importorskip("scipy")

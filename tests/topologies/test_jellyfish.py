@@ -10,8 +10,6 @@ from commsim.routing.routing import find_routes
 from topologies.fat_tree import fat_tree
 from topologies.jellyfish import jellyfish
 
-pytestmark = pytest.mark.nojit
-
 
 @st.composite
 def regular(draw):
@@ -20,7 +18,7 @@ def regular(draw):
     return {"n_switches": n, "degree": degree, "hosts_per_switch": draw(st.integers(1, 3))}
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(counts=regular(), seed=st.integers(0, 2**70))
 def test_the_switches_are_a_connected_simple_regular_graph(counts, seed):
     network = jellyfish(**counts, seed=seed)
@@ -33,7 +31,7 @@ def test_the_switches_are_a_connected_simple_regular_graph(counts, seed):
     assert measure(network).no_path is None
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_the_same_seed_gives_the_same_cables_and_another_seed_others(seed):
     assert jellyfish(20, 4, 1, seed) == jellyfish(20, 4, 1, seed)

@@ -10,11 +10,10 @@ from commsim.core.network_queries import racks
 from commsim.routing.network_metrics import measure
 from topologies.leaf_spine import leaf_spine
 
-pytestmark = pytest.mark.nojit
 few = st.integers(1, 6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(n_leaves=few, n_spines=few, hosts_per_leaf=few, uplinks=st.integers(1, 3))
 def test_every_leaf_is_cabled_to_its_hosts_and_to_every_spine(n_leaves, n_spines, hosts_per_leaf, uplinks):
     network = leaf_spine(n_leaves, n_spines, hosts_per_leaf, uplinks_per_spine=uplinks)
@@ -31,7 +30,7 @@ def test_every_leaf_is_cabled_to_its_hosts_and_to_every_spine(n_leaves, n_spines
     assert racks(network).tolist() == [h // hosts_per_leaf for h in range(n_hosts)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n_spines=few, hosts_per_leaf=few, uplinks=st.integers(1, 3), ratio=st.floats(0.25, 16))
 def test_oversubscription_sets_the_rate_of_the_uplinks(n_spines, hosts_per_leaf, uplinks, ratio):
     network = leaf_spine(2, n_spines, hosts_per_leaf, oversubscription=ratio, uplinks_per_spine=uplinks)

@@ -10,11 +10,10 @@ from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.leaf_spine import leaf_spine
 from topologies.multi_plane import multi_plane
 
-pytestmark = pytest.mark.nojit
 few = st.integers(1, 5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(planes=few, n_leaves=few, n_spines=few, hosts=few)
 def test_each_plane_is_a_leaf_spine_of_its_own(planes, n_leaves, n_spines, hosts):
     network, one = (
@@ -37,7 +36,7 @@ def test_each_plane_is_a_leaf_spine_of_its_own(planes, n_leaves, n_spines, hosts
     assert (np.bincount(network.src)[:n_hosts] == planes).all()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(planes=st.integers(1, 4), n_leaves=st.integers(2, 4))
 def test_planes_add_up_to_their_bisection_bandwidth(planes, n_leaves):
     pytest.importorskip("scipy")

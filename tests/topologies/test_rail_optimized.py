@@ -8,8 +8,6 @@ from commsim.routing.network_metrics import bisection_bandwidth
 from commsim.routing.routing import find_routes
 from topologies.rail_optimized import rail_optimized
 
-pytestmark = pytest.mark.nojit
-
 
 def leaves_on(network, src, dst, **options):
     """Names of the switches outside of machines on the path between two GPUs."""
@@ -18,7 +16,7 @@ def leaves_on(network, src, dst, **options):
     return [network.nodes[node] for node in nodes if network.machine[node] < 0]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(groups=st.integers(1, 3), size=st.integers(1, 3), spines=st.integers(1, 3), planes=st.integers(1, 2))
 def test_counts_of_a_rail_optimised_network(groups, size, spines, planes):
     network = rail_optimized(groups * size, "dgx-a100", hosts_per_group=size, n_spines=spines, planes=planes)
@@ -31,7 +29,7 @@ def test_counts_of_a_rail_optimised_network(groups, size, spines, planes):
     assert network.is_cabled
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(pods=st.integers(2, 3), groups=st.integers(1, 2), spines=st.integers(1, 3), cores=st.integers(1, 3),
        planes=st.integers(1, 2))  # fmt: skip
 def test_counts_with_pods(pods, groups, spines, cores, planes):

@@ -9,10 +9,8 @@ from commsim.core.errors import InputError
 from commsim.routing.network_metrics import measure
 from topologies.ring import ring
 
-pytestmark = pytest.mark.nojit
 
-
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n_hosts=st.integers(3, 60))
 def test_every_host_is_cabled_to_its_two_neighbours_and_forwards(n_hosts):
     network = ring(n_hosts)

@@ -2,7 +2,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -10,10 +10,7 @@ from commsim.core.network import SWITCH
 from commsim.routing.network_metrics import measure
 from topologies.star import star
 
-pytestmark = pytest.mark.nojit
 
-
-@settings(deadline=None)
 @given(n_hosts=st.integers(1, 200))
 def test_every_host_has_one_cable_to_the_one_switch(n_hosts):
     network = star(n_hosts)

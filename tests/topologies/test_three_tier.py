@@ -8,11 +8,10 @@ from commsim.core.network_queries import locality_levels
 from commsim.routing.network_metrics import bisection_bandwidth, measure
 from topologies.three_tier import three_tier
 
-pytestmark = pytest.mark.nojit
 small = st.integers(1, 3)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(pods=small, racks=small, hosts=small, switches=small, cores=small)
 def test_counts_of_three_tiers(pods, racks, hosts, switches, cores):
     network = three_tier(pods, racks, hosts, switches, cores)

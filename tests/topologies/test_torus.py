@@ -13,7 +13,6 @@ from topologies.hypercube import hypercube
 from topologies.ring import ring
 from topologies.torus import torus
 
-pytestmark = pytest.mark.nojit
 shapes = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple).filter(lambda dims: math.prod(dims) <= 300)
 
 
@@ -28,7 +27,7 @@ def neighbours(dims, at, wrap):
                 yield (*at[:d], there, *at[d + 1 :])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(dims=shapes, wrap=st.booleans())
 def test_every_host_has_one_cable_to_each_neighbour_in_the_grid(dims, wrap):
     network = torus(dims, wrap)
@@ -39,13 +38,13 @@ def test_every_host_has_one_cable_to_each_neighbour_in_the_grid(dims, wrap):
     assert cables == sorted({(at, there) for at in places for there in neighbours(dims, at, wrap)})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(dims=shapes, wrap=st.booleans())
 def test_the_diameter_is_that_of_the_textbook(dims, wrap):
     assert measure(torus(dims, wrap)).diameter == sum(size // 2 if wrap else size - 1 for size in dims)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(half=st.integers(1, 3), others=st.lists(st.integers(1, 4), max_size=2), wrap=st.booleans())
 def test_an_even_longest_dimension_is_cut_across_for_the_bisection(half, others, wrap):
     pytest.importorskip("scipy")

@@ -6,7 +6,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, trace_from_gaps
 
-pytestmark = pytest.mark.nojit
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
 

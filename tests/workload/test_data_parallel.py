@@ -8,7 +8,6 @@ from commsim.workload.data_parallel import train
 from commsim.workload.policies import TRAINING_POLICIES
 from commsim.workload.setting import Setting
 
-pytestmark = pytest.mark.nojit
 TRACE = BackwardTrace(np.array([4e6, 40e6, 8e6]), np.array([1.0, 2.0, 3.0]), np.ones(3))
 SETTING = Setting(TRACE, 4, closed_form_costs(1e-3, 20e6))
 

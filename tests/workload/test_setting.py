@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -11,7 +11,6 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.setting import Bucket, Setting, bucketed_graph, fill_buckets
 from commsim.workload.task_graph import simulate_graph
 
-pytestmark = pytest.mark.nojit
 some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
 traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
     lambda rows: BackwardTrace(
@@ -25,7 +24,6 @@ def setting(trace, n_workers=2, bandwidth=1.0, **more):
 
 
 @given(trace=traces, limit=st.sampled_from([0.0, 1.0, 4.0, math.inf]), first=st.sampled_from([0.0, 0.5, 2.0]))
-@settings(deadline=None)
 def test_buckets_hold_every_tensor_once_in_order_and_only_the_last_may_be_too_small(trace, limit, first):
     buckets = list(fill_buckets(trace, range(len(trace.n_bytes)), first, limit))
     assert [t for bucket in buckets for t in bucket.tensors] == list(range(len(trace.n_bytes)))
@@ -37,7 +35,6 @@ def test_buckets_hold_every_tensor_once_in_order_and_only_the_last_may_be_too_sm
 
 
 @given(trace=traces, limit=st.sampled_from([0.0, 1.0, 4.0, math.inf]), overlap=st.booleans())
-@settings(deadline=None)
 def test_exchanges_are_the_queue_of_one_server_between_two_passes(trace, limit, overlap):
     buckets = list(fill_buckets(trace, range(len(trace.n_bytes)), limit))
     free = 0.0

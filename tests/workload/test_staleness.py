@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from commsim.core.errors import InputError
 from commsim.workload.staleness import draw_compute, run_workers
 
-pytestmark = pytest.mark.nojit
 computes = st.tuples(st.integers(1, 5), st.integers(1, 12)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.one_of(st.integers(0, 4).map(float), st.floats(0.0, 10.0)))
 )
@@ -29,7 +28,7 @@ def recurrence(compute, between, bound):
 
 
 @given(compute=computes, pull=seconds, push=seconds, serve=seconds, bound=st.one_of(st.none(), st.integers(0, 6)))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_bound_is_never_exceeded_and_every_iteration_is_applied_once_and_in_order(
     compute, pull, push, serve, bound
 ):
@@ -44,7 +43,7 @@ def test_the_bound_is_never_exceeded_and_every_iteration_is_applied_once_and_in_
 
 
 @given(compute=computes, pull=seconds, push=seconds, bound=st.integers(0, 6))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_without_queueing_times_are_a_recurrence(compute, pull, push, bound):
     run = run_workers(compute, pull=pull, push=push, bound=bound)
     started, applied = recurrence(compute, pull + push, bound)
@@ -53,7 +52,6 @@ def test_without_queueing_times_are_a_recurrence(compute, pull, push, bound):
 
 
 @given(compute=computes, pull=seconds, push=seconds)
-@settings(deadline=None)
 def test_a_looser_bound_is_never_slower(compute, pull, push):
     runs = [run_workers(compute, pull=pull, push=push, bound=b) for b in (0, 1, 3, compute.shape[1], None)]
     for tighter, looser in itertools.pairwise(runs):

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.workload.task_graph import Graph, Task, read_graph, simulate_graph
 
-pytestmark = pytest.mark.nojit
-
 
 def nothing(task):
     raise AssertionError(f"{task.name} was asked for its cost")
@@ -63,7 +61,7 @@ def slow_play(graph):
 
 
 @given(graph=graphs())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_random_graphs_play_as_the_rule_says_word_by_word(graph):
     timeline = simulate_graph(graph, nothing)
     start, end = slow_play(graph)
@@ -72,7 +70,6 @@ def test_random_graphs_play_as_the_rule_says_word_by_word(graph):
 
 
 @given(graph=graphs())
-@settings(deadline=None, max_examples=100)
 def test_resources_are_serial_and_nothing_is_shorter_than_its_longest_chain(graph):
     timeline = simulate_graph(graph, nothing)
     for resource in {r for task in graph.tasks for r in task.resources}:

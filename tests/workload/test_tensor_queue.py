@@ -12,7 +12,6 @@ from commsim.core.errors import InputError
 from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
 from commsim.workload.tensor_queue import BYTE_SCHEDULER, WAIT_FREE, Discipline, run_iteration
 
-pytestmark = pytest.mark.nojit
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
 traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
@@ -32,7 +31,7 @@ disciplines = st.builds(
 
 
 @given(trace=traces, link=links, discipline=disciplines)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_an_iteration_is_never_shorter_than_its_computation_nor_than_the_link_is_busy(trace, link, discipline):
     run = run_iteration(trace, link, discipline)
     assert run.time >= run.compute * (1 - 1e-12)
@@ -43,7 +42,6 @@ def test_an_iteration_is_never_shorter_than_its_computation_nor_than_the_link_is
 
 
 @given(trace=traces, link=links)
-@settings(deadline=None)
 def test_without_overlap_communication_is_added_to_computation(trace, link):
     run = run_iteration(trace, link, Discipline(overlap=False))
     assert run.exposed == pytest.approx(run.communication + link.L)
@@ -51,7 +49,6 @@ def test_without_overlap_communication_is_added_to_computation(trace, link):
 
 
 @given(trace=traces, link=links)
-@settings(deadline=None)
 def test_wait_free_is_the_queue_of_one_server(trace, link):
     free = 0.0
     for n_bytes, ready, done in zip(trace.n_bytes, trace.ready, run_iteration(trace, link).done, strict=True):
@@ -60,7 +57,7 @@ def test_wait_free_is_the_queue_of_one_server(trace, link):
 
 
 @given(trace=traces, link=links, discipline=disciplines)
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_layers_that_wait_for_their_own_gradients_only_are_never_later_than_behind_a_barrier(trace, link, discipline):
     alone, behind = (run_iteration(trace, link, dataclasses.replace(discipline, barrier=b)) for b in (False, True))
     assert alone.time <= behind.time + 1e-9

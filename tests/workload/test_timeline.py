@@ -7,7 +7,6 @@ from commsim.workload.sharing.periodic import read_jobs
 from commsim.workload.task_graph import Graph, Task, simulate_graph
 from commsim.workload.timeline import chrome_trace, job_row, link_phases
 
-pytestmark = pytest.mark.nojit
 GRAPH = Graph(
     (
         Task("backward", ("gpu0.compute",), 2.0),

@@ -3,8 +3,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.workload.backward_trace import read_vector_add
 
-pytestmark = pytest.mark.nojit
-
 
 def written(folder, text):
     path = folder / "add.csv"

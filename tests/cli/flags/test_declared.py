@@ -14,7 +14,6 @@ import commsim
 from commsim.cli import VERBS, parser_of
 from commsim.cli.flags import Flags, WithJson, flag, repeated, switched
 
-pytestmark = pytest.mark.nojit
 PACKAGE = Path(commsim.__file__).parent
 READERS = {"from_args", "add_arguments"}
 

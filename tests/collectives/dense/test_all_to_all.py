@@ -1,19 +1,17 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.all_to_all import direct_all_to_all, pairwise_all_to_all
 from commsim.core.dependencies import dependencies
 
-pytestmark = pytest.mark.nojit
 BOTH = pytest.mark.parametrize("build", [direct_all_to_all, pairwise_all_to_all])
 
 
 @BOTH
 @given(n_ranks=st.integers(1, 40))
-@settings(deadline=None)
 def test_every_rank_sends_one_block_to_every_other(build, n_ranks):
     schedule = build(n_ranks)
     sent, received, messages = volumes(schedule)
@@ -25,7 +23,6 @@ def test_every_rank_sends_one_block_to_every_other(build, n_ranks):
 
 
 @given(n_ranks=st.integers(1, 20))
-@settings(deadline=None)
 def test_nothing_of_the_direct_one_waits(n_ranks):
     schedule = direct_all_to_all(n_ranks)
     assert len(dependencies(schedule, schedule.expand()).pred) == 0

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -8,11 +8,8 @@ from commsim.core.checking.check import check
 from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 300))
-@settings(deadline=None)
 def test_every_rank_signals_once_in_each_of_a_logarithm_of_rounds(n_ranks):
     schedule = dissemination_barrier(n_ranks)
     assert schedule.n_hops == (n_ranks - 1).bit_length()

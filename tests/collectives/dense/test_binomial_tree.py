@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -8,11 +8,8 @@ from collectives.dense.binomial_tree import binomial_reduce, binomial_tree_all_r
 from collectives.dense.broadcast import binomial_broadcast
 from commsim.core.schedule import REDUCE
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 100), data=st.data())
-@settings(deadline=None)
 def test_every_rank_but_the_root_sends_its_sum_once(n_ranks, data):
     root = data.draw(st.integers(0, n_ranks - 1))
     schedule = binomial_reduce(n_ranks, root)
@@ -32,7 +29,6 @@ def test_the_reduce_is_the_broadcast_backwards(n_ranks):
 
 
 @given(n_ranks=st.integers(1, 100))
-@settings(deadline=None)
 def test_the_all_reduce_goes_up_the_tree_and_down_again(n_ranks):
     schedule = binomial_tree_all_reduce(n_ranks)
     transfers = schedule.expand()

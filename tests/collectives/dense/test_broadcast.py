@@ -1,17 +1,13 @@
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.broadcast import binomial_broadcast, chain_broadcast, chain_cost
 from commsim.core.cost import LogGP
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 100), data=st.data())
-@settings(deadline=None)
 def test_a_binomial_tree_reaches_all_in_the_logarithm_of_rounds(n_ranks, data):
     root = data.draw(st.integers(0, n_ranks - 1))
     schedule = binomial_broadcast(n_ranks, root)
@@ -30,7 +26,6 @@ def test_each_round_of_the_binomial_tree_is_a_stage():
 
 
 @given(n_ranks=st.integers(1, 30), n_chunks=st.integers(1, 9), data=st.data())
-@settings(deadline=None)
 def test_a_chain_passes_every_chunk_on_once(n_ranks, n_chunks, data):
     root = data.draw(st.integers(0, n_ranks - 1))
     schedule = chain_broadcast(n_ranks, n_chunks, root)

@@ -1,17 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.broadcast import chain_reduce, chain_reduce_cost
 from commsim.core.cost import LogGP
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(2, 30), n_chunks=st.integers(1, 9), data=st.data())
-@settings(deadline=None)
 def test_every_rank_passes_its_sums_to_the_next_and_the_root_is_last(n_ranks, n_chunks, data):
     root = data.draw(st.integers(0, n_ranks - 1))
     schedule = chain_reduce(n_ranks, n_chunks, root)

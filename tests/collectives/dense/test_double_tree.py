@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -8,11 +8,8 @@ from collectives.dense.double_tree import depths, double_tree_all_reduce, double
 from commsim.core.cost import LogGP
 from commsim.core.schedule import REDUCE
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 3000))
-@settings(deadline=None)
 def test_no_rank_has_children_in_both_trees_and_none_has_more_than_two(n_ranks):
     children = [np.bincount(parent[parent >= 0], minlength=n_ranks) for parent in two_trees(n_ranks)]
     assert not ((children[0] > 0) & (children[1] > 0)).any()
@@ -20,7 +17,6 @@ def test_no_rank_has_children_in_both_trees_and_none_has_more_than_two(n_ranks):
 
 
 @given(n_ranks=st.integers(1, 3000))
-@settings(deadline=None)
 def test_both_are_trees_of_logarithmic_height(n_ranks):
     for parent in two_trees(n_ranks):
         assert np.count_nonzero(parent < 0) == 1

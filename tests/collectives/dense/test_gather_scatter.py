@@ -1,17 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.gather_scatter import direct_gather, direct_scatter
 from commsim.core.dependencies import dependencies
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 40), data=st.data())
-@settings(deadline=None)
 def test_one_message_goes_between_the_root_and_every_other_rank(n_ranks, data):
     root = data.draw(st.integers(0, n_ranks - 1))
     for build, here, there in ((direct_gather, "dst", "src"), (direct_scatter, "src", "dst")):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -10,8 +10,6 @@ from collectives.dense.halving_doubling import (
     real_ranks,
     recursive_doubling_all_gather,
 )
-
-pytestmark = pytest.mark.nojit
 
 
 @pytest.mark.parametrize("k", range(7))
@@ -34,7 +32,6 @@ def test_the_first_exchange_is_of_halves_at_the_largest_distance():
 
 
 @given(n_ranks=st.integers(1, 500))
-@settings(deadline=None)
 def test_the_fold_leaves_a_power_of_two_of_ranks(n_ranks):
     k, r = non_power_of_two(n_ranks)
     assert 2**k + r == n_ranks

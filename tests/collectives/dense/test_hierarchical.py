@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -8,8 +8,6 @@ from collectives.dense.hierarchical import default_groups, hierarchical_all_redu
 from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
-
-pytestmark = pytest.mark.nojit
 
 
 @st.composite
@@ -21,7 +19,6 @@ def partitions(draw):
 
 
 @given(partitions())
-@settings(deadline=None, max_examples=100)
 def test_any_partition_into_groups_of_any_sizes_is_an_all_reduce(partition):
     n_ranks, groups = partition
     check(hierarchical_all_reduce(n_ranks, groups))

@@ -8,11 +8,9 @@ from collectives.dense.multi_ring import multi_ring_all_reduce, ring_order
 from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 
-pytestmark = pytest.mark.nojit
-
 
 @given(machines=st.lists(st.integers(1, 5), min_size=1, max_size=5), n_channels=st.integers(1, 6), order=st.randoms())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_rings_over_machines_of_any_sizes_are_an_all_reduce_of_the_least_volume(machines, n_channels, order):
     n_ranks = sum(machines)
     ranks = list(range(n_ranks))

@@ -14,7 +14,6 @@ from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT
 
-pytestmark = pytest.mark.nojit
 sides = st.lists(st.integers(1, 5), min_size=1, max_size=4).filter(lambda dims: math.prod(dims) <= 60)
 
 
@@ -31,7 +30,7 @@ def test_sending_the_other_way_round_is_found():
 
 
 @given(sides)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_what_goes_up_comes_from_below_along_every_dimension(dims):
     n_ranks, n = math.prod(dims), 2 * len(dims)
     schedule = grid_neighbour_exchange(n_ranks, tuple(dims))

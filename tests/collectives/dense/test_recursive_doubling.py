@@ -1,16 +1,13 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.halving_doubling import non_power_of_two, real_ranks, recursive_doubling_all_reduce
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 200))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_whole_vectors_are_exchanged_in_the_logarithm_of_rounds(n_ranks):
     k, r = non_power_of_two(n_ranks)
     schedule = recursive_doubling_all_reduce(n_ranks)

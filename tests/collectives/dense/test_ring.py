@@ -1,17 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
 from collectives.dense.ring import ring_all_gather, ring_all_reduce, ring_reduce_scatter
 from commsim.core.checking.check import check
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 40))
-@settings(deadline=None)
 def test_every_rank_sends_the_optimal_volume_in_the_papers_number_of_rounds(n_ranks):
     for build, passes in ((ring_all_reduce, 2), (ring_reduce_scatter, 1), (ring_all_gather, 1)):
         schedule = build(n_ranks)

@@ -10,12 +10,11 @@ from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program
 from commsim.files.store import read_schedule, write_schedule
 
-pytestmark = pytest.mark.nojit
 some = st.integers(0, 4)
 
 
 @given(counts=st.lists(some, min_size=1, max_size=12).filter(any))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_blocks_of_any_sizes_are_gathered(counts):
     n_ranks = len(counts)
     schedule = ring_all_gather_v(n_ranks, tuple(counts))
@@ -29,7 +28,7 @@ def test_blocks_of_any_sizes_are_gathered(counts):
 
 
 @given(n_ranks=st.integers(1, 7), data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_blocks_of_any_sizes_are_exchanged(n_ranks, data):
     counts = tuple(data.draw(st.lists(some, min_size=n_ranks**2, max_size=n_ranks**2).filter(any)))
     schedule = direct_all_to_all_v(n_ranks, counts)

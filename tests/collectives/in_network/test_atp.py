@@ -9,11 +9,9 @@ from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 
-pytestmark = pytest.mark.nojit
-
 
 @given(n_ranks=st.integers(1, 8), n_chunks=st.integers(1, 12), pool=st.integers(1, 12), collision=st.floats(0, 1))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_share_of_collisions_is_an_all_reduce(n_ranks, n_chunks, pool, collision):
     check(atp(n_ranks, n_chunks, pool, collision))
 

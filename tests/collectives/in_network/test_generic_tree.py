@@ -5,7 +5,6 @@ from commsim.core.errors import InputError
 from commsim.run.inputs import load_schedule
 from commsim.run.systems import every_collective
 
-pytestmark = pytest.mark.nojit
 SHARP = every_collective()["sharp"]
 sharp, sharp_cost = SHARP.build, SHARP.facts["cost"]
 

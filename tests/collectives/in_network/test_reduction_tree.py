@@ -10,8 +10,6 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 
-pytestmark = pytest.mark.nojit
-
 
 @st.composite
 def trees(draw):
@@ -33,13 +31,12 @@ def built(n_ranks, tree, n_chunks, window):
 
 
 @given(drawn=trees(), n_chunks=st.integers(1, 7), window=st.one_of(st.none(), st.integers(1, 7)))
-@settings(deadline=None, max_examples=100)
 def test_any_tree_and_any_window_is_an_all_reduce(drawn, n_chunks, window):
     assert check(built(*drawn, n_chunks, window)).method == "exact"
 
 
 @given(drawn=trees(), window=st.one_of(st.none(), st.integers(1, 3)))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_sums_are_right_on_numbers_too(drawn, window):
     n_ranks, tree = drawn
     inputs = np.random.default_rng(n_ranks).integers(-100, 100, (n_ranks, 12)).astype(float)
@@ -49,7 +46,7 @@ def test_the_sums_are_right_on_numbers_too(drawn, window):
 
 
 @given(drawn=trees())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_each_participant_sends_one_stream_up_and_one_to_each_child_down(drawn):
     n_ranks, tree = drawn
     transfers = built(n_ranks, tree, 3, None).expand()

@@ -6,8 +6,6 @@ from commsim.core.checking.check import check
 from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.mark.parametrize("n_ranks", [2, 5, 16])
 def test_a_rank_sends_and_receives_each_byte_once_whatever_their_number(n_ranks):

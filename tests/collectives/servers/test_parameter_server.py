@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -12,13 +12,10 @@ from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.run import prepare
 
-pytestmark = pytest.mark.nojit
-
 
 @given(
     n_ranks=st.integers(1, 12), n_servers=st.integers(1, 12), colocated=st.booleans(), n_partitions=st.integers(1, 4)
 )
-@settings(deadline=None, max_examples=100)
 def test_any_servers_make_an_all_reduce(n_ranks, n_servers, colocated, n_partitions):
     n_servers = min(n_servers, n_ranks) if colocated else n_servers
     schedule = parameter_server(n_ranks, n_servers, colocated, n_partitions)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from conserved import as_dict, lost, rounding
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_selection import selected, slow_gtop_k
 from sparse_run import run_sparse
@@ -12,12 +12,10 @@ from commsim.core.schedule import REDUCE
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 
-pytestmark = pytest.mark.nojit
 FORM = COLLECTIVES["gtop_k"].facts["sparse"]
 
 
 @given(n_ranks=st.integers(1, 9), n=st.integers(1, 60), whole=st.booleans(), data=st.data())
-@settings(deadline=None)
 def test_it_selects_again_after_every_sum_and_loses_nothing(n_ranks, n, whole, data):
     k, seed = data.draw(st.integers(1, n)), data.draw(st.integers(0, 99))
     gradients = drawn_gradients(drawn_occupancy(n_ranks, n, density=1.0), seed=seed, whole=whole)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from conserved import as_dict, lost, rounding
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_selection import slow_hitopk
 from sparse_run import run_sparse
@@ -13,7 +13,6 @@ from commsim.run import prepare
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 
-pytestmark = pytest.mark.nojit
 FORM = COLLECTIVES["hitopk_comm"].facts["sparse"]
 
 
@@ -22,7 +21,6 @@ def groups_of(m, n, ranks):
 
 
 @given(m=st.integers(1, 4), n=st.integers(1, 4), n_elements=st.integers(1, 40), whole=st.booleans(), data=st.data())
-@settings(deadline=None)
 def test_it_selects_from_the_sums_of_groups_and_loses_nothing(m, n, n_elements, whole, data):
     k, seed = data.draw(st.integers(1, n_elements)), data.draw(st.integers(0, 99))
     groups = groups_of(m, n, data.draw(st.permutations(range(m * n))))

@@ -13,12 +13,11 @@ from commsim.sparse.generate import drawn_gradients, drawn_occupancy
 from commsim.sparse.partition import balanced_bounds
 from commsim.sparse.sparse_vector import SparseVector
 
-pytestmark = pytest.mark.nojit
 FORM = COLLECTIVES["ok_topk"].facts["sparse"]
 
 
 @given(n_ranks=st.integers(1, 9), n=st.integers(1, 60), whole=st.booleans(), by_threshold=st.booleans(), data=st.data())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_it_is_what_the_owners_keep_and_loses_nothing(n_ranks, n, whole, by_threshold, data):
     k, seed = data.draw(st.integers(1, n)), data.draw(st.integers(0, 99))
     gradients = drawn_gradients(drawn_occupancy(n_ranks, n, density=1.0), seed=seed, whole=whole)

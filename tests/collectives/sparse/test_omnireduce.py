@@ -41,7 +41,7 @@ def first_burst(n_blocks, n_threads, slots, n_aggregators, fusion):
 
 @pytest.mark.parametrize("colocated", [False, True])
 @given(n_ranks=st.integers(1, 17), data=st.data())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_it_is_an_all_reduce_with_any_aggregators_and_pool(colocated, n_ranks, data):
     schedule = omnireduce(
         n_ranks,
@@ -55,7 +55,7 @@ def test_it_is_an_all_reduce_with_any_aggregators_and_pool(colocated, n_ranks, d
 
 
 @given(data=st.data(), n_ranks=st.integers(2, 9), n_aggregators=st.integers(1, 8))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_up_go_a_ranks_own_blocks_and_down_the_union_with_offsets_and_the_first_burst(data, n_ranks, n_aggregators):
     n_blocks, block = data.draw(st.integers(1, 400)), data.draw(st.sampled_from([1, 8, 256]))
     n_elements = n_blocks * block - data.draw(st.integers(0, block - 1))
@@ -88,7 +88,7 @@ def test_the_first_burst_is_shared_evenly_by_the_aggregators():
 
 
 @given(n_blocks=st.integers(1, 300), n_aggregators=st.integers(1, 9), data=st.data())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_stream_is_another_order_of_the_same_blocks_with_the_short_one_last(n_blocks, n_aggregators, data):
     bitmap = data.draw(st.lists(st.booleans(), min_size=n_blocks, max_size=n_blocks))
     occupancy = Occupancy.from_bitmap([bitmap, bitmap], n_blocks * 3 - 1, 3)

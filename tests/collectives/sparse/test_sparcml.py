@@ -20,7 +20,7 @@ def sent(name, schedule, occupancy):
 
 
 @given(k=st.integers(1, 4), seed=st.integers(0, 9), density=st.floats(0.001, 0.05))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_doubling_sends_in_round_i_the_union_of_two_to_the_i_ranks(k, seed, density):
     occupancy = drawn_occupancy(2**k, N, density=density, seed=seed)
     schedule = sparcml_ssar(2**k)
@@ -57,7 +57,7 @@ def test_messages_become_dense_at_half_of_all_elements():
 
 
 @given(n_ranks=st.integers(2, 17), density=st.floats(0.001, 0.02), seed=st.integers(0, 9))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_split_sends_every_element_to_its_owner_once_and_gathers_the_union(n_ranks, density, seed):
     occupancy = drawn_occupancy(n_ranks, N, density=density, seed=seed)
     schedule = sparcml_split(n_ranks)

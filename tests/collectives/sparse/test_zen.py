@@ -25,7 +25,7 @@ def test_as_lists_it_takes_the_bytes_of_the_published_formula(pattern):
 
 
 @given(n_ranks=st.integers(2, 9), k=st.integers(1, 400), seed=st.integers(0, 5))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_elements_go_to_the_rank_of_their_hash_and_come_back_behind_a_bitmap(n_ranks, k, seed):
     n_elements = 1000
     occupancy = drawn_occupancy(n_ranks, n_elements, density=k / n_elements, seed=seed)

@@ -9,8 +9,6 @@ from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 from commsim.core.schedule import OUTPUT, SCRATCH
 
-pytestmark = pytest.mark.nojit
-
 
 def sum_to_all(n_ranks, skip=None, twice=None):
     """Every rank sends its chunk to rank 0, which sends the sum back."""
@@ -135,7 +133,7 @@ def test_a_schedule_that_promises_nothing_cannot_be_checked():
 @given(
     name=st.sampled_from(["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_reduce"]), data=st.data()
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_leaving_out_any_transfer_is_found(name, data):
     n_ranks = data.draw(st.integers(2, 9))
     parameters = {"n_chunks": 2} if "double" in name else {}

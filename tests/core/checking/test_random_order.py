@@ -13,8 +13,6 @@ from commsim.core.dependencies_kernel import FENCE, READ_AFTER_WRITE, WRITE_AFTE
 from commsim.core.errors import ScheduleError
 from commsim.core.program import Program
 
-pytestmark = pytest.mark.nojit
-
 
 def without(kind):
     """`dependencies` with all edges of one kind missing."""
@@ -30,7 +28,7 @@ def without(kind):
 
 @pytest.mark.parametrize("name", list(COLLECTIVES))
 @given(n_ranks=st.integers(1, 9), seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 def test_no_allowed_order_of_any_collective_changes_its_result(name, n_ranks, seed):
     entry = COLLECTIVES[name]
     parameters = {"n_chunks": 3} if "n_chunks" in entry.parameters else {}

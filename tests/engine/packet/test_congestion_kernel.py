@@ -18,7 +18,6 @@ from commsim.engine.packet.congestion_kernel import (
 from commsim.engine.packet.traffic_state import FLOW_ROW
 from commsim.engine.packet.transport import TRANSPORT_ROW
 
-pytestmark = pytest.mark.nojit
 LINE = 0.0125  # bytes per ps: 100 Gb/s
 GAIN = 1 / 256
 

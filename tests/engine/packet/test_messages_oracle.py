@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import pytest
 from flow_cases import Case, cases
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_packets import Simulation
 
@@ -18,8 +17,6 @@ from commsim.engine.packet.packet_state import PS
 from commsim.engine.packet.transport import Window
 
 
-@pytest.mark.nojit
-@settings(deadline=None, max_examples=100)
 @given(
     case=cases(plain=True, routings=("ecmp", "shortest")),
     payload=st.sampled_from([300, 1000]),

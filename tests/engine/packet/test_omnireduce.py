@@ -51,7 +51,7 @@ def run(network: Network, system: System, n_workers: int, n: int, **options: Any
 
 
 @pytest.mark.parametrize("where", ["star:n_hosts=12,bandwidth=100Gbps,latency=1us", RACKS])
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     loss_up=st.sampled_from(LOSSES),
     loss_down=st.sampled_from(LOSSES),

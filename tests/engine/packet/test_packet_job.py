@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,8 +14,6 @@ from commsim.core.errors import InputError
 from commsim.engine.packet.packet_job import BlockRounds
 from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
-
-pytestmark = pytest.mark.nojit
 
 
 def played(has: NDArray[np.bool_], first: int, end: int, slot: int, slots: int) -> list[int]:
@@ -30,7 +28,6 @@ def played(has: NDArray[np.bool_], first: int, end: int, slot: int, slots: int) 
     return rounds
 
 
-@settings(deadline=None)
 @given(
     n_ranks=st.integers(1, 5),
     n_blocks=st.integers(1, 90),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from commsim.engine.packet import packet_state as s
 from commsim.engine.packet.packet_run import bucket_shift, lay_out
 from commsim.engine.packet.wheel_kernel import next_event, schedule
 
-pytestmark = pytest.mark.nojit
 N_EVENTS = 40
 HOUR = 3600 * 10**12  # ps
 
@@ -33,7 +31,7 @@ def delays(draw: st.DrawFn, shift: int) -> int:
     return max(0, edge + draw(st.one_of(st.just(0), st.integers(-2 * bucket, 2 * bucket), st.integers(-half, half))))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data(), shift=st.integers(0, 14))
 def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(data: st.DataObject, shift: int) -> None:
     queue, heap, now = wheel(shift), list[tuple[int, int]](), 0
@@ -57,7 +55,7 @@ def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(dat
     assert next_event(queue) == -1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(order=st.permutations(range(N_EVENTS)), early=st.integers(0, 2))
 def test_equal_times_come_by_number_whatever_the_order_they_came_in(order: list[int], early: int) -> None:
     queue = wheel(8)

@@ -33,8 +33,7 @@ def lockstep_groups(
 SHARES = st.sampled_from([1.0, 1.0, 1.0, 0.5])
 
 
-@pytest.mark.nojit
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_rates_are_max_min_fair_and_equal_in_a_group(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 5))
@@ -54,28 +53,24 @@ def test_rates_are_max_min_fair_and_equal_in_a_group(data: st.DataObject) -> Non
     assert [c >= 0 for c in group] == [bool(crowded & set(f.uses)) for f in flows]
 
 
-@pytest.mark.nojit
 def test_eight_messages_over_one_link_get_an_eighth_each() -> None:
     flows = [Flow({0: 1.0, 1 + i: 1.0}) for i in range(8)]
     found, rates, group = lockstep_groups(flows, dict.fromkeys(range(9), 4.0))
     assert (found, rates, group) == (1, [0.5] * 8, [0] * 8)
 
 
-@pytest.mark.nojit
 def test_what_would_get_different_rates_is_refused() -> None:
     # Two share link 0, and one of them also shares link 1 with three others.
     flows = [Flow({0: 1.0}), Flow({0: 1.0, 1: 1.0}), *(Flow({1: 1.0}) for _ in range(3))]
     assert lockstep_groups(flows, {0: 1.0, 1: 1.0})[0] == -1
 
 
-@pytest.mark.nojit
 def test_a_port_that_overheads_occupy_cannot_be_shared_in_step() -> None:
     flows = [Flow({0: 1.0}), Flow({0: 1.0})]
     assert lockstep_groups(flows, {0: 1.0})[0] == 1
     assert lockstep_groups(flows, {0: 1.0}, held=(True, True))[0] == -1
 
 
-@pytest.mark.nojit
 def test_a_connection_that_sends_twice_in_a_crowded_hop_is_refused() -> None:
     rows = (np.array([0, 1, 2]), np.zeros(2, np.int32), np.ones(2))
     none, pace, group = np.empty(0, bool), np.empty(3), np.empty(3, np.int32)

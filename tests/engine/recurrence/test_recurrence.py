@@ -52,7 +52,7 @@ def assert_same(ours: Result, full: Result) -> None:
     assert ours.counters["transfers"] == full.counters["transfers"]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(case=cases(), header=st.booleans())
 def test_random_schedules_agree_transfer_by_transfer_or_are_refused(case: Case, header: bool) -> None:
     job = case.jobs[0]
@@ -98,7 +98,7 @@ def settings_of(draw: st.DrawFn) -> tuple[Network, Placement, dict[str, object],
     return network, place(network, n_ranks, draw(st.sampled_from(["packed", "random"])), seed=1), how, n_ranks
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(
     name=st.sampled_from(WITHOUT_HELPERS),
     where=settings_of(),
@@ -121,7 +121,7 @@ def test_every_collective_agrees_or_is_refused(
         assert_same(ours, full)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     n_ranks=st.integers(2, 24),
     seed=st.integers(0, 999),

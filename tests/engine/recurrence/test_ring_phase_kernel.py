@@ -30,8 +30,7 @@ def slow(state: tuple[Ticks, Ticks], costs: tuple[Ticks, Ticks, Ticks], n_cycles
     return [np.array(a) for a in (start, sent, done)]
 
 
-@pytest.mark.nojit
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(length=st.integers(1, 6), n_cycles=st.integers(1, 4), n_rounds=st.integers(1, 7), seed=st.integers(0, 999))
 def test_rounds_with_reduction_are_what_a_loop_says(length: int, n_cycles: int, n_rounds: int, seed: int) -> None:
     start, done, *costs = draw(seed, length * n_cycles)
@@ -42,8 +41,7 @@ def test_rounds_with_reduction_are_what_a_loop_says(length: int, n_cycles: int, 
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.nojit
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(length=st.integers(1, 6), n_cycles=st.integers(1, 4), n_rounds=st.integers(1, 7), seed=st.integers(0, 999))
 def test_rounds_without_reduction_are_the_same(length: int, n_cycles: int, n_rounds: int, seed: int) -> None:
     start, _, send, latency, _ = draw(seed, length * n_cycles)
@@ -53,7 +51,6 @@ def test_rounds_without_reduction_are_the_same(length: int, n_cycles: int, n_rou
     np.testing.assert_array_equal(start, expected)
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("reduces", [False, True])
 def test_connections_that_must_be_in_step_stop_the_play_when_they_are_not(reduces: bool) -> None:
     send, latency = np.array([5, 9, 5, 5]) << 20, np.full(4, 1 << 20)
@@ -72,8 +69,6 @@ def test_connections_that_must_be_in_step_stop_the_play_when_they_are_not(reduce
     assert not simulates((0, 3), 1, (0, 0, 0, SLACK + 1))
 
 
-@pytest.mark.nojit
-@settings(deadline=None)
 @given(st.integers(1, 30).flatmap(lambda n: st.permutations(range(n))))
 def test_cycles_cover_the_permutation(following: list[int]) -> None:
     order, length = cycles(np.array(following))

@@ -38,7 +38,7 @@ def slow(phase: RingPhase, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) 
     return sent, done
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(
     period=st.integers(1, 4),
     repeats=st.integers(1, 3),
@@ -69,7 +69,6 @@ def test_the_least_period_is_found() -> None:
 
 
 @pytest.mark.nojit
-@settings(deadline=None)
 @given(st.integers(1, 500), st.integers(0, 60))
 def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) -> None:
     state, simulated = np.array([0, 100]), [0]

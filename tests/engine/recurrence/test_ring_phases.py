@@ -46,7 +46,7 @@ def unrolled(phases: tuple[RingPhase, ...]) -> list[list[Message]]:
     return hops
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(name=st.sampled_from(RINGS), n_ranks=st.integers(2, 24))
 def test_phases_send_what_the_schedule_sends(name: str, n_ranks: int) -> None:
     schedule = COLLECTIVES[name].build(n_ranks)
@@ -105,7 +105,7 @@ def finish_by_phases(schedule: Schedule, cost: np.ndarray) -> int | None:
     return max(max(d) for d in done)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(name=st.sampled_from(RINGS), n_ranks=st.integers(2, 18), seed=st.integers(0, 999), uneven=st.booleans())
 def test_the_waits_that_phases_leave_out_are_kept_all_the_same(
     name: str, n_ranks: int, seed: int, uneven: bool

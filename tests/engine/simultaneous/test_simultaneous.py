@@ -69,7 +69,7 @@ def test_machines_whose_inside_matters_are_no_exception(routing: str) -> None:
     assert agree(network, Job(COLLECTIVES["direct_all_to_all"].build(16), place(network, 16)), routing)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), routing=st.sampled_from(["ecmp", "shortest", "spray"]), cap=st.booleans())
 def test_random_messages_on_random_networks_end_as_in_the_full_engine(seed: int, routing: str, cap: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -82,7 +82,6 @@ def test_random_messages_on_random_networks_end_as_in_the_full_engine(seed: int,
     assert agree(network, job, routing, seed % 7)
 
 
-@settings(deadline=None, max_examples=100)
 @given(seed=st.integers(0, 2**32), routing=st.sampled_from(["ecmp", "shortest"]), few=st.booleans())
 def test_messages_of_different_sizes_end_as_in_the_full_engine(seed: int, routing: str, few: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -101,7 +100,6 @@ def test_an_unequal_all_to_all_on_a_fat_tree_ends_as_in_the_full_engine(routing:
 
 
 @pytest.mark.nojit
-@settings(deadline=None, max_examples=100)
 @given(data=st.data())
 def test_the_fair_rates_are_those_of_exact_water_filling(data: st.DataObject) -> None:
     n_links, n_bundles = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 5))

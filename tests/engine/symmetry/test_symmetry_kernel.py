@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from commsim.engine.symmetry.symmetry_kernel import number_colours, refine_connections
 
 
-@settings(deadline=None)
 @given(colours=st.lists(st.integers(0, 5)))
 def test_colours_are_numbered_in_the_order_in_which_they_come(colours: list[int]) -> None:
     number, first = number_colours(np.array(colours, np.uint64) << np.uint64(40))
@@ -32,7 +31,7 @@ def slow_classes(
     return [order.index(a) for a in around]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
 def test_a_step_of_refinement_tells_apart_what_waits_for_different_things(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -3,8 +3,6 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree, blocks_of, free_name
 
-pytestmark = pytest.mark.nojit
-
 LEAVES = (Switch("a", nodes=("n0", "n1", "n2")), Switch("b", nodes=("n3", "n4")))
 TREE = Tree((*LEAVES, Switch("top", ("a", "b"))))
 

@@ -1,23 +1,19 @@
 import pytest
 from fabric_trees import names
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.hostlist import MAX_NAMES, compress_hosts, expand_hosts
 
-pytestmark = pytest.mark.nojit
-
 ANY_NAME = st.from_regex(r"[a-zA-Z][a-z0-9.\-]{0,6}[0-9]{0,4}", fullmatch=True)
 
 
-@settings(deadline=None)
 @given(st.lists(ANY_NAME, min_size=1, max_size=30))
 def test_any_names_come_back_in_their_order(hosts):
     assert expand_hosts(compress_hosts(hosts)) == tuple(hosts)
 
 
-@settings(deadline=None)
 @given(names(12))
 def test_numbered_names_come_back_in_their_order(hosts):
     assert expand_hosts(compress_hosts(hosts)) == tuple(hosts)

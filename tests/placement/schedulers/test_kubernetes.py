@@ -3,7 +3,7 @@ import json
 import pytest
 import yaml
 from fabric_trees import trees
-from hypothesis import given, settings
+from hypothesis import given
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
@@ -15,8 +15,6 @@ from commsim.placement.schedulers.kubernetes import (
     write_topograph_model,
     write_volcano,
 )
-
-pytestmark = pytest.mark.nojit
 
 TREE = Tree(
     (Switch("Leaf_0", nodes=("n0", "n1")), Switch("leaf1", nodes=("n2",)), Switch("SPINE", ("Leaf_0", "leaf1")))
@@ -103,13 +101,11 @@ WANTED = {
 }
 
 
-@settings(deadline=None)
 @given(trees())
 def test_models_come_back(tree):
     assert same(read_topograph_model(write_topograph_model(tree, ("a comment",)))) == same(tree)
 
 
-@settings(deadline=None)
 @given(trees())
 def test_graphs_come_back(tree):
     assert same(read_topograph_graph(write_topograph_graph(tree))) == same(tree)

@@ -1,12 +1,10 @@
 import pytest
 from fabric_trees import blocks, trees
-from hypothesis import given, settings
+from hypothesis import given
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Blocks, Switch, Tree
 from commsim.placement.schedulers.slurm import read_slurm_conf, sbatch_options, write_slurm_conf
-
-pytestmark = pytest.mark.nojit
 
 TEXT = """
 # written by hand
@@ -17,13 +15,11 @@ SwitchName=top \\
 """
 
 
-@settings(deadline=None)
 @given(trees())
 def test_trees_come_back(tree):
     assert read_slurm_conf(write_slurm_conf(tree, ("a comment",))) == tree
 
 
-@settings(deadline=None)
 @given(blocks())
 def test_blocks_come_back(found):
     assert read_slurm_conf(write_slurm_conf(found)) == found

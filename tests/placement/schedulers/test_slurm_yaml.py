@@ -1,13 +1,11 @@
 import pytest
 from fabric_trees import blocks, trees
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
 from commsim.placement.schedulers.slurm import NamedTopology, choose_topology, read_slurm_yaml, write_slurm_yaml
-
-pytestmark = pytest.mark.nojit
 
 TEXT = """
 ---
@@ -30,7 +28,6 @@ TEXT = """
 """
 
 
-@settings(deadline=None)
 @given(trees(), blocks(), st.booleans())
 def test_topologies_come_back(tree, found, is_default):
     topologies = (NamedTopology("007", tree, is_default), NamedTopology("yes", found))

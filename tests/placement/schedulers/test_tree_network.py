@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from fabric_trees import trees
-from hypothesis import given, settings
+from hypothesis import given
 
 from commsim.core.errors import InputError
 from commsim.core.machine import attach_machines
@@ -9,8 +9,6 @@ from commsim.core.network_queries import racks
 from commsim.placement.schedulers.fabric_tree import Switch, Tree
 from commsim.placement.schedulers.tree_network import build_network, host_names, parse_tiers, tree_of
 from commsim.run.inputs import load_network
-
-pytestmark = pytest.mark.nojit
 
 
 def rate(network, a, b):
@@ -22,7 +20,6 @@ def same(tree):
     return {(s.name, s.switches, s.nodes) for s in tree.switches}
 
 
-@settings(deadline=None)
 @given(trees(balanced=True))
 def test_a_tree_comes_back_from_the_network_it_makes(tree):
     n_tiers = max(tree.tiers().values())

@@ -52,7 +52,7 @@ def crossings(network: Network, nodes: list[str], level: int = 1) -> int:
     st.integers(0, 3),
     st.integers(1, 6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_job_gets_its_gpus_and_no_gpu_has_two(strategy: str, sizes: list[int], seed: int, n: int) -> None:
     jobs = [job(f"j{i}", size) for i, size in enumerate(sizes)] + [job("fixed", 2, placement=("h3", "h1"))]
     found = candidates(CLUSTER, jobs, strategy, n, seed)
@@ -180,7 +180,6 @@ def test_ten_pods_on_racks_of_four_are_numbered_rack_by_rack() -> None:
 
 
 @given(st.lists(st.sampled_from(RACKS.nodes[:12]), min_size=2, max_size=6))
-@settings(deadline=None)
 def test_no_order_crosses_racks_less_often(nodes: list[str]) -> None:
     least = min(crossings(RACKS, order) for order in itertools.permutations(nodes))
     assert crossings(RACKS, order_ranks(RACKS, nodes)) == least

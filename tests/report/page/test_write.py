@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -12,7 +12,6 @@ from commsim.report.columns import number_column, table_of_rows, word_column
 from commsim.report.page.write import encode_column, json_in_html, page_text
 from commsim.report.study import make_study
 
-pytestmark = pytest.mark.nojit
 ROWS = [
     {"collective": "ring", "operation": "all_reduce", "size_B": s, "time_s": 1e-6 * s, "busbw_Bps": 1e6}
     for s in (1, 2, 4)
@@ -70,13 +69,11 @@ def decoded(raw):
 
 
 @given(st.lists(st.one_of(st.floats(allow_infinity=False), st.sampled_from([1.0, 2.0])), max_size=100))
-@settings(deadline=None)
 def test_numbers_come_out_as_they_went_in(values):
     np.testing.assert_array_equal(np.array(decoded(encode_column(number_column("a", values)))), np.array(values))
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=40))
-@settings(deadline=None)
 def test_words_come_out_as_they_went_in(words):
     assert decoded(encode_column(word_column("a", words))) == words
 
@@ -92,7 +89,6 @@ def test_more_words_than_there_are_codes_are_refused():
 
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8))
-@settings(deadline=None)
 def test_nothing_in_the_data_can_end_the_element_it_is_in(tree):
     text = json_in_html({"a": tree, "b": "</script><!--<script>"})
     assert "<" not in text

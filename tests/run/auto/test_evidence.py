@@ -6,7 +6,6 @@ from commsim.run.auto import evidence as module
 from commsim.run.auto.evidence import evidence, never, say, say_labels
 from commsim.run.auto.known_error import PACKET, Case, Comparison
 
-pytestmark = pytest.mark.nojit
 MIB = 2**20
 RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, MIB, 12.5e9, 6250)
 IDEAL = PACKET["window"]

@@ -28,7 +28,7 @@ def networks(p, seed):
     ][seed % 5]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(
     name=st.sampled_from(DENSE),
     p=st.integers(2, 8),

@@ -12,7 +12,6 @@ from commsim.core.errors import InputError
 from commsim.run.auto import known_error as module
 from commsim.run.auto.known_error import AGAINST, PACKET, Case, Comparison, comparisons, from_tree, to_tree
 
-pytestmark = pytest.mark.nojit
 RING = Case("all_reduce", "ring_all_reduce", "star", "ecmp", "packed", 1, 1, 8, 8, 1e6, 12.5e9, 6250)
 SOME = [Comparison("flow", "testbed", RING, -0.04), Comparison("flow", PACKET["dcqcn"], RING, 0.5)]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slow_compressors import slow_one_bit, slow_sign
 
@@ -10,7 +10,6 @@ from commsim.core.errors import InputError
 from commsim.sparse.compressors.qsgd import WIDTHS, packed, qsgd, unpacked
 from commsim.sparse.compressors.signs import one_bit, sign
 
-pytestmark = pytest.mark.nojit
 vectors = st.lists(st.floats(-1e3, 1e3, width=32), min_size=1, max_size=60).map(lambda x: np.array(x, np.float32))
 
 
@@ -19,14 +18,12 @@ def decoded(compressor, vector, **where):
 
 
 @given(vector=vectors)
-@settings(deadline=None)
 def test_signs_are_scaled_by_the_mean_magnitude(vector):
     np.testing.assert_allclose(decoded(sign(), vector), slow_sign(vector), rtol=3e-7, atol=1e-40)
     assert sign().encode(vector).n_bytes == -(-len(vector) // 8) + 4
 
 
 @given(vector=vectors, data=st.data())
-@settings(deadline=None)
 def test_one_bit_decodes_to_the_mean_of_each_sign_of_a_column(vector, data):
     columns = data.draw(st.integers(1, len(vector)))
     np.testing.assert_allclose(decoded(one_bit(columns), vector), slow_one_bit(vector, columns), rtol=3e-7, atol=1e-40)
@@ -41,7 +38,6 @@ def test_one_bit_takes_a_word_for_32_elements_and_two_scales_for_a_column():
 
 
 @given(bits=st.sampled_from(WIDTHS), data=st.data())
-@settings(deadline=None)
 def test_levels_come_out_of_their_bytes_as_they_went_in(bits, data):
     codes = np.array(data.draw(st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=40)), np.uint8)
     words = packed(codes, bits)
@@ -51,7 +47,6 @@ def test_levels_come_out_of_their_bytes_as_they_went_in(bits, data):
 
 
 @given(vector=vectors, bits=st.sampled_from(WIDTHS), bucket=st.integers(1, 70), step=st.integers(0, 9))
-@settings(deadline=None)
 def test_qsgd_rounds_to_a_neighbouring_level_of_the_bucket(vector, bits, bucket, step):
     got, s = decoded(qsgd(bits, bucket), vector, step=step).astype(np.float64), 2 ** (bits - 1) - 1
     for first in range(0, len(vector), bucket):

@@ -12,7 +12,6 @@ from commsim.core.errors import InputError
 from commsim.sparse.compressors import COMPRESSORS, compressor_of
 from commsim.sparse.compressors.message import CompressedRank, Residual, Summed, compressed_sum
 
-pytestmark = pytest.mark.nojit
 SPECS = {"threshold": "threshold:above=0.5", "dgc": "dgc:density=0.05,momentum=0", "power_sgd": "power_sgd:rank=1"}
 ALL = [SPECS.get(name, name) for name in COMPRESSORS]
 WITH_FEEDBACK = [spec for spec in ALL if not spec.startswith("qsgd")]
@@ -30,7 +29,7 @@ def residual_of(worker):
 
 @pytest.mark.parametrize("spec", ALL)
 @given(data=st.data(), dtype=st.sampled_from([np.float32, np.float64]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_message_has_the_bytes_that_it_says_and_decodes_to_as_many_elements(spec, data, dtype):
     compressor, vector = compressor_of(spec), data.draw(vectors()).astype(dtype)
     message = compressor.encode(vector, rank=1, step=2)
@@ -70,7 +69,7 @@ def test_a_sum_or_residual_that_overflows_is_refused_and_not_sent(spec):
 
 @pytest.mark.parametrize("spec", WITH_FEEDBACK)
 @given(steps=st.lists(vectors(40, 40), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_what_is_sent_and_what_stays_is_what_there_was(spec, steps):
     worker, sent, bound = CompressedRank(compressor_of(spec)), np.zeros(40), np.zeros(40)
     for gradient in steps:
@@ -83,7 +82,7 @@ def test_what_is_sent_and_what_stays_is_what_there_was(spec, steps):
 
 @pytest.mark.parametrize("spec", LISTS)
 @given(steps=st.lists(vectors(40, 40, st.integers(-1000, 1000)), min_size=1, max_size=6), n_ranks=st.integers(1, 3))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_lists_lose_nothing_of_whole_numbers(spec, steps, n_ranks):
     workers, total = [CompressedRank(compressor_of(spec), rank) for rank in range(n_ranks)], np.zeros(40)
     for step in steps:

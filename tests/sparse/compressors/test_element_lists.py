@@ -11,7 +11,6 @@ from commsim.sparse.compressors.dgc import dgc
 from commsim.sparse.compressors.message import Compressed, CompressedRank
 from commsim.sparse.compressors.selected_elements import random_k, threshold, top_k
 
-pytestmark = pytest.mark.nojit
 few_values = st.lists(st.integers(-5, 5), min_size=1, max_size=40).map(lambda x: np.array(x, np.float32))
 
 
@@ -20,7 +19,6 @@ def decoded(compressor, vector, **where):
 
 
 @given(vector=few_values, data=st.data())
-@settings(deadline=None)
 def test_the_largest_are_kept_and_of_equals_the_first(vector, data):
     k = data.draw(st.integers(1, len(vector)))
     assert decoded(top_k(k=k), vector).tolist() == slow_top_k(vector.tolist(), k)
@@ -34,7 +32,6 @@ def test_a_list_is_indices_of_four_bytes_and_values():
 
 
 @given(vector=few_values, above=st.floats(0, 6))
-@settings(deadline=None)
 def test_what_is_above_the_threshold_is_kept(vector, above):
     assert decoded(threshold(above), vector).tolist() == slow_threshold(vector.tolist(), above)
     n_kept = int((np.abs(vector) > above).sum())
@@ -65,7 +62,7 @@ def test_the_mean_of_unbiased_random_elements_is_the_gradient():
 
 
 @given(steps=st.lists(st.lists(st.integers(-9, 9), min_size=12, max_size=12), min_size=1, max_size=8), data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_dgc_is_its_algorithm_step_by_step(steps, data):
     momentum, clip = data.draw(st.sampled_from([0.0, 0.5])), data.draw(st.sampled_from([0.0, 8.0]))
     n_ranks, epoch = data.draw(st.sampled_from([1, 4])), data.draw(st.sampled_from([0, 2]))

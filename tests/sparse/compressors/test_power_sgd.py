@@ -8,8 +8,6 @@ from commsim.core.errors import InputError
 from commsim.sparse.compressors.message import CompressedRank, compressed_sum
 from commsim.sparse.compressors.power_sgd import power_sgd
 
-pytestmark = pytest.mark.nojit
-
 
 @given(
     n_ranks=st.integers(1, 4),
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.nojit
     columns=st.integers(8, 20),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_it_is_its_algorithm_with_a_warm_start_and_loses_nothing(n_ranks, n_steps, rank, n, columns, seed):
     steps = np.random.default_rng(seed).standard_normal((n_steps, n_ranks, n))
     compressor = power_sgd(rank, columns, seed)

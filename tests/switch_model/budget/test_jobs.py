@@ -16,7 +16,6 @@ from switch_model.budget.register_layout import CONTROL_STAGES, register_layout
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 
-pytestmark = pytest.mark.nojit
 GBPS = 1e9 / 8
 TOFINO = HARDWARE["tofino_1"].build()
 
@@ -156,7 +155,7 @@ def test_asking_for_more_than_fits_says_what_would(system: System, asked: dict[s
         budget(system, TOFINO, **asked)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     k=st.sampled_from([32, 64, 128, 256]),
     slots=st.integers(1, 40_000),

@@ -9,7 +9,6 @@ from switch_model.live.control_messages import LineReader, write_line
 from switch_model.live.data_plane import first_fit, free_ranges
 
 
-@pytest.mark.nojit
 @given(st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9), max_size=4)), st.data())
 def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(
     messages: list[object], data: st.DataObject
@@ -22,7 +21,6 @@ def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(
     assert got == messages
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     "line",
     [b"{", b"[1]", b"7", b"\xff\xfe", b"[" * 3000, b'{"a":1,"a":2}', b'{"a":NaN}', b"{}" + b" " * 4096, b"x" * 4097],
@@ -32,7 +30,6 @@ def test_a_line_that_is_no_object_or_too_long_is_refused(line: bytes) -> None:
         LineReader(4096).feed(line + b"\n")
 
 
-@pytest.mark.nojit
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory() -> None:
     reader = LineReader(100)
     reader.feed(b"a" * 100)
@@ -40,7 +37,6 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory() -> None:
         reader.feed(b"a")
 
 
-@pytest.mark.nojit
 def test_free_slots_are_what_lies_between_the_taken_ones() -> None:
     assert free_ranges([(5, 3), (0, 2)], 10) == [(2, 3), (8, 2)]
     assert free_ranges([(0, 10)], 10) == []

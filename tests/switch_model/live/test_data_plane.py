@@ -45,7 +45,7 @@ def plane() -> DataPlane:
     return plane
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=120), st.integers(0, 2**32))
 def test_it_answers_as_the_slow_pool_does(order: list[tuple[int, bool]], seed: int) -> None:
     """Workers send their next packet, or their last one again; a worker moves on when it has had the result."""

@@ -34,7 +34,7 @@ def quantised_sum(tensors: list[np.ndarray], block: int) -> np.ndarray:
     return dequantize(np.sum(parts, axis=0, dtype=np.uint32).view(np.int32), agreed, block, len(tensors))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_every_element_is_summed_exactly_once_whatever_the_network_does(data: st.DataObject) -> None:
     n_workers, n_slots = data.draw(st.sampled_from([1, 2, 3, 5, 32])), data.draw(st.integers(1, 9))
@@ -78,7 +78,7 @@ def test_floats_take_one_window_more_than_integers() -> None:
     assert packets[np.float32] == packets_needed(n, 64, slots, floats=True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 40), st.booleans(), st.integers(0, 2**32))
 def test_where_nothing_is_lost_no_packet_is_sent_twice(slots: int, blocks: int, as_floats: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -65,7 +65,6 @@ def pair(world: World) -> World:
     return world
 
 
-@pytest.mark.nojit
 def test_those_who_wait_know_for_whom_and_all_are_told_when_the_last_has_come(world: World) -> None:
     assert world.joins(1, 2, 3) == [{"waiting_for": [0, 1]}]
     assert world.joins(2, 0, 3) == [{"waiting_for": [1]}]
@@ -78,7 +77,6 @@ def test_those_who_wait_know_for_whom_and_all_are_told_when_the_last_has_come(wo
     )
 
 
-@pytest.mark.nojit
 def test_jobs_get_disjoint_slots_and_what_does_not_fit_is_told_what_would(world: World) -> None:
     world.joins(1, 0, 1, "a", slots=100)
     world.joins(2, 0, 1, "b", slots=100)
@@ -91,7 +89,6 @@ def test_jobs_get_disjoint_slots_and_what_does_not_fit_is_told_what_would(world:
     assert world.joins(4, 0, 1, "d")[-1]["first_slot"] == 0
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
@@ -118,7 +115,6 @@ def test_a_join_that_makes_no_sense_is_refused_and_changes_nothing(
     assert world.joins(3, 1, 2)[-1]["joined"] == "a"
 
 
-@pytest.mark.nojit
 def test_a_worker_that_dies_while_others_wait_may_come_again(world: World) -> None:
     world.joins(1, 0, 2)
     world.jobs.lost(1, "has gone")
@@ -128,7 +124,6 @@ def test_a_worker_that_dies_while_others_wait_may_come_again(world: World) -> No
     assert world.last(2)["joined"] == "a"
 
 
-@pytest.mark.nojit
 def test_a_worker_that_dies_ends_its_job_and_frees_name_and_slots_at_once(pair: World) -> None:
     pair.jobs.lost(2, "has gone")
     assert pair.last(1) == {"failed": "rank 1 of job 'a' has gone"}
@@ -139,7 +134,6 @@ def test_a_worker_that_dies_ends_its_job_and_frees_name_and_slots_at_once(pair: 
     assert len(pair.running) == 1
 
 
-@pytest.mark.nojit
 def test_workers_must_reduce_the_same_tensors(pair: World) -> None:
     pair.does(1, "tensor", elements=10, type="int32")
     pair.does(2, "tensor", elements=10, type="int32")
@@ -149,28 +143,24 @@ def test_workers_must_reduce_the_same_tensors(pair: World) -> None:
     assert pair.running == {}
 
 
-@pytest.mark.nojit
 def test_nobody_begins_a_tensor_before_all_have_begun_the_one_before(pair: World) -> None:
     pair.does(1, "tensor", elements=10, type="int32")
     pair.does(1, "tensor", elements=10, type="int32")
     assert pair.last(2) == {"failed": "rank 0 of job 'a' begins tensor 1, but rank 1 is still at an earlier one"}
 
 
-@pytest.mark.nojit
 def test_a_tensor_of_a_job_that_somebody_has_left_fails(pair: World) -> None:
     pair.does(1, "leave")
     pair.does(2, "tensor", elements=10, type="int32")
     assert pair.last(2) == {"failed": "rank 1 of job 'a' begins tensor 0, but rank 0 has left"}
 
 
-@pytest.mark.nojit
 def test_leaving_others_in_a_tensor_fails(pair: World) -> None:
     pair.does(1, "tensor", elements=10, type="int32")
     pair.does(2, "leave")
     assert pair.last(1) == {"failed": "rank 1 of job 'a' left, but rank 0 still needs it"}
 
 
-@pytest.mark.nojit
 def test_slots_stay_until_all_have_left_since_the_last_result_may_be_lost(pair: World) -> None:
     for connection in (1, 2):
         pair.does(connection, "tensor", elements=10, type="int32")
@@ -182,7 +172,6 @@ def test_slots_stay_until_all_have_left_since_the_last_result_may_be_lost(pair: 
     assert pair.jobs.status()["jobs"] == []
 
 
-@pytest.mark.nojit
 def test_a_barrier_is_left_when_all_have_reached_it(pair: World) -> None:
     assert pair.does(1, "barrier") == []
     assert pair.does(2, "barrier") == [{"barrier": 1}]
@@ -192,13 +181,11 @@ def test_a_barrier_is_left_when_all_have_reached_it(pair: World) -> None:
     assert "rank 0 has left" in pair.last(2)["failed"]
 
 
-@pytest.mark.nojit
 def test_a_worker_may_say_why_it_gives_up(pair: World) -> None:
     pair.does(1, "fail", why="ValueError: the data are bad")
     assert pair.last(2) == {"failed": "rank 0 of job 'a' failed: ValueError: the data are bad"}
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("do", ["tensor", "barrier", "leave", "fail", "dance", 7, None, ["join"]])
 def test_what_makes_no_sense_before_joining_is_refused(world: World, do: object) -> None:
     with pytest.raises(InputError):
@@ -212,8 +199,7 @@ steps = st.tuples(
 )  # fmt: skip
 
 
-@pytest.mark.nojit
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(steps, max_size=60))
 def test_whatever_workers_do_slots_are_neither_shared_nor_lost(history: list[Any]) -> None:
     world = World()

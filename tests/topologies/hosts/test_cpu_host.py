@@ -1,10 +1,6 @@
-import pytest
-
 from commsim.core.network import MEMORY
 from commsim.core.placement import place
 from topologies.hosts.cpu_host import cpu_host
-
-pytestmark = pytest.mark.nojit
 
 
 def test_ranks_sit_on_the_memories():

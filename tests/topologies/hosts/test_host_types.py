@@ -12,8 +12,6 @@ from commsim.files.store import SUFFIXES, read_network, save
 from commsim.routing.network_metrics import measure
 from topologies.hosts import HOST_TYPES
 
-pytestmark = pytest.mark.nojit
-
 
 @pytest.mark.parametrize("name", HOST_TYPES)
 def test_the_docstring_has_its_sections(name):

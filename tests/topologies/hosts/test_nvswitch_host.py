@@ -8,10 +8,8 @@ from commsim.core.network import CPU, GPU, MEMORY, NIC, SWITCH
 from commsim.routing.routing import find_routes
 from topologies.hosts.nvswitch_host import nvswitch_host
 
-pytestmark = pytest.mark.nojit
 
-
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(n_cpus=st.integers(1, 2), switches=st.integers(1, 2), nics=st.integers(0, 2), gpus=st.integers(1, 3))
 def test_counts_are_as_asked(n_cpus, switches, nics, gpus):
     n_switches = n_cpus * switches

@@ -4,8 +4,6 @@ from commsim.routing.network_metrics import bisection_bandwidth
 from commsim.routing.routing import find_routes
 from topologies.hosts.pcie_host import pcie_host
 
-pytestmark = pytest.mark.nojit
-
 
 def path(machine, src, dst):
     routes = find_routes(machine, machine.nodes.index(src), machine.nodes.index(dst))

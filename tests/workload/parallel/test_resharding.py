@@ -1,7 +1,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.checking.check import check
@@ -70,7 +70,6 @@ works = st.lists(
 
 
 @given(works=works, seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=100)
 def test_a_greedy_order_is_a_permutation_never_later_than_given_and_never_earlier_than_any_can_be(works, seed):
     order = greedy_order(works, n_rounds=20, seed=seed)
     key = repr

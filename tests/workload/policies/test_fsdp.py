@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
@@ -9,7 +9,6 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import sent_bytes, train
 from commsim.workload.setting import Setting
 
-pytestmark = pytest.mark.nojit
 sizes = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=10)
 
 
@@ -24,7 +23,6 @@ def sent(policy, given_):
 
 
 @given(n_bytes=sizes, n_workers=st.sampled_from([2, 3, 8]), unit=st.sampled_from([1, 20, 10**6]))
-@settings(deadline=None)
 def test_fsdp_moves_one_and_a_half_times_what_ddp_moves_and_zero_1_and_2_as_much(n_bytes, n_workers, unit):
     case = setting(n_bytes, n_workers)
     ddp = sent("ddp", case)

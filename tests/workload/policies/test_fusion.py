@@ -7,7 +7,6 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 
-pytestmark = pytest.mark.nojit
 MIB = 2**20
 TRACE = BackwardTrace(np.array([0.5, 0.6, 20, 10, 1, 2]) * MIB, np.arange(1.0, 7.0), np.ones(6))
 

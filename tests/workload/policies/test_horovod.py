@@ -7,7 +7,6 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 
-pytestmark = pytest.mark.nojit
 TRACE = BackwardTrace(np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 2.0, 3.5, 4.5]), np.ones(4))
 
 

@@ -9,7 +9,6 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 
-pytestmark = pytest.mark.nojit
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "data" / "traces"
 
 

@@ -15,7 +15,6 @@ from commsim.workload.setting import Setting
 from commsim.workload.task_graph import simulate_graph
 from commsim.workload.tensor_queue import Discipline, run_iteration
 
-pytestmark = pytest.mark.nojit
 some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
 traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
     lambda rows: BackwardTrace(
@@ -32,7 +31,7 @@ traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
     priority=st.booleans(),
     barrier=st.booleans(),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_graph_takes_as_long_as_the_queue_that_it_was_made_from(
     trace, overhead, partition, credit, priority, barrier
 ):

@@ -1,12 +1,10 @@
 import numpy as np
-import pytest
 
 from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 
-pytestmark = pytest.mark.nojit
 # the last layer's 8 bytes are ready at 0, the first layer's 1 byte at 1; forward takes 1 and 6
 TRACE = BackwardTrace(np.array([8.0, 1.0]), np.array([0.0, 1.0]), np.array([6.0, 1.0]))
 

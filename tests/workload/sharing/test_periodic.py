@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import PeriodicJob, Phase, demand, parse_jobs, read_jobs
 
-pytestmark = pytest.mark.nojit
-
 ROW = {"job": "vgg16", "gpus": 2, "iter_time_ms": 255, "phases": [{"offset_ms": 141, "dur_ms": 114, "rate_Gbps": 40}]}
 
 

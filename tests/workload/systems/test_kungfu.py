@@ -14,7 +14,7 @@ from topologies.star import star
 @given(
     strategy=st.sampled_from(STRATEGIES), n_ranks=st.integers(1, 17), seed=st.integers(0, 9), n_hosts=st.integers(1, 5)
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_graph_is_an_all_reduce_wherever_its_ranks_are(strategy, n_ranks, seed, n_hosts):
     hosts = np.random.default_rng(seed).integers(0, n_hosts, n_ranks).tolist()
     schedule = kungfu_all_reduce(strategy, n_ranks, hosts)

@@ -39,7 +39,7 @@ def every_plan(profile, n_machines, bandwidth):
 
 
 @given(profile=profiles, n_machines=st.integers(1, 5), bandwidth=st.sampled_from([0.5, 3.0, 50.0]))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_dynamic_programming_finds_what_trying_everything_finds(profile, n_machines, bandwidth):
     stages = partition(profile, n_machines, bandwidth)
     found = bottleneck(profile, stages, bandwidth)
@@ -76,7 +76,6 @@ LAYERS = [1.0] * 40
     layers=st.lists(st.integers(0, 9).map(float), min_size=1, max_size=7),
     speeds=st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=4),
 )
-@settings(deadline=None, max_examples=100)
 def test_unlike_gpus_get_the_stages_that_trying_every_cut_finds(layers, speeds):
     ends = unlike_stages(layers, speeds)
     assert ends[-1] == len(layers)
