@@ -138,8 +138,8 @@ def _account(
     """Elements that are wrong and that are missing, of each worker."""
     wrong, missing = np.zeros(len(workers), np.int64), np.zeros(len(workers), np.int64)
     for w, row in enumerate(workers):
-        mine = receipts[row["receipts"] :][: row["n_chunks"]]
+        received = receipts[row["receipts"] :][: row["n_chunks"]]
         lengths = np.diff(bounds[row["bounds"] :][: row["n_chunks"] + 1])
-        wrong[w] = mine[mine > 0].sum(dtype=np.int64)
-        missing[w] = lengths[mine == NEVER].sum()
+        wrong[w] = received[received > 0].sum(dtype=np.int64)
+        missing[w] = lengths[received == NEVER].sum()
     return wrong, missing

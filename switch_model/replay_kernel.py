@@ -19,14 +19,14 @@ TAKE = OVERWRITE | ADD
 def scan_log(
     log: Rows, workers: Rows, n_registers: int, n_messages: int, readers: NDArray[np.int32]
 ) -> tuple[int, int, int, int]:
-    """Check every row, and count who reads each message.
+    """Check every row, and count the readers of each message.
 
     Parameters
     ----------
     log : LOG_ROW[n]
         What happened.
     workers : WORKER_ROW[n_workers]
-        Who has which chunks.
+        Which chunks each has.
     n_registers, n_messages : int
         Of the whole run.
     readers : int32[n_messages]

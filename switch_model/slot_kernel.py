@@ -25,7 +25,7 @@ READ = 4  # a packet is made of them
 ALL = 8  # to every child
 SENDER = 16  # back to the child that it came from
 UP = 32  # to the parent: the next switch, or the parameter server
-FREE = 64  # the slot belongs to nobody afterwards
+FREE = 64  # the slot is free afterwards
 COLLISION = 128  # the slot belonged to another fragment
 DUPLICATE = 256  # the slot had counted this child already
 
@@ -34,7 +34,7 @@ Rows = NDArray[np.void]
 SLOT_ROW = np.dtype(
     [
         ("seen", np.uint64),  # a bit for each child that has contributed
-        ("key", np.int64),  # whose fragment it holds, 0 for nobody's; slots without owners stay at 0
+        ("key", np.int64),  # the fragment that it holds, 0 for none; slots that are not shared stay at 0
         ("count", np.int32),  # children still to come; 0 before the first and after the last
         ("has_result", np.bool_),  # registers hold what goes down to the children
         ("ecn", np.bool_),  # a packet that contributed was marked
@@ -56,7 +56,7 @@ def contribute(slots: Rows, at: int, shadow: int, child: int, fan_in: int, has_p
         The slot in the packet's version, and in the other one. Equal for a pool of one version, which cannot tell a
         retransmission from the next round.
     child : int
-        Who sent it, 0..63.
+        Its number at this switch, 0..63.
     fan_in : int
         Children that contribute to each round.
     has_parent : bool

@@ -4,22 +4,117 @@ What stays in the kernel after a `kill -9` is a filter on each port, which holds
 file system shows them: the one that `tc` needs for a moment exists in a mount namespace of its own. So taking away the
 filters takes away everything, and a small file for each switch says where they are.
 
-The network interfaces that are the switch's ports, as `ip` shows them in our network namespace.
+Below the record of a switch: the interfaces that are its ports, as `ip` shows them in our network namespace.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from commsim.core.errors import BackendError, InputError
 
 from .commands import output_of, records_of
 from .program import PACKET_HEADERS
-from .records import FOLDER, Attachment, alone, attachments, began, write
+
+FOLDER = Path("/run/commsim-bpf")
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Where a switch sits.
+
+    Parameters
+    ----------
+    process, began : int
+        Number of its process, and when that began, since numbers are used again.
+    namespace : int
+        Of the network, as the number of its file.
+    ports : tuple of str
+        Interfaces.
+    hooked : tuple of str
+        Those that had no place for filters before us.
+    program : int
+        Number of the program; 0 before it is loaded.
+    """
+
+    process: int
+    began: int
+    namespace: int
+    ports: tuple[str, ...]
+    hooked: tuple[str, ...]
+    program: int = 0
+
+    @property
+    def path(self) -> Path:
+        """The file that says so."""
+        return FOLDER / f"{self.process}-{self.namespace}-{'-'.join(self.ports)[:100]}.json"
+
+    @property
+    def lives(self) -> bool:
+        """Whether its process does."""
+        return began(self.process) == self.began
+
+
+def attachments() -> list[Attachment]:
+    """Return all that are written down."""
+    rows = []
+    for path in sorted(FOLDER.glob("*.json")):
+        try:
+            row = json.loads(path.read_text())
+            rows.append(Attachment(**{**row, "ports": tuple(row["ports"]), "hooked": tuple(row["hooked"])}))
+        except (OSError, ValueError, TypeError, KeyError):
+            path.unlink(missing_ok=True)  # not written by us
+    return rows
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Hold the lock of all processes that attach or detach.
+
+    Raises
+    ------
+    BackendError
+        If nothing can be written here.
+    """
+    try:
+        FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (FOLDER / "lock").open("w")
+    except OSError as error:
+        raise BackendError(f"cannot write to {FOLDER}: {error.strerror}") from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def write(attachment: Attachment) -> None:
+    """Write down where a switch sits.
+
+    Raises
+    ------
+    BackendError
+        If that cannot be written.
+    """
+    try:
+        whole = attachment.path.with_suffix(".new")
+        whole.write_text(json.dumps(asdict(attachment)))
+        whole.replace(attachment.path)
+    except OSError as error:
+        raise BackendError(f"cannot write {attachment.path}: {error.strerror}") from None
+
+
+def began(process: int) -> int:
+    """When a process began, in ticks since the machine did; 0 if there is none, or nothing is left but its number."""
+    try:
+        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if after_name[0] in "ZX" else int(after_name[19])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +183,16 @@ def switch_address(ports: Sequence[Port]) -> str:
     """
     known = all_ports()
     bridges = {port.bridge for port in ports} - {""}
-    found = {a for port in ports for a in port.addresses}
-    found |= {a for bridge in bridges & known.keys() for a in known[bridge].addresses}
-    if len(found) != 1:
-        what = " and ".join(sorted(found)) if found else "none"
+    addresses = {a for port in ports for a in port.addresses}
+    addresses |= {a for bridge in bridges & known.keys() for a in known[bridge].addresses}
+    if len(addresses) != 1:
+        what = " and ".join(sorted(addresses)) if addresses else "none"
         raise BackendError(f"the ports and their bridge should have one IPv4 address, the switch's; they have {what}")
-    return found.pop()
+    return addresses.pop()
 
 
 PREFERENCE = 0xBEE0
-"""Of our filters among those of an interface; nobody else's has it, we hope."""
+"""Of our filters among those of an interface; a value that other programs hardly use."""
 
 # $1 file system, $2 object file, $3 preference, then interfaces
 _ATTACH = """
@@ -143,20 +238,20 @@ def _attach(target: Path, names: tuple[str, ...]) -> Attachment:
         raise BackendError(f"a switch sits at {', '.join(taken)} already")
     hooked = tuple(name for name in names if not _has_hook(name))
     process = os.getpid()
-    mine = Attachment(process, began(process), Path("/proc/self/ns/net").stat().st_ino, names, hooked)
-    write(mine)
+    attachment = Attachment(process, began(process), Path("/proc/self/ns/net").stat().st_ino, names, hooked)
+    write(attachment)
     try:
         for name in hooked:
             output_of(["tc", "qdisc", "add", "dev", name, "clsact"])
         (FOLDER / "fs").mkdir(exist_ok=True)
         command = ["unshare", "--mount", "sh", "-eu", "-c", _ATTACH, "sh", str(FOLDER / "fs"), str(target)]
-        found = json.loads(output_of([*command, str(PREFERENCE), *names]))
+        loaded = json.loads(output_of([*command, str(PREFERENCE), *names]))
     except BaseException:
-        detach(mine)
+        detach(attachment)
         raise
-    mine = replace(mine, program=int(found["id"]))
-    write(mine)
-    return mine
+    attachment = replace(attachment, program=int(loaded["id"]))
+    write(attachment)
+    return attachment
 
 
 def detach(attachment: Attachment, namespace: str = "") -> None:

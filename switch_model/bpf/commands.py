@@ -33,8 +33,8 @@ def output_of(command: Sequence[str], stdin: str = "") -> str:
 
 def records_of(command: Sequence[str]) -> list[dict[str, Any]]:
     """Run a program that prints JSON, and return its list of records; one record is a list of one."""
-    found = json.loads(output_of(command) or "[]")
-    return found if isinstance(found, list) else [found]
+    rows = json.loads(output_of(command) or "[]")
+    return rows if isinstance(rows, list) else [rows]
 
 
 def _reason(output: str) -> str:

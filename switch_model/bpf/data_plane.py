@@ -1,4 +1,4 @@
-"""The kernel's switch, told who may use which slots and asked what they hold; it is a `Plane` of the control server."""
+"""The kernel's switch as a `Plane` of the control server: opens and closes jobs, and reads slots and counters."""
 
 from __future__ import annotations
 
@@ -140,21 +140,21 @@ class KernelPlane:
         return np.frombuffer(self._maps["slots"].read(_key(number), WITH_LOCK), self._types["slots"])[0]  # type: ignore[no-any-return]
 
     def busy(self, job_number: int) -> list[dict[str, Any]]:
-        """Return the slots of a job that wait for somebody, and for whom."""
+        """Return the slots of a job that wait for contributions, and the ranks that they wait for."""
         if job_number not in self._jobs:
             return []
         _, first, n_slots = np.frombuffer(self._maps["jobs"].read(_key(job_number)), JOB)[0].tolist()
-        found = []
+        busy = []
         for number in range(first, first + n_slots):
             row = self.slot(number)
             for version in np.flatnonzero(row["left"]).tolist():
                 seen, ranks = int(row["seen"][version]), range(len(self._jobs[job_number]))
-                found.append({"slot": number, "version": version, "waits_for": [r for r in ranks if not seen >> r & 1]})
-        return found
+                busy.append({"slot": number, "version": version, "waits_for": [r for r in ranks if not seen >> r & 1]})
+        return busy
 
     def _members(self, job_number: int, peers: Sequence[tuple[str, int]], interfaces: Sequence[int]) -> NDArray[Any]:
         if not 0 <= job_number < MAX_JOBS or job_number in self._jobs:
-            raise InputError(f"a job's number is 0 to {MAX_JOBS - 1} and nobody else's, got {job_number}")
+            raise InputError(f"a job's number is 0 to {MAX_JOBS - 1} and no other job's, got {job_number}")
         if not 1 <= len(peers) <= MAX_WORKERS or len(interfaces) not in (0, len(peers)):
             raise InputError(f"a job has 1 to {MAX_WORKERS} workers, got {len(peers)}")
         members = np.zeros(len(peers), MEMBER)
@@ -178,8 +178,8 @@ class KernelPlane:
 
 
 def _open_maps(program: int, types: dict[str, np.dtype[Any]]) -> dict[str, Map]:
-    found = records_of(["bpftool", "--json", "prog", "show", "id", str(program)])[0]
-    rows = [records_of(["bpftool", "--json", "map", "show", "id", str(n)])[0] for n in found.get("map_ids", [])]
+    loaded = records_of(["bpftool", "--json", "prog", "show", "id", str(program)])[0]
+    rows = [records_of(["bpftool", "--json", "map", "show", "id", str(n)])[0] for n in loaded.get("map_ids", [])]
     by_name = {row.get("name"): row for row in rows}
     if any(name not in by_name or by_name[name]["bytes_value"] != types[name].itemsize for name in MAPS):
         raise BackendError(f"program {program} of the kernel is not a switch of ours with packets of this size")

@@ -22,7 +22,7 @@ def available() -> bool:
 
 
 class KernelObject:
-    """Something of the kernel that stays as long as somebody has it open."""
+    """An object of the kernel that stays as long as a process has it open."""
 
     def __init__(self, command: int, number: int) -> None:
         self._descriptor = _call(command, struct.pack("=I", number))

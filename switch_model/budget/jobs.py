@@ -157,10 +157,10 @@ def budget(
     for name, value in (("jobs", n_jobs), ("workers", n_workers), ("slots", slots)):
         if value < 1:
             raise InputError(f"a budget needs at least 1 of {name}, got {value}")
-    found = lay_out(system, hardware, n_jobs, n_workers, slots, bandwidth)
-    if problem := _problem(found):
-        raise InputError(f"{system.name} on {hardware.name}: {problem}; {_what_fits(found)}")
-    return found
+    used = lay_out(system, hardware, n_jobs, n_workers, slots, bandwidth)
+    if problem := _problem(used):
+        raise InputError(f"{system.name} on {hardware.name}: {problem}; {_what_fits(used)}")
+    return used
 
 
 def _problem(b: Budget) -> str:
@@ -186,13 +186,13 @@ def _what_fits(b: Budget) -> str:
     slots = _largest(b, "pool_size", b.pool_size)
     jobs, workers = _largest(b, "n_jobs", b.n_jobs), _largest(b, "n_workers", b.n_workers)
     elements = next((k for k in _smaller_packets(b) if not _problem(_changed(b, elements=k))), 0)
-    found = [
+    changes = [
         f"a pool of {_count(slots, 'slot')}" if slots else "",
         _count(jobs, "job") if jobs else "",
         _count(workers, "worker") if workers else "",
         f"{elements} elements per packet" if elements else "",
     ]
-    fits = ", or ".join(text for text in found if text)
+    fits = ", or ".join(text for text in changes if text)
     return f"what would fit, all else as asked: {fits}" if fits else "no single change makes it fit"
 
 

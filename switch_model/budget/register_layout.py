@@ -198,11 +198,11 @@ def recirculation(
     shares, extra, at = [1.0], 0, 0
     for pipe in reversed(range(layout.pipes)):
         steps = layout.lanes - (pipe == layout.pipes - 1) if layout.folded else len(loads)
-        mine = loads[at : at + steps]
+        group = loads[at : at + steps]
         at += steps
-        if mine:
-            shares.append(_share(mine, hardware))
-            extra += max(0, sum(math.ceil(x / hardware.loopback_rate - 1e-9) for x in mine) - hardware.loopbacks)
+        if group:
+            shares.append(_share(group, hardware))
+            extra += max(0, sum(math.ceil(x / hardware.loopback_rate - 1e-9) for x in group) - hardware.loopbacks)
     capacity = hardware.loopbacks * hardware.loopback_rate * layout.pipes if loads else 0.0
     return Recirculation(adding, sum(loads), capacity, min(shares), extra)
 

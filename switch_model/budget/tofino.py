@@ -1,4 +1,4 @@
-"""Intel's Tofino chips. Each number has its source beside it; what nobody published is called an assumption."""
+"""Intel's Tofino chips. Each number has its source beside it; what is not published is called an assumption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live switch without its sockets: slots and registers, who may use which, and counters.
+"""The live switch without its sockets: slots and registers, which job may use them, and counters.
 
 Which slots of the pool are free, and which of them a new job gets.
 """
@@ -116,9 +116,9 @@ class DataPlane:
                          self._replies)  # fmt: skip
         replies = self._replies[:n]
         if self._drop_out:
-            kept = self._random.random(n) >= self._drop_out
-            self.counters[INJECTED_OUT] += n - int(kept.sum())
-            replies = replies[kept]
+            passed = self._random.random(n) >= self._drop_out
+            self.counters[INJECTED_OUT] += n - int(passed.sum())
+            replies = replies[passed]
         return replies
 
     def sent(self, n_replies: int, taken: int) -> None:
@@ -131,7 +131,7 @@ class DataPlane:
         return dict(zip(COUNTERS, self.counters.tolist(), strict=True))
 
     def busy(self, job_number: int) -> list[dict[str, Any]]:
-        """Return the slots of a job that wait for somebody, and for whom."""
+        """Return the slots of a job that wait for contributions, and the ranks that they wait for."""
         members = self._jobs.get(job_number)
         if members is None:
             return []

@@ -71,7 +71,7 @@ class Calls:
     def receive(self, address: int, n_messages: int) -> int:
         """Receive into the MESSAGEs at `address`; return how many came, without waiting."""
         n = int(self._receive(self._descriptor, address, n_messages, MSG_TRUNC | socket.MSG_DONTWAIT, None))
-        return max(n, 0)  # errors are those of what was sent before: nobody listens there
+        return max(n, 0)  # errors are those of what was sent before: no socket listens there
 
     def send(self, address: int, n_messages: int) -> tuple[int, int]:
         """Send the MESSAGEs at `address`; return how many were taken, and if that is 0 the error of the first.

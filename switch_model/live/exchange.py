@@ -101,7 +101,7 @@ class Exchange:
 
     @property
     def strange(self) -> int:
-        """Frames that came and were no result that was waited for: late copies, or somebody else's."""
+        """Frames that came and were no result that was waited for: late copies, or packets of other jobs."""
         return int(self._tensor[0]["strange"])
 
     def begin(self, now: float, timeout: float) -> NDArray[Any]:
@@ -119,19 +119,19 @@ class Exchange:
         now, timeout : float, s
             And after how long the frames that go now are sent again.
         """
-        taken, ready = np.empty(len(arrived), np.int64), np.empty(2 * len(arrived), np.int64)
+        taken, numbers = np.empty(len(arrived), np.int64), np.empty(2 * len(arrived), np.int64)
         t, packets = self._tensor, self._packets
         n = take_results(words, arrived, t, self._window, packets, self._integers, self._floats, taken)
-        return self._write(ready[: next_packets(t, packets, taken, n, ready)], now, timeout)
+        return self._write(numbers[: next_packets(t, packets, taken, n, numbers)], now, timeout)
 
     def overdue(self, now: float, longest: float) -> NDArray[Any]:
         """Return the frames to send again; the longer one has waited, the longer it waits the next time."""
         return _to_switch(self._expired[: expired(self._window, now, longest, self._expired)])
 
-    def _write(self, ready: NDArray[np.int64], now: float, timeout: float) -> NDArray[Any]:
+    def _write(self, numbers: NDArray[np.int64], now: float, timeout: float) -> NDArray[Any]:
         self._tensor["now"], self._tensor["timeout"] = now, timeout
-        write_frames(self._words, self._tensor, self._window, self._packets, self._integers, self._floats, ready)
-        return _to_switch(ready)
+        write_frames(self._words, self._tensor, self._window, self._packets, self._integers, self._floats, numbers)
+        return _to_switch(numbers)
 
 
 def exponents_of(values: NDArray[np.float32], elements: int) -> NDArray[np.int32]:

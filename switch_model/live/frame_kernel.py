@@ -64,8 +64,8 @@ def exponent_of(words: NDArray[np.uint32], row: int, which: int) -> np.int64:
 @njit_norefcount
 def write_exponents(words: NDArray[np.uint32], row: int, first: int, second: int) -> None:
     """Replace both exponents."""
-    kept = np.int64(words[row, 3]) & 0xFFFF
-    words[row, 3] = np.uint32(kept | ((first & 0xFF) << 16) | ((second & 0xFF) << 24))
+    pool_index = np.int64(words[row, 3]) & 0xFFFF
+    words[row, 3] = np.uint32(pool_index | ((first & 0xFF) << 16) | ((second & 0xFF) << 24))
 
 
 @njit_norefcount
@@ -171,7 +171,7 @@ def handle_batch(
 
 @njit_norefcount
 def _member(members: Rows, source: int) -> int:
-    """Who sent it, or -1."""
+    """Return the row of the member that sent it, or -1."""
     low, high = 0, len(members)
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Who belongs to which job, and what its workers must agree on; no sockets, so every rule can be tried without any.
+"""Which worker belongs to which job, and what the workers must agree on; without sockets, so that tests need none.
 
 A job of the live switch, its workers, and what carries their packets.
 """
@@ -30,7 +30,7 @@ class Plane(Protocol):
         ...
 
     def busy(self, job_number: int) -> list[dict[str, Any]]:
-        """Return the slots that wait for somebody."""
+        """Return the slots that wait for contributions."""
         ...
 
 
@@ -70,7 +70,7 @@ class Job:
     first_slot: int
     n_slots: int
     members: dict[int, Member] = field(default_factory=dict)
-    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type and rank of who announced the last one first
+    tensor: tuple[int, str, int] = (0, "", 0)  # elements, type, and the rank that announced the last one first
 
     @property
     def missing(self) -> list[int]:

@@ -101,8 +101,8 @@ class LiveSwitch:
         Packets are received before control messages are handled, and handled after them: the message that a worker
         sends before a packet is known when that packet is handled.
         """
-        ready = {key.fd for key, _ in self._selector.select(longest)}
-        if self._data_socket.fileno() not in ready:
+        descriptors = {key.fd for key, _ in self._selector.select(longest)}
+        if self._data_socket.fileno() not in descriptors:
             self.control.serve()
             return
         arrived = self._datagrams.receive()

@@ -107,7 +107,7 @@ def take_results(
 
 
 @njit_norefcount
-def next_packets(t: Rows, packets: Rows, taken: NDArray[np.int64], n_taken: int, ready: NDArray[np.int64]) -> int:
+def next_packets(t: Rows, packets: Rows, taken: NDArray[np.int64], n_taken: int, numbers: NDArray[np.int64]) -> int:
     """List the packets that may go because these results have come; int64[at least 2 n_taken], returns how many.
 
     A packet waits for the one before it on its slot, and if it carries floats for the agreed exponent of its block.
@@ -120,7 +120,7 @@ def next_packets(t: Rows, packets: Rows, taken: NDArray[np.int64], n_taken: int,
             free = packet < n_slots or packets[packet - n_slots]["done"]
             if free and (not lead or packets[packet - lead]["done"]):
                 packets[packet]["listed"] = True
-                ready[n], n = packet, n + 1
+                numbers[n], n = packet, n + 1
     return n
 
 
@@ -132,18 +132,18 @@ def write_frames(
     packets: Rows,
     integers: NDArray[np.uint32],
     floats: NDArray[np.float32],
-    ready: NDArray[np.int64],
+    numbers: NDArray[np.int64],
 ) -> None:
-    """Write frames into the rows of their slots, and note that they are out; `ready` becomes the rows, in place."""
-    for i in range(len(ready)):
-        packet = ready[i]
+    """Write frames into the rows of their slots, and note that they are out; `numbers` becomes the rows, in place."""
+    for i in range(len(numbers)):
+        packet = numbers[i]
         slot, version = slot_and_version(packet, t[0]["shift"], t[0]["n_slots"])
         window[slot]["packet"], window[slot]["sent_at"], window[slot]["timeout"] = packet, t[0]["now"], t[0]["timeout"]
         index = (version << 15) | (t[0]["first_slot"] + slot)
         write_header(words, slot, t[0]["type_and_size"], t[0]["job_number"], t[0]["tsi"] + packet, index)
         write_exponents(words, slot, packets[packet]["own"], 0)
         _fill(words, slot, t, packets, integers, floats, packet - t[0]["lead"])
-        ready[i] = slot
+        numbers[i] = slot
 
 
 @njit_norefcount

@@ -120,7 +120,7 @@ class CaptureFile:
 
     def _walk(self, held: bytes, place: int) -> tuple[NDArray[np.int64], int]:
         """Offsets of the records that are whole, and where the first that is not begins."""
-        look, found, runs = struct.Struct(self.order + "I").unpack_from, list[int](), list[NDArray[np.int64]]()
+        look, starts, runs = struct.Struct(self.order + "I").unpack_from, list[int](), list[NDArray[np.int64]]()
         at, last, lone, total = 0, -1, 0, len(held)
         while at + 16 <= total:
             (captured,) = look(held, at + 8)
@@ -132,12 +132,12 @@ class CaptureFile:
                 break
             if captured == last and not lone:
                 n = _equal_records(held, at, captured, self.order)
-                runs += [np.array(found, np.int64), at + np.arange(n) * (16 + captured)]
-                found, at, lone = [], at + n * (16 + captured), _LONE * (n < _LONE)
+                runs += [np.array(starts, np.int64), at + np.arange(n) * (16 + captured)]
+                starts, at, lone = [], at + n * (16 + captured), _LONE * (n < _LONE)
                 continue
-            found.append(at)
+            starts.append(at)
             at, last, lone = after, captured, max(lone - 1, 0)
-        return np.concatenate([*runs, np.array(found, np.int64)]), at
+        return np.concatenate([*runs, np.array(starts, np.int64)]), at
 
     def _block(self, raw: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Block:
         kind = w.PCAP_RECORD.newbyteorder(self.order)

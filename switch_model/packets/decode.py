@@ -56,8 +56,8 @@ def decode(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
     }
     status = np.full(len(head), FOREIGN, np.uint8)
     events, rdma = np.zeros(len(head), p.PACKET_EVENT), np.zeros(len(head), RDMA_FIELDS)
-    for protocol, mine in chosen.items():
-        rows = np.flatnonzero(mine)
+    for protocol, selected in chosen.items():
+        rows = np.flatnonzero(selected)
         part = events[rows]
         part["protocol"], part["src"], part["dst"] = protocol, ip["src"][rows], ip["dst"][rows]
         part["flags"] = p.ECN_MARKED * (ip["tos"][rows] & 3 == 3)

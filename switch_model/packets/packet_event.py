@@ -96,10 +96,12 @@ def check_events(events: NDArray[Any]) -> None:
     _refuse(events, ~known, "elements", "32, 64, 128 or 256 for switchml_udp")
 
 
-def _check_limits(events: NDArray[Any], mine: NDArray[np.bool_], limits: dict[str, tuple[int, int]], what: str) -> None:
+def _check_limits(
+    events: NDArray[Any], selected: NDArray[np.bool_], limits: dict[str, tuple[int, int]], what: str
+) -> None:
     for field, (low, high) in limits.items():
         column = events[field]
-        _refuse(events, mine & ((column < low) | (column > high)), field, f"{low}..{high} for {what}")
+        _refuse(events, selected & ((column < low) | (column > high)), field, f"{low}..{high} for {what}")
 
 
 def _refuse(events: NDArray[Any], bad: NDArray[np.bool_], field: str, wanted: str) -> None:

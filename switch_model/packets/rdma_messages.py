@@ -96,8 +96,8 @@ def _find_slots(e: NDArray[Any], known: NDArray[np.bool_]) -> None:
     for keys in ((switch, worker, e["job"], e["chunk"]), (switch, e["job"], e["chunk"])):
         order, opens_run = runs_of(*keys)
         last = last_where((~result & known)[order], opens_run)
-        found = result[order] & (e["slot"][order] < 0) & (last >= 0)
-        row, source = order[found], order[last[found]]
+        answers = result[order] & (e["slot"][order] < 0) & (last >= 0)
+        row, source = order[answers], order[last[answers]]
         e["slot"][row], e["version"][row] = e["slot"][source], e["version"][source]
         if not (result & (e["slot"] < 0)).any():
             break

@@ -1,4 +1,4 @@
-"""What happened, read from packets: who took part, what was repeated, who was late, which results were wrong.
+"""What happened, read from packets: workers that took part or were late, repetitions, wrong results.
 
 All of it is as true as the capture is complete. Each packet should be in it once, seen at the switch: contributions
 after the links that may lose them. A packet that is captured on two links counts as repeated; one that the capture
@@ -38,7 +38,7 @@ class RoundFacts:
     contributed, received : int64
         The first row of each pair of a round and a worker, of contributions and of results.
     n_workers : int64[n_jobs]
-        Who must contribute.
+        Workers that must contribute.
     early : int64
         Rows of results that left before all had contributed.
     n_received : int64[n_rounds]
@@ -83,7 +83,7 @@ class RoundFacts:
         return np.maximum(np.where(declared > 0, declared, seen), 1)
 
     def _find_last(self) -> None:
-        """In rounds that all workers took part in: who contributed last, and how long after the one before."""
+        """In rounds that all workers took part in: which contributed last, and how long after the one before."""
         rows = self.contributed[self.whole[self.rounds.round[self.contributed]]]
         rows = rows[np.lexsort((self.time[rows], self.rounds.round[rows]))]
         number = self.rounds.round[rows]
@@ -113,7 +113,7 @@ class JobReport:
     switch : str
         Address that aggregates: of a switch, for ATP of the server.
     n_workers : int
-        Who must contribute: as many as were seen, or as ATP's packets say.
+        Workers that must contribute: as many as were seen, or as ATP's packets say.
     contributions, results : int
         Packets.
     chunks, chunks_completed, chunks_delivered : int
@@ -188,8 +188,8 @@ def _report(f: RoundFacts, job: int) -> JobReport:
     example = r.events[r.jobs[job]]
     events = r.events[r.job_of_event == job]
     up = events["kind"] == CONTRIBUTION
-    mine = f.job_of_round == job
-    done = mine & (f.n_received > 0)
+    of_job = f.job_of_round == job
+    done = of_job & (f.n_received > 0)
     start = int(events["time_ps"][up].min(initial=NEVER))
     end = int(events["time_ps"][~up].max(initial=-1))
     time_s = (end - start) / PS if up.any() and end > start else 0.0
@@ -204,7 +204,7 @@ def _report(f: RoundFacts, job: int) -> JobReport:
         n_workers=int(f.n_workers[job]),
         contributions=int(up.sum()),
         results=n_results,
-        chunks=int(mine.sum()),
+        chunks=int(of_job.sum()),
         chunks_completed=int(done.sum()),
         chunks_delivered=int((done & (f.n_received >= f.n_workers[job])).sum()),
         retransmissions=len(repeats),
@@ -224,7 +224,7 @@ def _workers(f: RoundFacts, job: int, repeats: NDArray[np.int64]) -> tuple[dict[
     """Table of the workers of a job; at most so many as there may be."""
     r, n = f.rounds, len(f.rounds.workers)
     number = r.worker
-    mine = np.flatnonzero(f.job_of_worker == job)[:256]
+    workers = np.flatnonzero(f.job_of_worker == job)[:256]
     last = f.job[f.last] == job
     times = np.bincount(number[f.last[last]], minlength=n)
     total = np.bincount(number[f.last[last]], f.gap[last] / PS, minlength=n)
@@ -241,17 +241,17 @@ def _workers(f: RoundFacts, job: int, repeats: NDArray[np.int64]) -> tuple[dict[
             "mean_late_s": float(total[w] / max(times[w], 1)),
             "max_late_s": float(most[w]),
         }
-        for w in mine
+        for w in workers
     )
 
 
 def _name(f: RoundFacts, worker: int) -> str:
     row = int(f.rounds.workers[worker])
-    who, event = int(f.rounds.identity[row]), f.e[row]
-    if event["protocol"] == ATP and who < 32:
-        return f"worker {who}"
-    port = who >> 32 & 0xFFFF if event["protocol"] != ATP else 0
-    return dotted(who & 0xFFFFFFFF) + (f":{port}" if port else "")
+    worker, event = int(f.rounds.identity[row]), f.e[row]
+    if event["protocol"] == ATP and worker < 32:
+        return f"worker {worker}"
+    port = worker >> 32 & 0xFFFF if event["protocol"] != ATP else 0
+    return dotted(worker & 0xFFFFFFFF) + (f":{port}" if port else "")
 
 
 def _slots(slot: NDArray[Any]) -> tuple[dict[str, int], ...]:

@@ -2,7 +2,7 @@
 
 SwitchML marks no repetition. A worker's packet repeats the one before it on the same slot if it is the same chunk in
 the same version; two fresh ones in a row differ, since versions alternate. ATP marks repetitions, and reuses its
-numbers for every tensor: there a round begins when, after a result, someone contributes afresh who already had.
+numbers for every tensor: there a round begins when, after a result, a worker contributes afresh that already had.
 
 Rows with equal keys, in the order in which they came.
 """
@@ -132,9 +132,9 @@ def _rows(events: NDArray[Any], job: NDArray[np.int64]) -> tuple[NDArray[np.int6
     identity[result] = _bit_of(events, job, several, result)
     others = np.flatnonzero(~(atp & up))
     event = np.concatenate([others, several[which]])
-    who = np.concatenate([identity[others], bit.astype(np.int64)])
+    worker = np.concatenate([identity[others], bit.astype(np.int64)])
     order = np.argsort(event, kind="stable")
-    return event[order], who[order]
+    return event[order], worker[order]
 
 
 def _bit_of(
@@ -147,13 +147,13 @@ def _bit_of(
     known = first < len(own)
     bits = np.full(len(first), -1, np.int64)
     bits[known] = events["worker"][own[first[known]]]
-    found = bits[number[len(own) :]]
-    return np.where(found >= 0, found, _NO_WORKER + events["dst"][received].astype(np.int64))
+    worker_bits = bits[number[len(own) :]]
+    return np.where(worker_bits >= 0, worker_bits, _NO_WORKER + events["dst"][received].astype(np.int64))
 
 
-def _fresh(e: NDArray[Any], worker: NDArray[np.int64], mine: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _fresh(e: NDArray[Any], worker: NDArray[np.int64], selected: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Contributions that differ from the worker's one before on the slot."""
-    rows = np.flatnonzero(mine & (e["kind"] == CONTRIBUTION))
+    rows = np.flatnonzero(selected & (e["kind"] == CONTRIBUTION))
     order, opens = runs_of(worker[rows], e["slot"][rows])
     rows = rows[order]
     opens[1:] |= (e["version"][rows][1:] != e["version"][rows][:-1]) | (e["chunk"][rows][1:] != e["chunk"][rows][:-1])
@@ -184,16 +184,16 @@ def _occurrence_atp(events: NDArray[Any], job: NDArray[np.int64]) -> NDArray[np.
     e = events[rows]
     again, result = e["flags"] & RESENT != 0, e["kind"] == RESULT
     columns = (opens, e["workers"], again, result)
-    found, had, answered, rounds = 0, 0, False, list[int]()
+    n_seen, had, answered, rounds = 0, 0, False, list[int]()
     for first, bits, repeated, down in zip(*(column.tolist() for column in columns), strict=True):
         if first:
-            found, had, answered = 0, 0, False
+            n_seen, had, answered = 0, 0, False
         if down:
             answered = True
         elif answered and not repeated and had & bits:
-            found, had, answered = found + 1, bits, False
+            n_seen, had, answered = n_seen + 1, bits, False
         else:
             had |= bits
-        rounds.append(found)
+        rounds.append(n_seen)
     out[rows] = rounds
     return out

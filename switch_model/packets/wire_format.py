@@ -1,6 +1,6 @@
 """Headers field by field, as packed NumPy records in the byte order of the wire.
 
-Two fields are not in network order, since those who write them do not turn them round and nobody on the way reads
+Two fields are not in network order, since their writers do not turn them round and no switch on the way reads
 them: SwitchML's `tsi` and ATP's `key` are little-endian, as every published client runs on such machines.
 
 References

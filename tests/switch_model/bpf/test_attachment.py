@@ -5,11 +5,9 @@ import time
 import pytest
 
 from commsim.core.errors import BackendError
-from switch_model.bpf import records
-from switch_model.bpf.attachment import attach, chosen_ports, detach, detach_dead
+from switch_model.bpf.attachment import FOLDER, attach, attachments, chosen_ports, detach, detach_dead, write
 from switch_model.bpf.commands import output_of, records_of
 from switch_model.bpf.program import build
-from switch_model.bpf.records import attachments
 from switch_model.systems.switchml import switchml_udp
 
 pytestmark = [pytest.mark.needs_kernel("bpf")]
@@ -85,7 +83,7 @@ def test_what_a_dead_process_left_is_found_and_taken_away(target, cable):
     mine = attach(target, chosen_ports(cable, 64))
     mine.path.unlink()
     orphan = dataclasses.replace(mine, began=mine.began - 1)  # as if another process had had our number
-    records.write(orphan)
+    write(orphan)
     assert not orphan.lives
     detach_dead()  # or another process that tests at the same time was first
     assert orphan not in attachments()
@@ -94,8 +92,8 @@ def test_what_a_dead_process_left_is_found_and_taken_away(target, cable):
 
 
 def test_files_that_say_nothing_are_removed(target):
-    records.FOLDER.mkdir(exist_ok=True)
-    torn = records.FOLDER / f"{os.getpid()}-torn.json"
+    FOLDER.mkdir(exist_ok=True)
+    torn = FOLDER / f"{os.getpid()}-torn.json"
     torn.write_text('{"process": 1, "beg')
     assert all(a.process != 1 for a in attachments())
     assert not torn.exists()

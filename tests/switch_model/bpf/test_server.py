@@ -9,9 +9,8 @@ import pytest
 
 from benchmarks import switch_world
 from benchmarks.switch_world import SWITCH_ADDRESS, SwitchWorld, line_of
-from switch_model.bpf.attachment import detach_dead
+from switch_model.bpf.attachment import attachments, detach_dead
 from switch_model.bpf.commands import output_of, records_of
-from switch_model.bpf.records import attachments
 
 pytestmark = [
     pytest.mark.needs_kernel("bpf", "namespaces"),
