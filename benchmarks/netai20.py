@@ -20,7 +20,7 @@ from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.data_parallel import train
 from commsim.workload.setting import Setting
 
-SOURCE = "Zhang et al., NetAI 2020: their rule, programmed apart from this code; their figure agrees to a point"
+SOURCE = "Zhang et al., NetAI 2020: their rule, in a separate implementation; their figure agrees to a point"
 BATCH_TIME = {"resnet50": 0.12809, "vgg16": 0.19452}  # seconds on one V100, batches of 32, measured by the authors
 THEIRS = {  # workers, Gb/s, compression: scaling in per cent
     "resnet50": {

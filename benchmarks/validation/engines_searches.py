@@ -1,4 +1,4 @@
-"""Searches, dynamic programs and formulas of counting, against trying everything."""
+"""Searches, dynamic programs and formulas of counting, against brute force."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from commsim.workload.systems.pipelines import LayerProfile, Stage, bottleneck, 
 
 from .row import Row
 
-Tried = functools.partial(Row, kind="engines", against="trying everything", operation="training", unit="s")
+Tried = functools.partial(Row, kind="engines", against="brute force", operation="training", unit="s")
 
 
 def rows(quick: bool) -> Iterator[Row]:

@@ -57,7 +57,8 @@ def slow_simulation(seeds: range) -> Iterator[Row]:
             shifts=shifts, iterations=4, sharing=sharing, weights=weights if seed % 2 else None,
         )  # fmt: skip
         for what in ("iteration_times", "communication_times"):
-            yield Engines(id=f"engines/shared/{seed}/{what}", against="slow solver", model=f"jobs on links, {sharing}",
+            yield Engines(id=f"engines/shared/{seed}/{what}", against="reference solver",
+                          model=f"jobs on links, {sharing}",
                           engine="shared links", ranks=n, network="line", ours=float(getattr(fast, what).sum()),
                           reference=float(sum(map(sum, slow[what]))),
                           source=f"tests/oracles/slow_shared_links.py, drawn from seed {seed}")  # fmt: skip

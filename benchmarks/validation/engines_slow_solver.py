@@ -1,4 +1,4 @@
-"""The flow engine against the slow solver of the tests, which shares neither its sharing nor its order of events."""
+"""The flow engine against the reference solver of the tests, with separate sharing and event order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _case(seed: int, simulate: Any) -> Iterator[Row]:
         yield Row(
             id=f"engines/slow/{seed}/{i}",
             kind="engines",
-            against="slow solver",
+            against="reference solver",
             model="one drawn job" if len(jobs) == 1 else "two drawn jobs",
             engine="flow",
             operation=schedule.operation,
@@ -87,7 +87,7 @@ def _network(spec: str, draw: np.random.Generator) -> Network:
 
 
 def _job(network: Network, draw: np.random.Generator) -> Job:
-    """Draw a collective small enough for the slow solver, and hosts for its participants."""
+    """Draw a collective small enough for the reference solver, and hosts for its participants."""
     while True:
         schedule = COLLECTIVES[str(draw.choice(PLAIN))].build(int(draw.integers(2, 6)))
         fits = 0 < schedule.n_transfers <= MAX_TRANSFERS and schedule.n_participants <= len(network.hosts)

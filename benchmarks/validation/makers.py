@@ -71,9 +71,9 @@ MAKERS = (
     Maker("jobs that share links", "published", 1.5, 0.1, published_sharing.rows),
     Maker("priorities and groups of jobs", "published", 0.5, 0.1, published_priorities.rows),
     Maker("engines on the same plans", "engines", 60, 1, engines.rows),
-    Maker("the flow engine against the slow solver", "engines", 2, 0.5, engines_slow_solver.rows),
+    Maker("the flow engine against the reference solver", "engines", 2, 0.5, engines_slow_solver.rows),
     Maker("jobs on shared links", "engines", 1, 0.1, engines_shared_links.rows),
     Maker("quick estimates of contention", "engines", 0.5, 0.1, engines_estimates.rows),
-    Maker("searches against trying everything", "engines", 0.5, 0.1, engines_searches.rows),
+    Maker("searches against brute force", "engines", 0.5, 0.1, engines_searches.rows),
     Maker("queues", "engines", 0.5, 0.2, engines_queues.rows),
 )

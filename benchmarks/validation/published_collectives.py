@@ -19,10 +19,10 @@ from .row import Row
 Measured = functools.partial(Row, kind="published", against="measured", engine="flow")
 FIGURE_12 = {
     "BytePS": ("BytePS", ""),
-    "all-reduce (NCCL)": ("all-reduce (ring)", "NCCL reached 70 % of what its links allow; no library's cost is here"),
-    "native PS": ("PS on k machines", "the native servers reached about half of what their links allow (CPU, copies)"),
+    "all-reduce (NCCL)": ("all-reduce (ring)", "NCCL reached 70 % of its link rate; library costs are not modelled"),
+    "native PS": ("PS on k machines", "the native servers reached about half of their link rate (CPU, copies)"),
 }
-NO_PROTOCOL = "links alone: the library's protocol and copies are not modelled, and cost it the rest"
+NO_PROTOCOL = "only links are modelled; the library's protocol and copies account for the difference"
 OTHER = "{}: not the algorithm or the channels that were measured"
 
 
@@ -39,7 +39,7 @@ def figure_12() -> Iterator[Row]:
     """BytePS's figure 12: theory, and three systems that were measured."""
     table = {(name, how): values for name, how, values in byteps_fig12.rows()}
     for k, published in enumerate(byteps_fig12.THEORY):
-        yield Row(id=f"published/fig12/theory/{k}", kind="published", against="theory of others", engine="closed-form",
+        yield Row(id=f"published/fig12/theory/{k}", kind="published", against="published theory", engine="closed-form",
                   model="BytePS", operation="all_reduce", ranks=8, network="star", unit="Gb/s", reference=published,
                   ours=table["BytePS", "theory"][k] or 0.0, source=f"{byteps_fig12.SOURCE}: its line",
                   size=byteps_fig12.SIZE)  # fmt: skip
@@ -65,7 +65,7 @@ def bus_bandwidths() -> Iterator[Row]:
         note = OTHER.format(case.source.rpartition("; ")[2]) if other else NO_PROTOCOL
         # a latency-bound size of a simulator whose protocol is not in our links
         yield Measured(id=f"published/busbw/{case.network}/{case.collective}/{case.size}/{case.published:g}",
-                       against="simulated by others" if "SimAI" in case.source else "measured",
+                       against="published simulation" if "SimAI" in case.source else "measured",
                        model=case.collective, operation=result.operation, ranks=result.n_ranks, network=case.network,
                        size=float(parse_size(case.size)), unit="GB/s", reference=case.published,
                        ours=result.busbw / 1e9, source=case.source, note=note)  # fmt: skip
@@ -73,11 +73,11 @@ def bus_bandwidths() -> Iterator[Row]:
 
 def small_ones() -> Iterator[Row]:
     """Two rings of two hosts, with everything that was said of them."""
-    software = "TCP headers, and the library's copies, are not in links of 125 MB/s"
+    software = "the TCP headers and the library's copies are not part of links of 125 MB/s"
     for name, hosts, speed, size, published, source, note in (
         ("Gloo, ring_chunked", 2, "1Gbps", 20e6, 0.180, "pytorch/gloo issue #21, a maintainer's text", software),
         ("VGG16, data parallel", 2, "50Gbps", 528e6, 0.114, "CASSINI (NSDI 2024), figure 3: Up phase",
-         "NCCL over RoCE reached 74 to 78 % of the line rate; the number of workers is our reading"),
+         "NCCL over RoCE reached 74 to 78 % of the line rate; the number of workers is assumed"),
     ):  # fmt: skip
         ours = prepare("ring_all_reduce", f"star:n_hosts={hosts},bandwidth={speed},latency=1us").predict(size).time
         yield Measured(id=f"published/ring/{name}", model=name, operation="all_reduce", ranks=hosts, network="star",
@@ -93,7 +93,7 @@ def two_jobs(size: float = 549e6) -> Iterator[Row]:
     yield Measured(id="published/cassini/share", model="fair share of a link", operation="all_reduce", ranks=2,
                    network="leaf_spine", size=size, unit="Gb/s", reference=22.0, ours=size * 8e-9 / both,
                    source="CASSINI (NSDI 2024), figure 2: two VGG19 jobs on 50 Gb/s, about 22 each",
-                   note="half of the line rate; what DCQCN and headers leave unused of it is not modelled")  # fmt: skip
+                   note="half of the line rate; the share lost to DCQCN and headers is not modelled")  # fmt: skip
     network = load_network("star:n_hosts=4,bandwidth=100Gbps,latency=1us")
     build = [COLLECTIVES[name].build(4) for name in ("pairwise_all_to_all", "ring_all_reduce")]
     jobs = [Job(schedule, Placement(range(4))) for schedule in build]
@@ -102,4 +102,4 @@ def two_jobs(size: float = 549e6) -> Iterator[Row]:
     yield Measured(id="published/lina/slowdown", model="all-to-all beside all-reduce", operation="all_to_all", ranks=4,
                    network="star", size=size, unit="times longer", reference=1.83, ours=beside / alone,
                    source="Lina (ATC 2023): all-to-all that overlaps all-reduce, median",
-                   note="ours overlaps from its first to its last byte; published up to 4.14 times")  # fmt: skip
+                   note="ours overlaps from the first to the last byte; published is up to 4.14 times")  # fmt: skip

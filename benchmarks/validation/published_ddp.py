@@ -17,11 +17,11 @@ from .row import Row
 Measured = functools.partial(Row, kind="published", against="measured", operation="training", engine="closed-form")
 PAPER = "Li et al. (VLDB 2020)"
 HOW = {
-    "one cost": "least squares over ResNet50 with NCCL, which by figure 6 got 2.4 GB/s, where BERT got 8.0",
-    "figure 6": "rate by figure 6, and computation by the cell of 25 MB; what computing and sending take of each other"
-                " is not modelled",
+    "one cost": "fitted by least squares to ResNet50 with NCCL; by figure 6 its rate is 2.4 GB/s, BERT's 8.0",
+    "figure 6": "rate from figure 6, and computation from the time with 25 MB; interference of computation and"
+                " communication is not modelled",
 }  # fmt: skip
-GLOO = "; a cost that grows with the size cannot have Gloo's minimum at 5 MB"
+GLOO = "; a cost that grows with the size cannot reproduce Gloo's minimum at 5 MB"
 ALONE = {"NCCL": 0.149, "Gloo": 0.16}  # figure 9, ResNet50: seconds of an iteration on 1 GPU
 EVERY_BATCH = {"NCCL": 0.305, "Gloo": 0.51}  # and on 256
 NO_SYNC = {"NCCL": {2: 0.228, 4: 0.19, 8: 0.197}, "Gloo": {2: 0.36, 4: 0.265, 8: 0.21}}  # figure 10
@@ -48,7 +48,7 @@ def overlaps() -> Iterator[Row]:
         least = forward + max(backward, sent)
         for engine, ours, note in (
             ("closed-form", played / in_turn, HOW["figure 6"]),
-            ("bound", least, "at least forward, and the longer of backward and sending: a bound"),
+            ("bound", least, "a lower bound: forward, plus the longer of backward and communication"),
         ):
             yield Measured(id=f"published/ddp/overlap/{model}/{library}/{engine}", model=f"DDP, overlap of {model}",
                            engine=engine, ranks=32, reference=published, ours=ours, unit="of no overlap",
@@ -79,9 +79,9 @@ def without_exchange() -> Iterator[Row]:
             yield Measured(id=f"published/ddp/no_sync/{library}/{n}", model="DDP, no_sync of ResNet50", ranks=256,
                            reference=theirs, ours=_time(given, rate, n), unit="s", fitted=n == 1,
                            source=f"{PAPER}, figures 9 and 10: {library}, an exchange after {n} batches",
-                           note="with NCCL, 8 batches took longer than 4: what else they cost is not modelled"
-                           if (library, n) == ("NCCL", 8) else "the batches without exchange take no longer here"
-                           " than on 1 GPU")  # fmt: skip
+                           note="with NCCL, 8 batches took longer than 4; the cause is not modelled"
+                           if (library, n) == ("NCCL", 8) else "batches without exchange are assumed to take as long"
+                                                               " as on 1 GPU")  # fmt: skip
 
 
 def _trace(library: str) -> BackwardTrace:

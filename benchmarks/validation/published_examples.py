@@ -55,7 +55,7 @@ def times() -> Iterator[Row]:
         yield Example(id=f"published/inart/{gbps:g}", model="push and pull", engine="closed-form", ranks=6,
                       reference=published, ours=push_pull_time(548e6, gbps * 1e9 / 8), unit="s", size=548e6,
                       source="InArt (WWW 2024), figure 5, at the rates of its figure 2",
-                      note="the paper's own rate gives 0.335 s; its time does not follow from it"
+                      note="the paper's own rate gives 0.335 s, which contradicts its time"
                       if gbps == 26.2 else "")  # fmt: skip
     yield Example(id="published/goodput", model="goodput", engine="closed-form", ranks=4, size=4.0 * 2**20,
                   reference=0.0630755, ours=goodput(2**20, 0.531972764) * 8e-9, unit="Gb/s",
@@ -81,7 +81,7 @@ def cpu_links() -> Iterator[Row]:
         names = [ready.network.link_name(i) for i in range(ready.network.n_links)]
         carried = ready.predict(8e8).link_bytes
         ours = max(float(carried[names.index(name)]) for name in ("pcie0->cpu0", "cpu0->pcie0"))
-        yield Example(id=f"published/cpu_link/{ready.schedule.name}", against="theory of others",
+        yield Example(id=f"published/cpu_link/{ready.schedule.name}", against="published theory",
                       model=f"{ready.schedule.name} inside a machine", engine="flow", ranks=8, network="pcie_host",
                       reference=published, ours=ours / 8e8, unit="gradients", size=8e8,
                       source="BytePS (OSDI 2020), slides: 7M/4 on the CPU's link, or M")  # fmt: skip

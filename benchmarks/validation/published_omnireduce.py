@@ -14,11 +14,11 @@ Measured = functools.partial(
     Row, kind="published", against="measured", operation="all_reduce", network="star", size=float(MEASURED_SIZE)
 )
 ENGINES = {"flow engine": "flow"}
-STAGED = "network and copies overlap less than max() says where both take about as long"
+STAGED = "network and copies overlap less than max() assumes if both take about the same time"
 BLOCKS_OF_32 = (104.5, 94.6, 78.4, 62.5, 42.8, 37.7, 25.4, 18.2, 17.0)
-ONE_WAY = "counts the messages that a rank sends, but its threads also handle results, which are the union's"
+ONE_WAY = "counts only the messages that a rank sends; its threads also receive the union of all blocks"
 FEW_RANKS = {2: 2.05, 4: 2.55}
-CONSTANT = "the fixed part was fitted on 8 ranks, and grows with their number; the model has no term for that"
+CONSTANT = "the fixed part was fitted to 8 ranks; it grows with the number of ranks, which the model does not have"
 
 
 def rows(quick: bool) -> Iterator[Row]:

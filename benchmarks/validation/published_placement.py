@@ -25,8 +25,8 @@ from .row import Row
 LINK = 50 * GBPS
 Cassini = functools.partial(Row, kind="published", operation="shared link", network="one link of 50 Gb/s")
 Example = functools.partial(Cassini, against="worked example", model="CASSINI, shifts", engine="circles")
-ASSUMED = ("iteration times and rates were not published: big models send at 40 of 50 Gb/s for the published times, "
-           "ResNet50 at 10, and compute in proportion to the batch")  # fmt: skip
+ASSUMED = ("iteration times and rates were not published; assumed: large models send at 40 of 50 Gb/s for the"
+           " published times, ResNet50 at 10, and computation is proportional to the batch")  # fmt: skip
 
 
 def periodic(name: str, period: float, *phases: tuple[float, float, float]) -> PeriodicJob:
@@ -79,17 +79,17 @@ def scores() -> Iterator[Row]:
     for number, (jobs, _, published, shifts) in SNAPSHOTS.items():
         found = score_link(jobs, LINK, step=1e-3)
         source = f"CASSINI, table 2, snapshot {number}"
-        yield Cassini(id=f"published/cassini/score/{number}", against="theory of others", model="CASSINI, score",
+        yield Cassini(id=f"published/cassini/score/{number}", against="published theory", model="CASSINI, score",
                       engine="circles", ranks=len(jobs), reference=published, ours=found.score, unit="score",
                       source=source, fitted=True,
                       note=f"iteration times were chosen with the scores in sight; {ASSUMED}")  # fmt: skip
         at_theirs = score_at(found.circle, np.full((1, len(jobs)), 1 / LINK), np.array(shifts))[0]
-        yield Cassini(id=f"published/cassini/at_shifts/{number}", against="theory of others", engine="circles",
+        yield Cassini(id=f"published/cassini/at_shifts/{number}", against="published theory", engine="circles",
                       model="CASSINI, score at its shifts", ranks=len(jobs), reference=published, ours=float(at_theirs),
                       unit="score", source=source, note=f"where phases start is assumed, too; {ASSUMED}")  # fmt: skip
         coarse = score_link(jobs, LINK)
         reached = score_at(found.circle, np.full((1, len(jobs)), 1 / LINK), coarse.shifts)[0] / found.score
-        yield Cassini(id=f"published/cassini/5_degrees/{number}", against="theory of others", engine="circles",
+        yield Cassini(id=f"published/cassini/5_degrees/{number}", against="published theory", engine="circles",
                       model="CASSINI, 5 degrees", ranks=len(jobs), reference=100.0, ours=100 * float(reached), unit="%",
                       source="CASSINI, figure 18: 5 degrees have 100 % accuracy",
                       note="accuracy taken as the part of the best score that is reached")  # fmt: skip
@@ -105,4 +105,4 @@ def ranks() -> Iterator[Row]:
         yield Example(id=f"published/rank_order/{rack}", model="order of ranks", engine="sort", operation="ring",
                       network="leaf_spine", ranks=10, reference=float(published), ours=float(len(list(run))),
                       unit="ranks in a row",
-                      source="Kueue issue 3533: ranks 0-3, 4-7 and 8-9, a rack each")  # fmt: skip
+                      source="Kueue issue 3533: ranks 0-3, 4-7 and 8-9, one rack each")  # fmt: skip

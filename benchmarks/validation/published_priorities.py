@@ -25,9 +25,9 @@ from .row import Row
 
 Crux = functools.partial(Row, kind="published", operation="shared link", engine="strict priority")
 Example = functools.partial(Crux, against="worked example", model="Crux, jobs on a link")
-Simulated = functools.partial(Crux, against="simulated by others", unit="% of the best", valid=False)
+Simulated = functools.partial(Crux, against="published simulation", unit="% of the best", valid=False)
 Muri = functools.partial(Row, kind="published", operation="training", engine="closed-form", against="measured")
-OWN_CASES = "shown only: the published cases are other ones, drawn in a way that is not known, and count use of GPUs"
+OWN_CASES = "shown only: the published cases are different, drawn in an unknown way, and measured by GPU utilisation"
 STAGES = {  # milliseconds: an iteration; reading and preparing, computing, communicating
     "VGG16 on 8": (214.0, (82.0, 75.0, 66.0)),
     "BERT on 8": (192.0, (0.5, 167.0, 59.0)),
@@ -97,7 +97,7 @@ def stages() -> Iterator[Row]:
         yield Muri(id=f"published/muri/{name.replace(' ', '_')}", model="Muri, one job after the other", ranks=0,
                    reference=iteration, ours=group_time([parts]), unit="ms",
                    source=f"traces of Muri (SIGCOMM 2022): {name} GPUs",
-                   note="Muri's formula lets a job's own stages follow each other; the job overlaps them")  # fmt: skip
+                   note="Muri's formula runs a job's stages one after another; the real job overlaps them")  # fmt: skip
 
 
 def _all_levels(weights: NDArray[np.float64], n_levels: int) -> Iterator[Sequence[int]]:

@@ -27,7 +27,7 @@ Times = NDArray[np.float64]
 VGG16_SENDS, VGG16_MB, VGG19_MB = 0.114, 528.0, 549.0
 Measured = functools.partial(Row, kind="published", operation="shared link", network="one link of 50 Gb/s",
                              against="measured")  # fmt: skip
-TOGETHER = "ours starts all jobs at once, the worst case: when Themis started them was not published"
+TOGETHER = "ours starts all jobs at the same time, the worst case: Themis's start times were not published"
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -48,7 +48,7 @@ def two_equal_jobs() -> Iterator[Row]:
     share = 8e-9 * twins[0].n_bytes / runs[0][1][0].mean()
     yield Measured(id="published/cassini/fig2/share", model="two VGG19 jobs", engine="shared links", ranks=4,
                    reference=22.0, ours=float(share), unit="Gb/s", source="CASSINI, figure 2: about 22 Gb/s each",
-                   note="half of the line rate; what DCQCN and headers leave unused of it is not modelled")  # fmt: skip
+                   note="half of the line rate; the share lost to DCQCN and headers is not modelled")  # fmt: skip
     yield Measured(id="published/cassini/fig2/gain", model="two VGG19 jobs", engine="shared links", ranks=4,
                    reference=1.26, ours=float(gain), unit="times faster at the 90th percentile",
                    source="CASSINI, figure 2: same start, or the second 120 ms later",
@@ -98,8 +98,8 @@ def cassini_cluster() -> Iterator[Row]:
         yield Measured(id=f"published/cassini/cluster/{key}", model="CASSINI in a cluster", engine="cluster simulation",
                        ranks=24, network="leaf_spine", reference=published, ours=float(ours), unit="times faster",
                        source="CASSINI (NSDI 2024), figure 11: Themis over Themis with CASSINI",
-                       note="a ring enters a rack once here, so that few jobs meet at all; trace, profiles and cabling"
-                       " were not published")  # fmt: skip
+                       note="a ring enters each rack once in ours, so few jobs share links; trace, profiles and"
+                            " cabling were not published")  # fmt: skip
 
 
 def _jobs(machines: Machines, n: int, seed: int) -> list[TraceJob]:

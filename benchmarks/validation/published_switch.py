@@ -17,8 +17,8 @@ from .row import Row
 
 GBPS = 1e9 / 8
 FIGURE = "SwitchML (NSDI 2021), figure 3, digitised to 2 %"
-CPU = "the model has links and packets only: at this rate the hosts' software is slower (CPU, copies, TCP)"
-LIBRARY = "a bound of bytes without headers, which no library reaches: NCCL's protocols and PCIe are not modelled"
+CPU = "host software (CPU, copies, TCP) limits this rate; the model has only links and packets"
+LIBRARY = "a bound on bytes without headers, which no library reaches: NCCL's protocols and PCIe are not modelled"
 RDMA_256, RDMA_64, UDP_256, UDP_64 = "RDMA, 256", "RDMA, 64", "DPDK, 256", "DPDK, 64"
 SWITCHML: dict[tuple[str, int], dict[int, float]] = {
     (RDMA_256, 10): {8: 287}, (RDMA_256, 100): {4: 2830, 8: 2830, 16: 2780},
@@ -63,7 +63,7 @@ def png(quick: bool) -> Iterator[Row]:
                     reference=case.ring, ours=ring_rate(100 * GBPS, case.n_workers) / 1e6, source=at,
                     note=LIBRARY)  # fmt: skip
     bound = line_rate(cases[0].system, 100 * GBPS) / 1e6
-    yield Rated(id="published/switchml/png/line", against="theory of others", model="line rate", engine="bound",
+    yield Rated(id="published/switchml/png/line", against="published theory", model="line rate", engine="bound",
                 reference=2879.0, ours=bound, source=f"{at}: the dashed line")  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def figure_3(quick: bool) -> Iterator[Row]:
                             note=CPU if "DPDK" in name and gbps == 100 else "")  # fmt: skip
     for gbps, published in LINE.items():
         ours = line_rate(_system(RDMA_256), gbps * GBPS) / 1e6
-        yield Rated(id=f"published/switchml/fig3/line/{gbps}", against="theory of others", model="line rate",
+        yield Rated(id=f"published/switchml/fig3/line/{gbps}", against="published theory", model="line rate",
                     engine="bound", reference=published, ours=ours, source=f"{FIGURE}: {gbps} Gb/s")  # fmt: skip
 
 

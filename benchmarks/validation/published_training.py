@@ -23,12 +23,12 @@ from .. import netai20
 from .published_workload import TRACES
 from .row import Row
 
-Theory = functools.partial(Row, kind="published", against="theory of others", operation="training")
+Theory = functools.partial(Row, kind="published", against="published theory", operation="training")
 Measured = functools.partial(Row, kind="published", against="measured", operation="training")
 SSP_JITTER = 0.43  # with which 16 workers that wait for each other in every iteration take 2.02 times what they compute
-TCP = "ours is what the wire allows; the paper shows that its TCP transport could not use more than about 32 Gb/s of it"
+TCP = "ours is the limit of the links; in the paper the TCP transport used at most about 32 Gb/s"
 
-NO_RING = "ours is one ring over all GPUs, of which 2 machines send 15/8 of the gradients each; once is enough"
+NO_RING = "ours is one ring over all GPUs, in which each of 2 machines sends 15/8 of the gradients; once would suffice"
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -75,8 +75,8 @@ def small_ones() -> Iterator[Row]:
     yield Measured(id="published/lina/most", model="all-to-all beside all-reduce", engine="closed-form", ranks=16,
                    reference=4.14, ours=shared_slow_down(1.0, 100.0), unit="times longer",
                    source="Lina (ATC 2023): all-to-all that overlaps all-reduce, the most",
-                   note="one all-reduce at a time, shared fairly, at most doubles it; it would take three at"
-                   " once")  # fmt: skip
+                   note="one concurrent all-reduce with fair sharing at most doubles the time; the published factor"
+                        " needs three")  # fmt: skip
     yield Measured(id="published/gemini/wasted", against="worked example", model="Gemini, wasted time",
                    engine="closed-form", reference=105.0, ours=wasted_time(42.0, 42.0, 42.0), unit="min", ranks=16,
                    source="Gemini (SOSP 2023): MT-NLG's checkpoint takes 42 min to a remote store")  # fmt: skip
@@ -91,8 +91,7 @@ def stale() -> Iterator[Row]:
                        ranks=16, reference=theirs, ours=16 / run_workers(compute, bound=bound).throughput,
                        unit="time over computing", fitted=not bound,
                        source=f"Parameter Server (OSDI 2014), figure 13: delay of {bound}",
-                       note="assumed: 16 workers, whose times are log-normal, spread such that a delay of 0 takes what"
-                       " it took")  # fmt: skip
+                       note="assumed: 16 workers with log-normal times, their spread fitted to delay 0")  # fmt: skip
 
 
 def horovod() -> Iterator[Row]:
@@ -113,5 +112,5 @@ def horovod() -> Iterator[Row]:
     yield Measured(id="published/horovod/vgg16", model="Horovod, vgg16", engine="closed-form", ranks=512,
                    reference=68.0, ours=100 * ours, unit="% of linear",
                    source="Horovod's documentation: 128 machines of 4 P100, 25 Gb/s",
-                   note="our backward pass is a V100's with batches of 32; a P100 is slower and hides more, and its"
-                   " batch was not published")  # fmt: skip
+                   note="our backward pass is that of a V100 with batches of 32; a P100 is slower and hides more"
+                        " communication, and its batch was not published")  # fmt: skip

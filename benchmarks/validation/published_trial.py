@@ -27,10 +27,10 @@ TCP = Framing(payload=9000 - 52, header=66)  # IP, TCP with time stamps; Etherne
 SOURCE = "trial in shaped namespaces, one machine of 2 cores"
 Measured = functools.partial(Row, kind="published", against="measured", operation="all_reduce")
 SPREAD_4, SPREAD_8 = (0, 2, 1, 3), (0, 4, 1, 5, 2, 6, 3, 7)
-CPU = "not counted: the trial says that the CPU was the limit"
-RENDEZVOUS = "a guess of the trial: its TCP transport takes rotations with large messages that are exchanged both ways"
-TIMERS = "not explained: the trial's workers are processes in user space, whose timers of 50 ms may be late"
-TREE = "not explained by the trial"
+CPU = "not counted: in the trial the CPU was the bottleneck"
+RENDEZVOUS = "likely cause: the TCP transport serialises the two directions of an exchange of large messages"
+TIMERS = "unknown: the trial's workers are processes in user space, so their 50 ms timers may be late"
+TREE = "unknown cause"
 Trial = tuple[int, float, str, float, float]
 GLOO: tuple[Trial, ...] = (  # ranks, Mbit/s, placement, ms, coefficient of variation
     (4, 100, "star", 507.8, 0.006), (4, 200, "star", 257.6, 0.036), (4, 500, "star", 102.1, 0.006),

@@ -16,7 +16,7 @@ from .. import netai20
 from .row import Row
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
-Theory = functools.partial(Row, kind="published", against="theory of others", operation="training")
+Theory = functools.partial(Row, kind="published", against="published theory", operation="training")
 Example = functools.partial(Theory, against="worked example")
 
 

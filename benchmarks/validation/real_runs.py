@@ -117,11 +117,12 @@ def _note(group: Group, name: str, size: int, cell: Cell) -> str:
 
 
 NOTES = {
-    "one-slow": "a message leaves before its receiver has finished the one before, and takes its slow port from it",
+    "one-slow": "a message is sent before its receiver has finished the previous one, and takes bandwidth of its"
+    " slow port",
     "small": "a token bucket that was idle lets two frames pass at once; the model has no buckets",
-    "omnireduce": "writing, reading and adding lists of blocks takes the processors' time, which is not in the model",
-    "double_tree_all_reduce": "docs/testbed.md, what is off",
-    "parameter_server": "32 small messages at a time through one process: its processor time is not in the model",
+    "omnireduce": "the processor time of writing, reading and adding lists of blocks is not modelled",
+    "double_tree_all_reduce": "see docs/testbed.md, Accuracy",
+    "parameter_server": "one process handles 32 small messages at a time; its processor time is not modelled",
 }
 """Why rows are off where they are, as docs/testbed.md explains."""
 

@@ -14,7 +14,7 @@ from commsim.run.auto.known_error import Case
 KINDS = {
     "closed_form": "closed forms against the engines",
     "real": "real runs in the testbed",
-    "published": "numbers that others published",
+    "published": "published numbers",
     "engines": "one engine against another",
 }
 MISS = {"closed_form": 0.02, "real": 0.05, "published": 0.05, "engines": 0.05}

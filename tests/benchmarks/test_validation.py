@@ -41,7 +41,7 @@ def test_what_misses_says_why(tree: Any) -> None:
 
 
 def test_engines_meet_closed_forms_bounds_and_the_slow_solver_exactly(tree: Any) -> None:
-    exact = ("closed form", "bound", "slow solver", "event by event", "recurrence", "trying everything")
+    exact = ("closed form", "bound", "reference solver", "event by event", "recurrence", "brute force")
     errors = {row["id"]: abs(row["error"]) for row in tree["rows"] if row["against"] in exact}
     assert len(errors) > 50
     assert max(errors.values()) < 1e-9

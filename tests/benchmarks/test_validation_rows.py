@@ -75,7 +75,7 @@ def test_rows_without_a_meaning_are_refused(change: dict[str, Any], message: str
 
 def test_what_auto_looks_up_are_predictions_of_known_cases_beside_real_runs() -> None:
     mine = [other(case=CASE, ours=1.8)]
-    rows = [*mine, RING, other(case=CASE, against="slow solver"), other(case=CASE, engine="bound")]
+    rows = [*mine, RING, other(case=CASE, against="reference solver"), other(case=CASE, engine="bound")]
     found = looked_up(rows)
     assert [(one.engine, one.against, one.case) for one in found] == [("flow", "testbed", CASE)]
     assert found[0].error == pytest.approx(-0.1)
@@ -154,7 +154,7 @@ def test_pages_show_misses_and_what_does_not_count_and_escape_what_they_are_give
     assert "a\\|b <i>" in text
     assert "*10.0%*" in text
     assert "(spread 50.0%)" in text
-    assert "No rows of kind **published** (numbers that others published): no time." in text
+    assert "No rows of kind **published** (published numbers): no time." in text
     assert "a|b &lt;i&gt;" in page
     assert '<tr class="miss">' in page
     assert '<tr class="aside">' in page
