@@ -82,7 +82,7 @@ def replay(log: NDArray[Any], payload: Payload, system: System, n_registers: int
     InputError
         If a row makes no sense, such as reading a message before it is made; the message names it.
     """
-    from switch_model.replay_kernel import Memory, Tensors, replay_log, scan_log
+    from switch_model.replay_kernel import COMPARED, Memory, Tensors, replay_log, scan_log
 
     if log.dtype != LOG_ROW:
         raise InputError(f"a log has rows of LOG_ROW, got {log.dtype}")
@@ -100,7 +100,7 @@ def replay(log: NDArray[Any], payload: Payload, system: System, n_registers: int
     receipts: NDArray[Any] = np.full(int(workers["n_chunks"].sum()), NEVER, np.int16 if k < 2**15 else np.int32)
     tensors = Tensors(payload.values, workers, bounds, system.arithmetic == "saturate", half, slack)
     memory = Memory(registers, buffers, buffers.view(np.uint32), np.full(n_messages, -1, np.int32), readers,
-                    np.zeros((held, 2), np.int64), np.zeros(k, sums), np.zeros(payload.n_workers, np.int64), receipts,
+                    np.zeros(held, COMPARED), np.zeros(k, sums), np.zeros(payload.n_workers, np.int64), receipts,
                     np.arange(held))  # fmt: skip
     replay_log(log[:0], tensors, memory)  # compiles, if that is still to be done, before the clock starts
     began = time.process_time()

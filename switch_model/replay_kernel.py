@@ -14,6 +14,9 @@ from switch_model.slot_sequence import ACTION, CHUNK, RECEIVE, REGISTER, REMADE,
 
 TAKE = OVERWRITE | ADD
 
+COMPARED = np.dtype([("chunk", np.int64), ("n_wrong", np.int64)])
+"""The chunk's place in `bounds` that a buffer was last compared with, or -1, and how many elements differed."""
+
 
 @kernel
 def scan_log(
@@ -108,8 +111,8 @@ class Memory(NamedTuple):
         Buffer of each message.
     readers : int32[n_messages]
         Counted down.
-    compared : int64[held, 2]
-        The chunk's place in `bounds` that the buffer was last compared with, and how many elements differed.
+    compared : COMPARED[held]
+        Of each buffer.
     expected : int32[k], int64[k] or float64[k]
         Work space, of the type of exact sums.
     starts : int64[n_workers]
@@ -125,7 +128,7 @@ class Memory(NamedTuple):
     bits: NDArray[np.uint32]
     place: NDArray[np.int32]
     readers: NDArray[np.int32]
-    compared: NDArray[np.int64]
+    compared: Rows
     expected: Sums
     starts: NDArray[np.int64]
     receipts: NDArray[np.int16] | NDArray[np.int32]
@@ -176,10 +179,10 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
         elif action & RECEIVE:
             worker, buffer = workers[row["worker"]], place[source]
             at = worker["bounds"] + row["chunk"]
-            if compared[buffer, 0] != at:
-                compared[buffer, 0] = at
-                compared[buffer, 1] = _compare(buffers[buffer], tensors, memory, worker, at)
-            receipts[worker["receipts"] + row["chunk"]] = compared[buffer, 1]
+            if compared[buffer]["chunk"] != at:
+                compared[buffer]["chunk"] = at
+                compared[buffer]["n_wrong"] = _compare(buffers[buffer], tensors, memory, worker, at)
+            receipts[worker["receipts"] + row["chunk"]] = compared[buffer]["n_wrong"]
         if source >= 0:
             readers[source] -= 1
             if readers[source] == 0:
@@ -189,7 +192,7 @@ def replay_log(log: Rows, tensors: Tensors, memory: Memory) -> int:
             n_free -= 1
             buffer = free[n_free]
             place[row["out_message"]] = buffer
-            compared[buffer, 0] = -1
+            compared[buffer]["chunk"] = -1
             overwrite(buffers[buffer], registers[row["register"]])
             if half:
                 round_to_bfloat16(bits[buffer])

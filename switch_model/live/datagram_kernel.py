@@ -20,6 +20,17 @@ ARRIVED = np.dtype(
 )
 REPLY = np.dtype([("row", np.int32), ("to", np.int32)])
 """A frame, and the number of the address that it goes to."""
+BASES = np.dtype(
+    [
+        ("frames", np.uint64),  # address of the frame in the first row
+        ("row_bytes", np.uint64),  # from row to row
+        ("frame_bytes", np.uint64),
+        ("addresses", np.uint64),  # address of the ADDRESSes
+        ("control", np.uint64),  # of the CONTROL that asks for segmentation
+        ("pieces", np.uint64),  # of the pieces
+    ]
+)
+"""Where in memory is what messages point to."""
 
 
 @njit_norefcount
@@ -63,7 +74,7 @@ def list_arrivals(
 def pack_messages(
     replies: Rows,
     n_replies: int,
-    bases: NDArray[np.uint64],
+    bases: Rows,
     first: NDArray[np.int64],
     pieces: Rows,
     messages: Rows,
@@ -77,9 +88,8 @@ def pack_messages(
         What goes where.
     n_replies : int
         Frames to send.
-    bases : uint64[6]
-        Where the first row's frame is, bytes from row to row, bytes of a frame, and where the ADDRESSes, the CONTROL
-        that asks for segmentation and the pieces are.
+    bases : BASES[1]
+        Where everything is.
     first : int64[n_addresses + 1]
         Scratch.
     pieces, messages : PIECE[at least n_replies], MESSAGE[at least n_replies]
@@ -102,16 +112,16 @@ def pack_messages(
     for i in range(n_replies):
         at = first[replies[i]["to"]]
         first[replies[i]["to"]] += 1
-        pieces[at]["base"] = bases[0] + np.uint64(replies[i]["row"]) * bases[1]
-        pieces[at]["n_bytes"] = bases[2]
+        pieces[at]["base"] = bases[0]["frames"] + np.uint64(replies[i]["row"]) * bases[0]["row_bytes"]
+        pieces[at]["n_bytes"] = bases[0]["frame_bytes"]
     n, begin = 0, 0
     for a in range(n_addresses):
         while begin < first[a]:
             count = min(segments, first[a] - begin)
-            messages[n]["name"], messages[n]["name_bytes"] = bases[3] + np.uint64(16 * a), 16
+            messages[n]["name"], messages[n]["name_bytes"] = bases[0]["addresses"] + np.uint64(16 * a), 16
             messages[n]["n_pieces"] = count
-            messages[n]["control"] = bases[4] if count > 1 else np.uint64(0)
+            messages[n]["control"] = bases[0]["control"] if count > 1 else np.uint64(0)
             messages[n]["control_bytes"] = 24 if count > 1 else 0
-            messages[n]["pieces"] = bases[5] + np.uint64(16 * begin)
+            messages[n]["pieces"] = bases[0]["pieces"] + np.uint64(16 * begin)
             begin, n = begin + count, n + 1
     return n

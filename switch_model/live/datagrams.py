@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 
-from .datagram_kernel import ARRIVED, REPLY, list_arrivals, pack_messages
+from .datagram_kernel import ARRIVED, BASES, REPLY, list_arrivals, pack_messages
 from .frames import LEAD, frame_bytes, most_segments, new_rows
 
 __all__ = ["ARRIVED", "MODES", "REPLY", "Datagrams", "address_key", "open_datagrams", "to_addresses"]
@@ -201,8 +201,8 @@ class BatchedDatagrams:
         if len(replies) > len(self._outgoing[0]):
             self._outgoing = np.zeros(2 * len(replies), MESSAGE), np.zeros(2 * len(replies), PIECE)
         messages, pieces = self._outgoing
-        bases = np.array([words.ctypes.data + LEAD, words.strides[0], self._frame, addresses.ctypes.data,
-                          self._ask.ctypes.data, pieces.ctypes.data], np.uint64)  # fmt: skip
+        bases = np.array([(words.ctypes.data + LEAD, words.strides[0], self._frame, addresses.ctypes.data,
+                           self._ask.ctypes.data, pieces.ctypes.data)], BASES)  # fmt: skip
         first = np.empty(len(addresses) + 1, np.int64)
         return pack_messages(replies, len(replies), bases, first, pieces, messages, self._cut)
 
