@@ -100,7 +100,7 @@ def transfer_contents(
     ScheduleError
         If a transfer reads what no transfer has written, or adds two different chunks.
     """
-    from .propagate_kernel import play_sets
+    from .propagate_kernel import propagate_sets
 
     if occupancy.n_ranks != schedule.n_ranks:
         raise InputError(
@@ -112,7 +112,7 @@ def transfer_contents(
     partition = Partition(occupancy.n_elements, occupancy.block, schedule.n_chunks, hashed, bounds)
     limits = limits_of(keep, len(transfers))
     rows = first_rows(schedule, occupancy, partition)
-    blocks, covers, n_last, fault, where = play_sets(
+    blocks, covers, n_last, fault, where = propagate_sets(
         transfers,
         schedule.src_address(transfers) + transfers["src"].astype(np.int64) * schedule.n_addresses,
         schedule.dst_address(transfers) + transfers["dst"].astype(np.int64) * schedule.n_addresses,

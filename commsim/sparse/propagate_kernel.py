@@ -6,8 +6,6 @@ writes in place where no other address holds the row. So what is broadcast costs
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,13 +17,13 @@ UNWRITTEN, MIXED = 1, 2
 ROW = np.dtype([("holders", np.int64), ("size", np.int64), ("chunk", np.int32), ("next_free", np.int32)], align=True)
 """One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk."""
 
-Table = NDArray[Any]
+Rows = NDArray[np.void]
 Words = NDArray[np.uint64]
 
 
 @kernel
-def play_sets(
-    transfers: Table,
+def propagate_sets(
+    transfers: Rows,
     read: NDArray[np.int64],
     write: NDArray[np.int64],
     limits: NDArray[np.int64],
@@ -34,7 +32,7 @@ def play_sets(
     held_by: tuple[NDArray[np.int32], NDArray[np.int32]],
     last_chunk: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int]:
-    """Play all hops.
+    """Execute all hops on sets of blocks.
 
     Parameters
     ----------
@@ -130,7 +128,7 @@ def play_sets(
 
 
 @kernel
-def _start(chunk_of: NDArray[np.int32], row_of: NDArray[np.int32], words: Words) -> tuple[Table, Words]:
+def _start(chunk_of: NDArray[np.int32], row_of: NDArray[np.int32], words: Words) -> tuple[Rows, Words]:
     """Return the table of rows, and their words with as many again to come."""
     n = chunk_of.shape[0]
     rows = np.zeros(n, ROW)
@@ -143,7 +141,7 @@ def _start(chunk_of: NDArray[np.int32], row_of: NDArray[np.int32], words: Words)
 
 
 @kernel
-def _enlarged(rows: Table, words: Words) -> tuple[Table, Words]:
+def _enlarged(rows: Rows, words: Words) -> tuple[Rows, Words]:
     """Return copies of twice the size; memory beyond is not touched until it is used."""
     n = rows.shape[0]
     more_rows, more_words = np.zeros(2 * n, ROW), np.empty((2 * n, words.shape[1]), np.uint64)
@@ -155,7 +153,7 @@ def _enlarged(rows: Table, words: Words) -> tuple[Table, Words]:
 
 
 @kernel
-def _size(rows: Table, words: Words, sizes: NDArray[np.int64], r: int) -> int:
+def _size(rows: Rows, words: Words, sizes: NDArray[np.int64], r: int) -> int:
     """Count the blocks of a set, once."""
     if rows[r]["size"] < 0:
         total = np.uint64(0)
@@ -172,15 +170,15 @@ def _size(rows: Table, words: Words, sizes: NDArray[np.int64], r: int) -> int:
 
 
 @kernel
-def _cut(rows: Table, words: Words, sizes: NDArray[np.int64], r: int, cap: int, limit: int) -> bool:
+def _cut(rows: Rows, words: Words, sizes: NDArray[np.int64], r: int, cap: int, limit: int) -> bool:
     """Whether a set was really cut to `cap`, and more is to be kept now: which blocks are left is not known then."""
     return bool(cap < limit and cap < _size(rows, words, sizes, r))
 
 
 @kernel
 def _unite(
-    rows: Table, words: Words, free: int, sizes: NDArray[np.int64], into: int, r: int
-) -> tuple[Table, Words, int, int]:
+    rows: Rows, words: Words, free: int, sizes: NDArray[np.int64], into: int, r: int
+) -> tuple[Rows, Words, int, int]:
     """Unite two sets: in the row `into` if one address alone holds it, else in a new one; return which."""
     target = into
     if into == r:
@@ -198,7 +196,7 @@ def _unite(
 
 
 @kernel
-def _let_go(rows: Table, r: int, free: int) -> int:
+def _let_go(rows: Rows, r: int, free: int) -> int:
     """Take one holder from a row, and return the first free row: this one when it has no holder left."""
     rows[r]["holders"] -= 1
     if rows[r]["holders"]:
