@@ -28,8 +28,8 @@ MEASURED = {
     "native PS": (7.2, 11.8, 20.3, 24.8, 30.7, 34, 36.6, 41.8, 45),
 }
 
+# The figure's own line of theory.
 THEORY = (51.4, 56.2, 61.1, 65.9, 70.7, 75.5, 80.4, 85.2, 90.0)
-"""The figure's own line of theory."""
 
 Row = tuple[str, str, list[float | None]]
 

@@ -31,19 +31,19 @@ from commsim.report.table import print_table, write_results
 from commsim.sweep.table import read_table
 
 WHOM = ("driver", "worker")
+# In which processes that lost their driver have to be gone: a kernel that runs is not interrupted.
 SECONDS_TO_GO = 30.0
-"""In which processes that lost their driver have to be gone: a kernel that runs is not interrupted."""
 
+# 3024 points that take some seconds.
 SWEEP = {
     "topology": {"name": "leaf_spine", "n_leaves": 8, "n_spines": 2, "hosts_per_leaf": 8,
                  "bandwidth": ["100Gbps", "200Gbps", "400Gbps"], "latency": ["500ns", "1us", "2us", "5us"]},
     "collective": {"name": ["ring_all_reduce", "hierarchical_all_reduce", "halving_doubling_all_reduce"],
                    "ranks": [16, 32, 48, 64], "size": {"from": "1KiB", "to": "1GiB", "scale": "log", "steps": 21}},
 }  # fmt: skip
-"""3024 points that take some seconds."""
 
+# Seconds after the rows that were waited for: a chunk takes about half a second.
 MAX_DELAY = 0.6
-"""Seconds after the rows that were waited for: a chunk takes about half a second."""
 TRIES = 10
 
 

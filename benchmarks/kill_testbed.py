@@ -32,8 +32,8 @@ from .testbed_remains import MARK, Before, remains
 VERBS = ("up", "run", "down")
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=200Mbps,latency=0s"
 RUN = ("--no-calibration", "--collective", "ring_all_reduce", "-b", "1M", "-e", "1M", "-n", "10")
+# The kernel ends processes and takes cables away after the call that asks for it has returned.
 SECONDS_TO_GO = 3.0
-"""The kernel ends processes and takes cables away after the call that asks for it has returned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,17 +53,17 @@ class OmniReduceTime:
         return self.fixed + (self.down * union + self.up * density) * size
 
 
+# Bytes of the tensor in all of the authors' measurements.
 MEASURED_SIZE = 4 * 26_214_400
-"""Bytes of the tensor in all of the authors' measurements."""
 
+# 8 ranks and 8 aggregators at 100 Gb/s, densities up to 0.2: 86.4 Gb/s of goodput, and 2.36 ms.
 DOWNLINK_ONLY = OmniReduceTime(2.36e-3, 8 / 86.4e9)
-"""8 ranks and 8 aggregators at 100 Gb/s, densities up to 0.2: 86.4 Gb/s of goodput, and 2.36 ms."""
 
+# The same machines at any density: a third constant, since a rank's own blocks are not sent quite for nothing.
 BOTH_WAYS = OmniReduceTime(2.55e-3, 8.30e-3 / MEASURED_SIZE, 4.55e-3 / MEASURED_SIZE)
-"""The same machines at any density: a third constant, since a rank's own blocks are not sent quite for nothing."""
 
+# Bytes per second at which a tensor crosses PCIe to the host and back, where the NIC cannot reach the GPU's memory.
 STAGING_RATE = 52e9 / 8
-"""Bytes per second at which a tensor crosses PCIe to the host and back, where the NIC cannot reach the GPU's memory."""
 
 
 def staged_time(network_time: float, size: float, rate: float = STAGING_RATE) -> float:

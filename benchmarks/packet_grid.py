@@ -32,8 +32,8 @@ COLLECTIVES = (
 )  # fmt: skip
 ON_RAILS = (*COLLECTIVES, "hierarchical_all_reduce")
 SLOW, USUAL, FAST = 1.25e9, 12.5e9, 50e9  # bytes/s: 10, 100 and 400 Gbit/s
+# Bytes that a link holds: none, 100 Gbit/s for 500 ns, 400 Gbit/s for 1 us.
 PRODUCTS = (0.0, 6250.0, 50_000.0)
-"""Bytes that a link holds: none, 100 Gbit/s for 500 ns, 400 Gbit/s for 1 us."""
 
 
 @dataclass(frozen=True, slots=True)

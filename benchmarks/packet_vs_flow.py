@@ -35,8 +35,8 @@ NETWORKS = {
     "leaf-spine 2:1": f"leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,oversubscription=2,{LINKS}",
 }
 CASES = ("ring_all_reduce", "halving_doubling_all_reduce", "direct_all_to_all")
+# Smallest message in bandwidth-delay products of the longest path there and back.
 PRODUCTS = (100, 1000)
-"""Smallest message in bandwidth-delay products of the longest path there and back."""
 
 COLUMNS = [
     "network", "collective", "message(BDP)", "transport", "flow(us)", "packet(us)", "gap(%)", "no_acks(%)",

@@ -52,8 +52,8 @@ from commsim.run.inputs import load_network
 from topologies.fat_tree import fat_tree
 
 SIZE = 2.0**30
+# Ends of messages in a bucket of the wheel, on average; others were not tried.
 PER_BUCKET = 1.0
-"""Ends of messages in a bucket of the wheel, on average; others were not tried."""
 N_RINGS, N_RANKS = 8, 128
 
 

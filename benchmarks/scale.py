@@ -24,10 +24,10 @@ from .scale_page import COLUMNS, cells, growth_line, write_page
 from .scale_works import SERIES, Series
 
 Row = dict[str, Any]
+# Bytes that a row can allocate: what wants more is an error, and does not take the machine down.
 MEMORY = 8e9
-"""Bytes that a row can allocate: what wants more is an error, and does not take the machine down."""
+# Of memory above the base: less is not fitted.
 LEAST_MB = 10.0
-"""Of memory above the base: less is not fitted."""
 
 
 def rows(names: Sequence[str], quick: bool, limit: float) -> Iterator[Row]:

@@ -10,12 +10,12 @@ from commsim.files.whole_files import replacing
 from .processes import machine_kind
 from .scale_works import FULL_RANKS
 
+# Headings, and the fields of a row.
 COLUMNS = {
     "work": "work", "ranks": "ranks", "method": "method", "cpu(s)": "cpu_s", "limit(s)": "limit_s",
     "peak(MB)": "rss_MB", "limit(MB)": "limit_MB", "met": "met", "predicted(ms)": "time_s", "transfers": "transfers",
     "full engine(s)": "full_s", "of full": "full_difference",
 }  # fmt: skip
-"""Headings, and the fields of a row."""
 
 HEAD = """# Scale
 

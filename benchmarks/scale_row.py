@@ -10,8 +10,8 @@ from typing import Any
 
 from .processes import peak_mb
 
+# A short work is repeated for so many seconds, or so many times, and the mean kept: some clocks are coarse.
 ENOUGH, TIMES = 0.5, 50
-"""A short work is repeated for so many seconds, or so many times, and the mean kept: some clocks are coarse."""
 
 Seconds = tuple[float, float, float]
 

@@ -14,12 +14,12 @@ from commsim.core.network import Network
 from commsim.core.schedule import Schedule
 from commsim.run.inputs import load_network
 
+# Bytes of every collective.
 SIZE = 2.0**30
-"""Bytes of every collective."""
+# Up to this many ranks the answer is compared with the full engine's, unless that takes minutes.
 FULL_RANKS = 1024
-"""Up to this many ranks the answer is compared with the full engine's, unless that takes minutes."""
+# Transfers per second of processor time that irregular works have to reach.
 LEAST_RATE = 2e6
-"""Transfers per second of processor time that irregular works have to reach."""
 
 RINGS = (1024, 2048, 4096, 8192, 16384)
 LARGE = (8192, 32768, 131072)

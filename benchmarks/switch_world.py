@@ -26,8 +26,8 @@ from switch_model.bpf.program import MAX_JOBS
 PREFIX = "csworld"
 SWITCH_ADDRESS = "10.77.0.254"
 WORKER_PORT = 4000
+# What it takes beside what the switch takes, and the Debian packages that have it.
 PROGRAMS = {"nsenter": "util-linux", "ethtool": "ethtool", "nft": "nftables"}
-"""What it takes beside what the switch takes, and the Debian packages that have it."""
 _NUMBERS = itertools.count()
 WORKER = Path(__file__).parents[1] / "tests" / "oracles" / "window_worker.py"
 

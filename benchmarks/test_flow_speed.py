@@ -24,12 +24,12 @@ from commsim.engine.flow_plan import Job, plan_flows
 from topologies.fat_tree import fat_tree
 
 SIZE = 2.0**30
+# Collective, ranks, latest start in seconds, and the issue's limit in seconds of CPU.
 CASES = {
     "ring": ("ring_all_reduce", 1024, 0.0, 2.0),
     "ring_with_late_starters": ("ring_all_reduce", 1024, 1e-3, 2.0),
     "direct_all_to_all": ("direct_all_to_all", 256, 0.0, 1.0),
 }
-"""Collective, ranks, latest start in seconds, and the issue's limit in seconds of CPU."""
 
 
 def predict(collective: str, n_ranks: int, latest: float) -> Result:

@@ -23,6 +23,8 @@ from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 
 SIZE = 2.0**30
+# Collective, ranks, routing, way, and the issue's limit in seconds of CPU, where it has one. Neighbours in a ring that
+# is packed meet nobody, whatever is hashed; in random places, hashes collide.
 CASES = {
     "all_to_all_256_dmodk": ("direct_all_to_all", 256, "dmodk", "simultaneous", 0.05),
     "all_to_all_256_ecmp": ("direct_all_to_all", 256, "ecmp", "simultaneous", 0.1),
@@ -40,10 +42,6 @@ CASES = {
     "double_tree_8192_rails_dmodk": ("double_tree_all_reduce", 8192, "dmodk", "symmetric", None),
     "double_tree_8192_rails_ecmp": ("double_tree_all_reduce", 8192, "ecmp", "events", None),
 }
-"""Collective, ranks, routing, way, and the issue's limit in seconds of CPU, where it has one.
-
-Neighbours in a ring that is packed meet nobody, whatever is hashed; in random places, hashes collide.
-"""
 
 
 def network_for(case: str, n_ranks: int) -> Network:

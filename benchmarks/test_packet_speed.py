@@ -25,9 +25,10 @@ from topologies.leaf_spine import leaf_spine
 
 RATE = 12.5e9
 LOSS = 1e-3
+# Events per second that the issue asks for, by hosts.
 LIMITS = {16: 6e6, 128: 6e6, 1024: 2.5e6}
-"""Events per second that the issue asks for, by hosts."""
 
+# Hosts, collective, transport, and bytes of the collective; the ideal window has no losses.
 CASES = [
     *((n, collective, transport, size)
       for n, size in ((16, 32e6), (128, 64e6))
@@ -38,7 +39,6 @@ CASES = [
     (1024, "pairwise_all_to_all", "dctcp", 4.2e6),
     (1024, "direct_all_to_all", "dctcp", 4.2e6),
 ]  # fmt: skip
-"""Hosts, collective, transport, and bytes of the collective; the ideal window has no losses."""
 
 
 def where(n_hosts: int) -> Network:

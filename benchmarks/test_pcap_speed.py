@@ -23,8 +23,8 @@ from switch_model.packets.reconstruct import reconstruct
 N_WORKERS, N_SLOTS = 8, 512
 N_PACKETS = 2**18
 LIMIT = 200_000  # packets/s that issue 4 asks for
+# Protocol, elements per packet, packets per message.
 CASES = {"switchml_udp": (p.SWITCHML_UDP, 256, 1), "switchml_rdma": (p.SWITCHML_RDMA, 256, 4), "atp": (p.ATP, 62, 1)}
-"""Protocol, elements per packet, packets per message."""
 
 
 def packets(protocol: int, elements: int, per: int) -> NDArray[Any]:

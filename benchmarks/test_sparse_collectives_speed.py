@@ -14,6 +14,7 @@ import pytest
 from commsim.run import prepare
 
 SIZE = 100_000_000
+# Collective, and hosts.
 CASES = {
     "omnireduce_8_aggregators": ("omnireduce:density=0.01,n_aggregators=8", 72),
     "omnireduce_64_aggregators": ("omnireduce:density=0.01,n_aggregators=64", 128),
@@ -21,7 +22,6 @@ CASES = {
     "zen": ("zen:density=0.01", 64),
     "sparcml_ssar": ("sparcml_ssar:density=0.01", 64),
 }
-"""Collective, and hosts."""
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -23,6 +23,7 @@ from switch_model.systems import SYSTEMS
 N_WORKERS = 8
 WINDOW = 512
 LIMIT = 2e9  # elements/s that issue 4 asks for
+# System, elements per packet, elements contributed by all workers, and whether tensors are drawn.
 CASES = {
     "drawn_256": ("switchml_udp", 256, 2**28, True),
     "drawn_64": ("switchml_udp", 64, 2**28, True),
@@ -30,7 +31,6 @@ CASES = {
     "drawn_floats_256": ("panama", 256, 2**28, True),
     "real_tensors_256": ("switchml_udp", 256, 2**24, False),
 }
-"""System, elements per packet, elements contributed by all workers, and whether tensors are drawn."""
 
 
 def log_without_loss(n_workers: int, n_chunks: int, window: int) -> NDArray[Any]:

@@ -25,6 +25,7 @@ COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=Tru
 
 MAX_RANKS, MAX_CHUNKS = 2**20, 2**22
 
+# What a builder may ask of network and placement, and the parameter that takes it.
 NEEDS = {
     "groups": "groups",  # ranks of each unit of the innermost level of the network that splits them
     "dims": "dims",  # extents of the levels, outermost first, where ranks form a full grid and none are given
@@ -32,9 +33,8 @@ NEEDS = {
     "memories": "n_switches",  # first helpers on the memories of machines, where this parameter is not 0
     "tree": "tree",  # parent of each participant in the tree of aggregating switches
 }
-"""What a builder may ask of network and placement, and the parameter that takes it."""
+# Needs that only network and placement answer; the user may not.
 FOUND = ("groups", "machines", "tree")
-"""Needs that only network and placement answer; the user may not."""
 
 
 def collective(

@@ -183,8 +183,8 @@ def saturated(sums: ArrayLike) -> NDArray[np.bool_]:
     return np.asarray((sums == INT32_MAX) | (sums == -INT32_MAX - 1))
 
 
+# Largest relative error of rounding a normal number to bfloat16's 8 significant bits: half of the spacing at 1.
 BFLOAT16_ROUNDING = 2.0**-8
-"""Largest relative error of rounding a normal number to bfloat16's 8 significant bits: half of the spacing at 1."""
 
 
 def to_bfloat16(values: ArrayLike) -> NDArray[np.uint16]:

@@ -14,8 +14,8 @@ from switch_model.slot_sequence import ACTION, CHUNK, RECEIVE, REGISTER, REMADE,
 
 TAKE = OVERWRITE | ADD
 
+# The chunk's place in `bounds` that a buffer was last compared with, or -1, and how many elements differed.
 COMPARED = np.dtype([("chunk", np.int64), ("n_wrong", np.int64)])
-"""The chunk's place in `bounds` that a buffer was last compared with, or -1, and how many elements differed."""
 
 
 @kernel

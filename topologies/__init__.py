@@ -19,11 +19,11 @@ from commsim.core.spec import check_arguments, write_spec
 P = ParamSpec("P")
 TOPOLOGIES: Registry[Network] = Registry("topology", __name__)
 
+# Bytes per second of a link unless given: 100 Gb/s.
 LINK_BANDWIDTH = 12.5e9
-"""Bytes per second of a link unless given: 100 Gb/s."""
 
+# Seconds along one link unless given: some metres of cable and half of the switches at its two ends.
 LINK_LATENCY = 500e-9
-"""Seconds along one link unless given: some metres of cable and half of the switches at its two ends."""
 
 MAX_NODES, MAX_LINKS = 2**22, 2**25
 

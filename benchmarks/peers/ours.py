@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.processes import peak_mb
 
+# A warm work is repeated for so many seconds, or so many times, and the mean taken: some clocks are coarse.
 ENOUGH, TIMES = 0.5, 50
-"""A warm work is repeated for so many seconds, or so many times, and the mean taken: some clocks are coarse."""
 
 if TYPE_CHECKING:
     from .works import Work

@@ -11,12 +11,12 @@ from commsim.files.whole_files import replacing
 
 from .works import WORKS
 
+# Headings, and the fields of a row.
 COLUMNS = {
     "work": "work", "peer": "peer", "ours(s)": "cpu_s", "process(s)": "process_cpu_s", "theirs(s)": "peer_cpu_s",
     "their run(s)": "peer_run_cpu_s", "ratio": "ratio", "of processes": "process_ratio", "predicted(ms)": "time_s",
     "theirs(ms)": "peer_time_s", "differ by": "difference", "ours(MB)": "rss_MB", "theirs(MB)": "peer_rss_MB",
 }  # fmt: skip
-"""Headings, and the fields of a row."""
 
 
 HEAD = """# Peers

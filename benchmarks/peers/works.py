@@ -13,8 +13,8 @@ from commsim.core.program import Program
 from commsim.core.schedule import SCRATCH, Schedule
 
 MIB = 2.0**20
+# Pieces in the largest random message, and bytes of a piece.
 LARGEST, PIECE = 16, 65536
-"""Pieces in the largest random message, and bytes of a piece."""
 
 
 @dataclass(frozen=True, slots=True)

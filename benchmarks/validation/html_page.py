@@ -16,8 +16,8 @@ from .summary import groups, summary
 STYLE = """body{font-family:sans-serif;margin:2em;color:#222}table{border-collapse:collapse;font-size:.85em}
 td,th{border:1px solid #ddd;padding:.2em .5em;text-align:left}td.n{text-align:right;font-variant-numeric:tabular-nums}
 tr.miss td{background:#fdebd8}tr.aside td{color:#888;font-style:italic}summary{cursor:pointer;font-weight:bold}"""
+# With a colour of their own: there are seven, one of them for what is left and one for the diagonal.
 MAX_ENGINES = 5
-"""With a colour of their own: there are seven, one of them for what is left and one for the diagonal."""
 ABOUT = """Made by <code>python -m benchmarks.validation -o DIR</code>. The error is ours / reference - 1. Misses have
 a coloured ground and their reason; rows in grey italics count nowhere. Rest the mouse on a mark to see its row."""
 

@@ -34,6 +34,7 @@ def periodic(name: str, period: float, *phases: tuple[float, float, float]) -> P
     return PeriodicJob(name, 2, period / 1e3, tuple(Phase(at / 1e3, ms / 1e3, rate * GBPS) for at, ms, rate in phases))
 
 
+# Jobs, published ratios of communication times (Themis over Themis with CASSINI), score, and shifts in seconds.
 SNAPSHOTS: dict[int, tuple[tuple[PeriodicJob, ...], tuple[float, ...], float, tuple[float, ...]]] = {
     1: ((periodic("WideResNet101", 294, (156, 138, 40)), periodic("VGG16", 294, (146, 148, 40))),
         (205 / 138, 199 / 148), 1.0, (0.0, 0.150)),
@@ -42,7 +43,6 @@ SNAPSHOTS: dict[int, tuple[tuple[PeriodicJob, ...], tuple[float, ...], float, tu
     3: ((periodic("VGG19", 292, (126, 166, 40)), periodic("VGG16", 292, (125, 167, 40))),
         (176 / 166, 177 / 168), 0.9, (0.0, 0.100)),
 }  # fmt: skip
-"""Jobs, published ratios of communication times (Themis over Themis with CASSINI), score, and shifts in seconds."""
 
 
 def rows(quick: bool) -> Iterator[Row]:

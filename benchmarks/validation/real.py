@@ -10,8 +10,8 @@ from commsim.files.whole_files import read_tree
 
 from .row import Row, row_from_json
 
+# Rows of the last real runs; ``--write-data`` writes them.
 KEPT = Path(__file__).with_name("real_rows.json")
-"""Rows of the last real runs; ``--write-data`` writes them."""
 
 
 def real_rows(quick: bool, path: str | Path | None = None, groups: Collection[str] = ()) -> Iterable[Row]:

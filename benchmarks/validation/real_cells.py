@@ -14,10 +14,10 @@ KIB, MIB = 1 << 10, 1 << 20
 SMALL = (64 * KIB,)
 USUAL = (256 * KIB, MIB, 4 * MIB)
 FOUR = ("ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all", "binomial_tree_all_reduce")
+# Of other operations than all-reduce and all-to-all. Where they run has a group of its own, so that `--groups` can add
+# these runs to those that were made before.
 PARTS = ("ring_reduce_scatter", "ring_all_gather", "recursive_doubling_all_gather", "binomial_broadcast",
          "chain_broadcast", "binomial_reduce")  # fmt: skip
-"""Of other operations than all-reduce and all-to-all. Where they run has a group of its own, so that `--groups` can add
-these runs to those that were made before."""
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=1,latency=0us"
 
 
@@ -124,11 +124,11 @@ GROUPS = (
     Group("mpich-200M", "star:n_hosts=4,bandwidth=200Mbps,latency=0us", (), USUAL[1:], native=("all_reduce",)),
 )  # fmt: skip
 
+# Groups of which the first should be slower than the second by the predicted factor.
 SLOWED = (
     ("two-to-one4-spread", "two-to-one4-packed"),
     ("two-to-one8-spread", "two-to-one8-packed"),
     ("two-to-one4-spread-parts", "two-to-one4-packed-parts"),
 )
-"""Groups of which the first should be slower than the second by the predicted factor."""
+# Groups in which the first collective should take longer than the second by the predicted factor.
 FASTER = (("switch-50M", "ring_all_reduce", "switchml"), ("switch-20M", "ring_all_reduce", "switchml"))
-"""Groups in which the first collective should take longer than the second by the predicted factor."""

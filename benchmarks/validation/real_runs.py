@@ -21,8 +21,8 @@ from commsim.testbed.share import Shared, share
 from .real_cells import FASTER, GROUPS, KIB, LEAF_SPINE, MIB, SLOWED, Group
 from .row import Row
 
+# Bytes from which on times are held to 5 %; below, a bucket of two frames decides too much.
 SMALLEST = 256 * KIB
-"""Bytes from which on times are held to 5 %; below, a bucket of two frames decides too much."""
 SHARED = f"{LEAF_SPINE},hosts_per_leaf=2,bandwidth=200Mbps,uplink_bandwidth=100Mbps"
 SHIFTS = (0.0, 0.1, 0.47)
 
@@ -116,6 +116,7 @@ def _note(group: Group, name: str, size: int, cell: Cell) -> str:
     return NOTES.get(name, NOTES["small"] if few else other)
 
 
+# Why rows are off where they are, as docs/testbed.md explains.
 NOTES = {
     "one-slow": "a message is sent before its receiver has finished the previous one, and takes bandwidth of its"
     " slow port",
@@ -124,7 +125,6 @@ NOTES = {
     "double_tree_all_reduce": "see docs/testbed.md, Accuracy",
     "parameter_server": "one process handles 32 small messages at a time; its processor time is not modelled",
 }
-"""Why rows are off where they are, as docs/testbed.md explains."""
 
 
 def _ratios(found: Found) -> Iterator[Row]:

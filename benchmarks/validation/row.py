@@ -17,8 +17,8 @@ KINDS = {
     "published": "published numbers",
     "engines": "one engine against another",
 }
+# Absolute error from which a row is called a miss.
 MISS = {"closed_form": 0.02, "real": 0.05, "published": 0.05, "engines": 0.05}
-"""Absolute error from which a row is called a miss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ N_WORKERS, N_FRAGMENTS, N_SWITCHES = 4, 3, 3
 RACK = (0, 0, 1, 1)  # switch of each worker
 SERVER_SWITCH = 2
 BELOW = (0b0011, 0b1100, 0b1111)  # workers whose packets pass each switch
+# Arrivals: A, B, C of the first worker of each rack, then of the second.
 FIRST_WORKERS_FIRST = tuple((worker, fragment) for worker in (0, 2, 1, 3) for fragment in range(N_FRAGMENTS))
-"""Arrivals: A, B, C of the first worker of each rack, then of the second."""
 
 
 class Traffic(NamedTuple):

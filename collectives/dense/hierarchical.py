@@ -18,8 +18,8 @@ from .ring import half_ring_cost, reducing_ring_cost, ring_cost
 
 Groups = tuple[tuple[int, ...], ...]
 Ranks = NDArray[np.int64]
+# Chunks on all ranks together, beyond which unequal groups are refused: an engine keeps some words for each.
 MAX_ADDRESSES = 2**26
-"""Chunks on all ranks together, beyond which unequal groups are refused: an engine keeps some words for each."""
 
 
 def default_groups(n_ranks: int) -> Groups:

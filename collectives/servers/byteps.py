@@ -18,8 +18,8 @@ from .. import MAX_CHUNKS, collective
 from .local_reduction import Groups, Memories, Roots, below_switches, read_machines
 from .parameter_server import PARTITIONS, count_partitions, push_and_pull
 
+# Server (GPU machines first, then CPU machines), first unit, units and lane of every part of a partition.
 Parts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""Server (GPU machines first, then CPU machines), first unit, units and lane of every part of a partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from commsim.core.schedule import Schedule
 
 from .. import MAX_CHUNKS, collective
 
+# Partitions of each server's part unless given: then pushing and pulling overlap but for one part in 65.
 PARTITIONS = 64
-"""Partitions of each server's part unless given: then pushing and pulling overlap but for one part in 65."""
 
 
 def parameter_server_cost(

@@ -19,8 +19,8 @@ from .. import collective
 from ..dense.hierarchical import Groups, default_groups
 from ..dense.ring import half_ring_cost, reducing_ring_cost
 
+# Channels: dense messages inside groups, and lists between them.
 INSIDE, BETWEEN = 0, 1
-"""Channels: dense messages inside groups, and lists between them."""
 
 
 def hitopk_comm_cost(n_ranks: int, size: float, link: LogGP, groups: Groups | None = None) -> float:

@@ -19,11 +19,11 @@ from commsim.sparse.occupancy import Occupancy
 from .. import collective
 from ..servers.parameter_server import count_partitions, served_cost
 
+# Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices.
 BLOCK, SLOTS, THREADS = 256, 8, 8
-"""Elements of a block, and messages that each thread of a rank may have at each aggregator: the authors' choices."""
 
+# Partitions of an aggregator's part unless given: the fewest, where all aggregators would have more than so many.
 PARTITIONS, FEWEST, IN_ALL = 64, 8, 512
-"""Partitions of an aggregator's part unless given: the fewest, where all aggregators would have more than so many."""
 
 
 def omnireduce_cost(

@@ -13,8 +13,8 @@ from commsim.engine.critical_path import CriticalPath, critical_path
 from commsim.engine.flow import payload
 from commsim.run import Prepared
 
+# Share of the time for which the busiest link has to be busy before it is said to decide.
 BUSY = 0.5
-"""Share of the time for which the busiest link has to be busy before it is said to decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from commsim.run.systems import usual_system
 
 from .question import Question
 
+# Of a schedule: so many are planned and played in a few seconds, of transfers and wires half as many if of both.
 MAX_TRANSFERS, MAX_WIRES, MAX_ADDRESSES = 2**19, 2**18, 2**19
-"""Of a schedule: so many are planned and played in a few seconds, of transfers and wires half as many if of both."""
+# Transfers times wires, where messages are uneven: each ends alone, and what shares its links goes on otherwise.
 MAX_MEETINGS = 2**29
-"""Transfers times wires, where messages are uneven: each ends alone, and what shares its links goes on otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,15 @@ def effort_of(schedule: Schedule, uneven: bool) -> Effort:
     return Effort(transfers, n_wires, schedule.n_chunks * schedule.n_participants, uneven)
 
 
+# What builders call the number of their helpers on hosts of their own.
 SERVERS = ("n_servers", "n_aggregators")
-"""What builders call the number of their helpers on hosts of their own."""
+# Parameters that the question decides: all of the tensor is as sparse as was said.
 DECIDED = {"dense_share": 0}
-"""Parameters that the question decides: all of the tensor is as sparse as was said."""
+# Partitions that are tried too where messages cost something in themselves.
 COARSER = (8, 1)
-"""Partitions that are tried too where messages cost something in themselves."""
+# Partitions that builders make unless told otherwise, and what is tried where these make a schedule too large. A
+# pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers.
 USUAL, FEWER = 64, (32, 16, 8, 4, 2)
-"""Partitions that builders make unless told otherwise, and what is tried where these make a schedule too large. A
-pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers."""
 
 
 def variants(

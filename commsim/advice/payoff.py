@@ -20,10 +20,10 @@ from commsim.run.sparse_data import FLOAT, SparseData
 from .candidates import coarser, count_machines, fitting, most_servers, spec_of
 from .question import Question
 
+# Relative width of the interval of densities in which sparse stops paying.
 TOLERANCE = 0.03
-"""Relative width of the interval of densities in which sparse stops paying."""
+# Blocks of all ranks that are drawn for each density that is tried.
 MAX_BLOCKS = 2**28
-"""Blocks of all ranks that are drawn for each density that is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ def _lowest(question: Question) -> float:
     return 1 / math.ceil(question.size / FLOAT / question.run)
 
 
+# A server more has to make it so much faster to count as a gain.
 GAIN = 0.01
-"""A server more has to make it so much faster to count as a gain."""
+# With fewer, what BytePS's pipeline loses would hide what a server gains.
 FEWEST_PARTITIONS = 32
-"""With fewer, what BytePS's pipeline loses would hide what a server gains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import PATTERNS
 from commsim.sparse.occupancy import Occupancy
 
+# Elements that are not zero together unless something else is said: as in a row of an embedding.
 BLOCK = 256
-"""Elements that are not zero together unless something else is said: as in a row of an embedding."""
 
 
 @dataclass(frozen=True, slots=True)

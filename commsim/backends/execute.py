@@ -26,12 +26,10 @@ from commsim.core.schedule import Schedule
 from .plan import LOCAL, RECEIVE, SEND, Step, buffer_bounds, order_of, plan_rank
 from .transport import Array, Transport
 
+# Tags of the words at a fence; channels have smaller numbers. A send that is complete may still be in a buffer, so its
+# receiver says when all is here. And what is sent to a rank that is still in an earlier stage would take its port from
+# what that stage brings, so it says when it is ready.
 ALL_HERE, READY = 30_000, 30_001
-"""Tags of the words at a fence; channels have smaller numbers.
-
-A send that is complete may still be in a buffer, so its receiver says when all is here. And what is sent to a rank that
-is still in an earlier stage would take its port from what that stage brings, so it says when it is ready.
-"""
 
 
 class Execution:

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 
+# Relative error from which on a point pulls with constant force only: one disturbed run must not bend the line.
 _TAME = 0.2
-"""Relative error from which on a point pulls with constant force only: one disturbed run must not bend the line."""
+# Relative change of costs and loss at which the search ends.
 _EXACT = 1e-12
-"""Relative change of costs and loss at which the search ends."""
 
 
 def fit_costs(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -24,8 +24,8 @@ from commsim.core.schedule import Schedule
 from .execute import Execution
 from .transport import Array, Transport
 
+# Prime, so that no power of two or chunk size hides a shift.
 PERIOD = 17
-"""Prime, so that no power of two or chunk size hides a shift."""
 
 
 def fill(rank: int, first: int, end: int, dtype: str) -> NDArray[Any]:

@@ -19,11 +19,11 @@ from commsim.core.errors import BackendError
 from .transport import Native
 
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS")
+# ``sleep``: a rank that waits lets go of its core for a moment, as it must where ranks are more than cores.
 WAIT_VARIABLE = "COMMSIM_MPI_WAIT"
-"""``sleep``: a rank that waits lets go of its core for a moment, as it must where ranks are more than cores."""
 PAUSE = 2e-5
+# ``1``: at a fence ranks wait until their peers say that all has arrived, not only until their sends are buffered.
 ACKNOWLEDGE_VARIABLE = "COMMSIM_MPI_ACKNOWLEDGE"
-"""``1``: at a fence ranks wait until their peers say that all has arrived, not only until their sends are buffered."""
 RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "RANK")
 
 

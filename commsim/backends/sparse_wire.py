@@ -59,8 +59,8 @@ def last_writes(steps: list[Step], limits: list[int]) -> list[int]:
     return cuts
 
 
+# Rising indices, and a value each.
 Elements: TypeAlias = tuple[NDArray[np.int64], NDArray[Any]]
-"""Rising indices, and a value each."""
 MAX_ELEMENTS = 2 ** (8 * INDEX_BYTES)
 
 

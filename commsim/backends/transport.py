@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+# A NumPy array, or a torch tensor: what can be sliced, assigned to and added in place.
 Array = Any
-"""A NumPy array, or a torch tensor: what can be sliced, assigned to and added in place."""
 
 DTYPES = ("float32", "float64", "int32", "int64")
 

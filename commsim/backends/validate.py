@@ -17,8 +17,8 @@ from commsim.core.schedule import Schedule
 from .measure import ITERATIONS, WARMUP, measure_native, measure_schedule
 from .transport import Transport
 
+# Bytes from which on a row counts: below, the time is that of software and scheduling, which no network explains.
 COUNTED_FROM = 65536
-"""Bytes from which on a row counts: below, the time is that of software and scheduling, which no network explains."""
 
 
 PASSES = 3

@@ -42,11 +42,11 @@ VERBS = {
     "calls": "read the collective calls of a profile (PyTorch flight recorder, Kineto) as a job and as a task graph",
     "doctor": "print what this machine supports",
 }
+# Modules of verbs that share one with another verb.
 MODULES = {"plot": "report", "presets": "topo", "validate": "calibrate", "profile": "calls"}
-"""Modules of verbs that share one with another verb."""
 
+# Characters of an error: it may quote what a file holds.
 MAX_SHOWN = 4000
-"""Characters of an error: it may quote what a file holds."""
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ["operation", "size(B)", "measured(us)", "low", "high", "predicted(us)", "error", "busbw(GB/s)",
            "predicted(GB/s)", ""]  # fmt: skip
+# Relative error at which the bar beside a row is full.
 FULL_BAR = 0.5
-"""Relative error at which the bar beside a row is full."""
 
 
 def _print_comparison(title: str, pairs: Sequence[Pair], alone: Sequence[Measured], summary: Summary) -> None:

@@ -8,8 +8,8 @@ import sys
 
 from . import main
 
+# New objects between two collections of garbage: importing Numba makes more, all of which stay.
 MAX_NEW_OBJECTS = 50_000
-"""New objects between two collections of garbage: importing Numba makes more, all of which stay."""
 
 
 def run() -> None:

@@ -143,8 +143,8 @@ def _kind_of(n: int, kind: str) -> str:
     return kind if n == 1 else PLURALS[KINDS.index(kind)]
 
 
+# Bytes at which no latency matters.
 LARGE = 2.0**60
-"""Bytes at which no latency matters."""
 
 
 def check(config: CheckConfig) -> None:

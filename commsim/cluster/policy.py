@@ -18,8 +18,8 @@ from commsim.core.registry import Entry, Registry, resolve
 from .machines import Machines
 from .state import JobState, Work
 
+# Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice.
 Order = Literal["packed", "fragments", "demand"]
-"""Few hosts and racks; fragments that others left; hosts whose CPUs and memory suffice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from .machines import Machines
 from .models import Model, profile
 from .trace_file import TraceJob
 
+# Hosts of a job, in the order of its ranks, each with a number of GPUs.
 Spread = tuple[tuple[int, int], ...]
-"""Hosts of a job, in the order of its ranks, each with a number of GPUs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -198,8 +198,8 @@ def named(one: PeriodicJob, name: str, placement: tuple[str, ...]) -> PeriodicJo
     return replace(one, name=name, placement=placement)
 
 
+# Of one host: a job, its share of the GPUs, the CPUs and the memory that its workers there need.
 Claims = list[tuple[JobState, float, float, float]]
-"""Of one host: a job, its share of the GPUs, the CPUs and the memory that its workers there need."""
 
 
 def needs(work: Work, state: JobState, gpus: int) -> tuple[float, float]:

@@ -19,8 +19,8 @@ from commsim.files.csv_rows import Row, read_rows, write_rows
 from commsim.workload.sharing.periodic import GBPS, PeriodicJob, Phase
 
 MAX_GPUS = 2**20
+# Of any time in a trace: some 300 years.
 MAX_SECONDS = 1e10
-"""Of any time in a trace: some 300 years."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from commsim.placement.link_use import link_uses
 from commsim.workload.sharing.periodic import PeriodicJob, demand
 
 INSTANTS = 2048
+# Seconds over which the instants are spread.
 HORIZON = 1e6
-"""Seconds over which the instants are spread."""
 
 
 class Sharer:
@@ -154,8 +154,8 @@ class Traffic:
 
 
 SHIFTS = 72
+# As many as in the experiments of the paper.
 CANDIDATES = 10
-"""As many as in the experiments of the paper."""
 
 
 class Ranking:

@@ -24,8 +24,8 @@ from commsim.core.result import Result
 from commsim.formats.measured import Measured
 from commsim.run import Prepared
 
+# Busbw is above the line only if it is by more than half a per cent: programs print four digits.
 SLACK = 1.005
-"""Busbw is above the line only if it is by more than half a per cent: programs print four digits."""
 _IN_NETWORK = ("nvls", "nvls_tree", "collnet_direct", "collnet_chain", "sharp", "switchml", "atp")
 
 

@@ -34,12 +34,12 @@ from commsim.formats.measured import Measured
 
 from .sampling import Estimate, bootstrap
 
+# A cost that is nowhere this share of a measured time cannot be told from the error of the others.
 VISIBLE = 0.05
-"""A cost that is nowhere this share of a measured time cannot be told from the error of the others."""
+# Of more, as many are drawn at random: the others would only make the interval narrower than a model deserves.
 MAX_ROWS = 10_000
-"""Of more, as many are drawn at random: the others would only make the interval narrower than a model deserves."""
+# And one whose interval is wider than this, relative to its value, on either side, is not known.
 SURE = 0.5
-"""And one whose interval is wider than this, relative to its value, on either side, is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 
+# Sizes that differ by less are the same: programs round them to whole elements per rank.
 SAME_SIZE = 1e-3
-"""Sizes that differ by less are the same: programs round them to whole elements per rank."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from .errors import InputError, ScheduleError
 from .schedule import Schedule, Transfers
 
+# Where n ranks send to all what came from all, there are n^3: 1,024 ranks would need 20 GB for them.
 MAX_DEPENDENCIES = 2**27
-"""Where n ranks send to all what came from all, there are n^3: 1,024 ranks would need 20 GB for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ def _merge(d: Dependencies, first: NDArray[np.int64], pred: NDArray[np.int32], k
     return Dependencies(d.first + first, preds, kinds)
 
 
+# Cells that a transfer reads and writes, numbered through all participants.
 CELLS = np.dtype([("read", np.int32), ("read_end", np.int32), ("write", np.int32), ("write_end", np.int32)])
-"""Cells that a transfer reads and writes, numbered through all participants."""
 
+# Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting.
 MAX_TOUCHES = 1024
-"""Transfers of one participant up to which its cells are found by insertion into a list, and not by sorting."""
 
 
 def cut_cells(schedule: Schedule, transfers: Transfers, cells: NDArray[Any]) -> int:

@@ -19,8 +19,8 @@ KERNEL: dict[str, Any] = {"error_model": "numpy"}
 # `_nrt` is Numba's switch for code that owns no memory; calls are inlined since each would pass every array by value
 BORROWING: dict[str, Any] = {**KERNEL, "_nrt": False, "forceinline": True}
 
+# Steps that a process interprets in all before it compiles: about as long as loading Numba takes.
 MAX_INTERPRETED = 500_000
-"""Steps that a process interprets in all before it compiles: about as long as loading Numba takes."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _interpreting: ContextVar[bool] = ContextVar("interpreting", default=False)

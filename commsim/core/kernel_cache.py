@@ -27,16 +27,16 @@ from typing import Any
 
 import numpy as np
 
+# Modules whose version stands for their content.
 LIBRARIES = ("numpy", "numba", "llvmlite", "builtins", "math")
-"""Modules whose version stands for their content."""
+# Numba's settings that change what the compiler makes of a kernel.
 CODE_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
-"""Numba's settings that change what the compiler makes of a kernel."""
+# Entries that are kept of one kernel, over all stamps and signatures; the least recently used are deleted.
 MAX_ENTRIES = 32
-"""Entries that are kept of one kernel, over all stamps and signatures; the least recently used are deleted."""
+# Seconds after which an unused entry is deleted.
 MAX_AGE = 30 * 24 * 3600.0
-"""Seconds after which an unused entry is deleted."""
+# What must fit into the folder for it to count as writable: about one compiled kernel.
 PROBE_BYTES = 1 << 18
-"""What must fit into the folder for it to count as writable: about one compiled kernel."""
 DIGEST_BYTES = 32
 
 

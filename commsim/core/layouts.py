@@ -29,9 +29,9 @@ Layout = tuple[int, ...]
 LayoutKind = Literal["none", "ranks", "pairs", "grid"]
 Numbers = NDArray[np.int64]
 Moved = tuple[Numbers, Numbers, Numbers, Numbers]
+# From some ranks, the numbers of all ranks and of chunks and the layout to all chunks that end in these ranks' output:
+# (rank, chunk, rank that it comes from, chunk there), rank by rank, chunks from 0 on.
 Moves = Callable[[Numbers, int, int, Layout], Moved]
-"""From some ranks, the numbers of all ranks and of chunks and the layout to all chunks that end in these ranks'
-output: (rank, chunk, rank that it comes from, chunk there), rank by rank, chunks from 0 on."""
 
 
 def n_blocks(kind: LayoutKind, n_ranks: int, layout: Layout) -> int:

@@ -23,21 +23,20 @@ from .errors import InputError
 from .network import CPU, GPU, HOST, KINDS, NIC, SEATS, SWITCH, Network, both_ways
 
 NVLINK_METRIC, PCIE_METRIC = 1, 2
+# Between the parts of a PCIe tree: two of them cost more than six links of a fabric, five less than two exits.
 CROSSING_METRIC = 32
-"""Between the parts of a PCIe tree: two of them cost more than six links of a fabric, five less than two exits."""
+# Between a NIC and the inside.
 EXIT_METRIC = 128
-"""Between a NIC and the inside."""
+# What :func:`commsim.core.machine.attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than one.
 FABRIC_FACTOR = 4
-"""What :func:`commsim.core.machine.attach_machines` multiplies a fabric's metrics by: two NVLinks cost less than
-one."""
 
+# Seconds along one of the two links between GPUs: half of the 936.25 ns that ASTRA-sim's validated HGX-H100 has.
 NVLINK_LATENCY = 468.125e-9
-"""Seconds along one of the two links between GPUs: half of the 936.25 ns that ASTRA-sim's validated HGX-H100 has."""
+# Seconds along one PCIe link: two of them are the 0.3 us that a NIC adds at the least when it sends.
 PCIE_LATENCY = 150e-9
-"""Seconds along one PCIe link: two of them are the 0.3 us that a NIC adds at the least when it sends."""
 
+# A node, and the bandwidth of its link in bytes/s.
 Device = tuple[int, float]
-"""A node, and the bandwidth of its link in bytes/s."""
 
 
 class Parts:

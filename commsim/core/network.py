@@ -18,14 +18,14 @@ from .value import Value, freeze
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
 KINDS = ("host", "switch", "gpu", "cpu", "nic", "memory")
 
+# Traffic of others may pass through these. Through a GPU it passes only where the network says so.
 FORWARDING = (SWITCH, CPU, NIC)
-"""Traffic of others may pass through these. Through a GPU it passes only where the network says so."""
 
+# A helper, such as a parameter server, may sit on these.
 AGGREGATING = (HOST, GPU, CPU, MEMORY)
-"""A helper, such as a parameter server, may sit on these."""
 
+# A rank may sit on these; by default on the first of them that the network has.
 SEATS = (GPU, HOST, MEMORY)
-"""A rank may sit on these; by default on the first of them that the network has."""
 
 PLURALS = ("hosts", "switches", "GPUs", "CPUs", "NICs", "memories")
 

@@ -19,8 +19,8 @@ from .network_queries import locality_levels, numbered
 from .registry import Registry, is_own_file, resolve
 from .value import Value, freeze
 
+# How jobs, and the ranks of one collective, are placed.
 STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry("placement strategy", "commsim.placement.strategies")
-"""How jobs, and the ranks of one collective, are placed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,10 +155,10 @@ def _random(network: Network, n: int, seed: int) -> NDArray[np.intp]:
     return np.random.default_rng(seed).choice(network.endpoints, n, replace=False)
 
 
+# Nodes of the first n ranks on an idle network, from the network, n and a seed.
 RANK_ORDERS: dict[str, Callable[[Network, int, int], NDArray[np.intp]]] = {
     "packed": _packed, "spread": _spread, "random": _random,
 }  # fmt: skip
-"""Nodes of the first n ranks on an idle network, from the network, n and a seed."""
 
 
 def _round_robin(rack: NDArray[np.int64]) -> NDArray[np.intp]:

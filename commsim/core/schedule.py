@@ -21,6 +21,7 @@ COPY, REDUCE = 0, 1
 INPUT, OUTPUT, SCRATCH = 0, 1, 2
 BUFFERS = ("input", "output", "scratch")
 
+# One message: `count` contiguous chunks of `src` arrive at `dst`, and are copied or reduced there.
 TRANSFER = np.dtype(
     [
         ("src", np.int32), ("dst", np.int32), ("src_chunk", np.int32), ("dst_chunk", np.int32),
@@ -29,7 +30,6 @@ TRANSFER = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-"""One message: `count` contiguous chunks of `src` arrive at `dst`, and are copied or reduced there."""
 
 Transfers = NDArray[np.void]
 STEPPED = ("src", "dst", "src_chunk", "dst_chunk")

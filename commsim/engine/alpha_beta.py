@@ -27,8 +27,8 @@ TRANSFER_ROW = np.dtype(
     align=True,
 )
 
+# What the kernel does for a transfer where there are few, or more.
 STEPS = 100
-"""What the kernel does for a transfer where there are few, or more."""
 
 
 def simulate_alpha_beta(

@@ -46,16 +46,16 @@ WAYS = {
     "streamed": Way(".streamed", 300, False, "rings of at most 2^32 messages, and no trace"),
 }  # fmt: skip
 METHODS = ("auto", *WAYS, "events")
+# What a transfer takes in the event engine.
 STEPS = 300
-"""What a transfer takes in the event engine."""
 
+# Transfers above which symmetry is looked for: where a block repeats, which is laid out once, and where none does.
 LEAST_FOR_SYMMETRY = {True: 2**16, False: 2**18}
-"""Transfers above which symmetry is looked for: where a block repeats, which is laid out once, and where none does."""
+# Transfers up to which that is kept.
 MAX_SHARED = 2**20
-"""Transfers up to which that is kept."""
 
+# The event engine keeps some hundred bytes for each.
 MAX_TRANSFERS = 2**26
-"""The event engine keeps some hundred bytes for each."""
 
 Simulate = Callable[..., Result | None]
 

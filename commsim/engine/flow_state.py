@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 IDLE, OVERHEAD, DATA, RECEIVING, REDUCING = range(-1, 4)
 
+# Structured rows, of one of the record types below.
 Rows = NDArray[np.void]
-"""Structured rows, of one of the record types below."""
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 Offsets = NDArray[np.int64]
@@ -93,6 +93,7 @@ USER_ROW = np.dtype(
     align=True,
 )
 
+# As large as a line of a processor's cache; of all tables, these rows are read most often and in no order.
 RESOURCE_ROW = np.dtype(
     [
         ("unit", np.float64),  # a power of two so small that sums of rates in whole units are exact,
@@ -109,7 +110,6 @@ RESOURCE_ROW = np.dtype(
     ],
     align=True,
 )
-"""As large as a line of a processor's cache; of all tables, these rows are read most often and in no order."""
 
 
 class FlowState(NamedTuple):

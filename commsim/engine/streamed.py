@@ -29,8 +29,8 @@ from .trace_files import TraceFile
 
 Table = NDArray[Any]
 
+# Some minutes, or an hour where most connections share links.
 MAX_TRANSFERS = 2**32
-"""Some minutes, or an hour where most connections share links."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

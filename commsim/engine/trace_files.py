@@ -18,8 +18,8 @@ from commsim.files.whole_files import replacing
 
 PIECE = 2**20
 Times = NDArray[np.float64]
+# From numbers of transfers to when they started, had left and were complete.
 Columns = Callable[[NDArray[np.int64]], tuple[Times, Times, Times]]
-"""From numbers of transfers to when they started, had left and were complete."""
 
 TRACE_ROW = np.dtype([("transfer", "<i8"), ("start", "<f8"), ("sent", "<f8"), ("done", "<f8")])
 

@@ -17,8 +17,8 @@ from .whole_files import replacing
 
 MAX_BYTES = 2**30
 MAX_ROWS = 8_000_000
+# How the public traces write that there is no value.
 MISSING = ("", "None", "null", "NaN", "nan", "NULL")
-"""How the public traces write that there is no value."""
 
 
 class Row:

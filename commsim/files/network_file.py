@@ -34,8 +34,8 @@ from .whole_files import read_tree, write_json, write_tree
 MAX_BYTES = 2**31
 MAX_ROWS = 2**18
 _TIMES = ("overhead", "recv_overhead")
+# Field of node-link JSON with a latency that nanoseconds cannot say.
 _EXACT = "delay"
-"""Field of node-link JSON with a latency that nanoseconds cannot say."""
 _LINK_ARRAYS = ("bandwidth", "latency", "buffer", "loss", "metric")
 _ARRAYS = {
     "kind": np.uint8, "src": np.int32, "dst": np.int32, **dict.fromkeys(_LINK_ARRAYS[:4], np.float64),

@@ -18,8 +18,9 @@ from ..core.errors import InputError
 from .whole_files import check_regular, parse_json
 
 STORE, LOCK = "sweep.sqlite", "sweep.lock"
+# Version of the tables, in ``PRAGMA user_version``.
 FORMAT = 1
-"""Version of the tables, in ``PRAGMA user_version``."""
+# ``place`` is the order of a point in the sweep; ``columns`` are the names that any row has.
 TABLES = {
     "description": "CREATE TABLE description (text TEXT NOT NULL)",
     "runs": "CREATE TABLE runs (run INTEGER PRIMARY KEY, provenance TEXT NOT NULL)",
@@ -27,7 +28,6 @@ TABLES = {
     "points": "CREATE TABLE points (place INTEGER PRIMARY KEY, point TEXT NOT NULL, failed INTEGER NOT NULL, "
     "run INTEGER NOT NULL, row TEXT NOT NULL)",
 }
-"""``place`` is the order of a point in the sweep; ``columns`` are the names that any row has."""
 
 
 class Store:

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, cast
 
 from .whole_files import replacing
 
+# Events that are joined to one text before they are written.
 AT_ONCE = 4096
-"""Events that are joined to one text before they are written."""
 
 
 def process_name(pid: int, name: str) -> dict[str, Any]:

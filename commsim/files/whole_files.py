@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 from ..core.errors import InputError
 
+# Of files that hold a network, a placement, a schedule or a result of ours.
 SUFFIXES = (".toml", ".json", ".npz")
-"""Of files that hold a network, a placement, a schedule or a result of ours."""
 
 
 def check_regular(path: str | Path) -> None:
@@ -79,11 +79,11 @@ def shown(limit: int) -> str:
 
 MAX_TEXT_BYTES = 128 * 2**20
 MAX_TOML_BYTES = 32 * 2**20
+# Parts of a dotted key; reading one takes the square of that.
 MAX_DEPTH = 100
-"""Parts of a dotted key; reading one takes the square of that."""
 _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+[.][ \t]*+)++""", re.ASCII)
+# Of one JSON text; they then take less than 500 MB.
 MAX_VALUES = 6_000_000
-"""Of one JSON text; they then take less than 500 MB."""
 
 
 def read_tree(path: str | Path) -> dict[str, Any]:

@@ -95,9 +95,9 @@ _OURS = {
 }
 
 
+# Keys that change ASTRA-sim's times and not ours, and the value with which they do not.
 _UNSAID = {"endpoint-delay": 0, "active-chunks-per-dimension": 1, "preferred-dataset-splits": 1,
            "local-reduction-delay": 0, "L": 0, "o": 0, "g": 0, "G": 0, "model-shared-bus": 0}  # fmt: skip
-"""Keys that change ASTRA-sim's times and not ours, and the value with which they do not."""
 
 
 def schedule_of_system(system: System, operation: str, sizes: tuple[int, ...]) -> tuple[Schedule, Notes]:

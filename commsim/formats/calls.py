@@ -23,17 +23,17 @@ from commsim.workload.timeline import Timeline, job_row, link_phases
 from .measured import Asked, Measured
 
 MAX_REASONS = 5
+# Of a group: more than any machine has, and few enough to write down.
 MAX_RANKS = 2**20
-"""Of a group: more than any machine has, and few enough to write down."""
 
 
+# By what a profiling name has in it; the first that fits. A receive is the send of somebody else.
 _NAMES = (
     ("all_reduce_barrier", "barrier"), ("barrier", "barrier"), ("all_?reduce", "all_reduce"),
     ("reduce_scatter", "reduce_scatter"), ("all_?gather", "all_gather"), ("all_?to_?all", "all_to_all"),
     ("broadcast", "broadcast"), ("reduce", "reduce"), ("gather", "gather"), ("scatter", "scatter"),
     ("send", "send_recv"),
 )  # fmt: skip
-"""By what a profiling name has in it; the first that fits. A receive is the send of somebody else."""
 _BYTES = {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "int": 4, "long": 8, "short": 2, "char": 1, "byte": 1,
           "bool": 1, "complexfloat": 8, "complexdouble": 16}  # fmt: skip
 
@@ -173,8 +173,8 @@ def _spread(times: Sequence[float]) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
+# Ranks of all calls of an iteration: each call's are written down.
 MAX_MEMBERS = 2**23
-"""Ranks of all calls of an iteration: each call's are written down."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Reader = Callable[[str, Context], tuple[Any, Notes]]
 Writer = Callable[[Any, str, Context], Notes]
+# A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it.
 NETWORK, SCHEDULE, WORKLOAD, SYSTEM, PROGRAM = "network", "schedule", "workload", "system", "program"
-"""A program is what every rank does, as GOAL and Chakra say it: from the one to the other nothing is made of it."""
 FENCED = "fences are marked, and read back; to others a stage ends when a rank's own messages have left and arrived"
 
 

@@ -41,8 +41,8 @@ _ORDER = re.compile(rf"({_LABEL})\s+(requires|irequires)\s+({_LABEL})", re.ASCII
 _RANK = re.compile(r"rank\s+(\d+)\s*\{", re.ASCII)
 _N_RANKS = re.compile(r"num_ranks\s+(\d+)", re.ASCII)
 _KINDS = {"send": SEND, "recv": RECV}
+# In the label of a computation of no time, before the number of the stage that begins: others read a label.
 _FENCE_LABEL = "_commsim_fence_"
-"""In the label of a computation of no time, before the number of the stage that begins: others read a label."""
 
 
 def write_goal_text(programs: Programs, path: str | Path) -> None:
@@ -194,8 +194,8 @@ _HEADER = struct.Struct("<QIBB")
 _BASE = 8
 
 _EMPTY = bytes(8)  # no operations, no roots
+# Tag of a computation of no time, plus the number of the stage that begins: the tag of a computation is not used.
 _FENCE_TAG = 0xFE * MAX_STAGE
-"""Tag of a computation of no time, plus the number of the stage that begins: the tag of a computation is not used."""
 _NODE = np.dtype([
     ("n_waits", "<u4"), ("kind", "u1"), ("peer", "<u4"), ("size", "<u8"), ("tag", "<u4"), ("cpu", "u1"), ("nic", "u1"),
     ("n_finish", "<u4"), ("finish", "<u4"), ("n_start", "<u4"), ("start", "<u4"),

@@ -24,8 +24,8 @@ _TYPES: dict[str, Callable[[str], Any]] = {
     "boolean": lambda text: _TRUTH[text.strip().lower()],
 }  # fmt: skip
 _GRAPH = ("name", "routing")
+# By what it is for and its id: name, type and default of a key.
 Keys = dict[tuple[str, str], tuple[str, str, str | None]]
-"""By what it is for and its id: name, type and default of a key."""
 
 
 def write_graphml(network: Network, path: str | Path) -> None:

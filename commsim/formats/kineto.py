@@ -22,11 +22,11 @@ from commsim.core.errors import InputError
 from ..files.whole_files import no_duplicates, parse_json
 from .calls import MAX_RANKS, Call, bytes_of_type, left_out_notes, operation_of, whole_array
 
+# Of a whole trace, of which Kineto writes about fifteen for an event: the largest file that is read has a million.
 MAX_VALUES = 2**24
-"""Of a whole trace, of which Kineto writes about fifteen for an event: the largest file that is read has a million."""
 MAX_KEPT = 250_000
+# What stands for an event that is about no collective and no step.
 _NOT_READ = object()
-"""What stands for an event that is about no collective and no step."""
 EVENTS = "traceEvents"
 _KINDS = ("kernel", "gpu_user_annotation", "user_annotation", "cpu_op")
 _KERNEL = re.compile(
@@ -36,8 +36,8 @@ _KERNEL = re.compile(
 _STEP = re.compile(r"ProfilerStep#?\s*\d+")
 _FIELDS = ("ph", "cat", "name", "ts", "dur")
 _ARGUMENTS = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "Group size", "Rank", "Process Group Name")
+# Characters in which the events begin; what Kineto writes before them is short.
 _LOOKED_AT = 2**22
-"""Characters in which the events begin; what Kineto writes before them is short."""
 
 
 def kineto_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:

@@ -20,8 +20,8 @@ from ..files.whole_files import read_bytes
 MAX_XML_BYTES = 16 * 2**20
 MAX_DEPTH = 64
 MAX_ELEMENTS = 2**19
+# From one ``<`` to the next: a single tag can have a million attributes, which are read before anybody sees them.
 MAX_TAG_BYTES = 2**16
-"""From one ``<`` to the next: a single tag can have a million attributes, which are read before anybody sees them."""
 
 
 @dataclass(slots=True)

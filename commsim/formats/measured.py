@@ -14,12 +14,12 @@ from pathlib import Path
 from commsim.core.errors import InputError
 from commsim.core.operations import operation as known_operation
 
+# Of a file of measurements, unpacked.
 MAX_BYTES = 256 * 2**20
-"""Of a file of measurements, unpacked."""
+# Of a log, which is read line by line.
 MAX_LOG_BYTES = 64 * 2**20
-"""Of a log, which is read line by line."""
+# Of one source; benchmarks print hundreds, sweeps tens of thousands.
 MAX_ROWS = 250_000
-"""Of one source; benchmarks print hundreds, sweeps tens of thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ def check_count(path: Path, n_rows: int) -> None:
         raise InputError(f"{path}: more than {MAX_ROWS} rows")
 
 
+# How JSON begins; a log may begin with [1,0]<stdout>: instead.
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[\[{\]])")
-"""How JSON begins; a log may begin with [1,0]<stdout>: instead."""
 
 
 def read_measured(

@@ -25,18 +25,18 @@ from commsim.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
 
 from .measured import Measured
 
+# The plugin's names of our operations.
 COLLECTIVES = {
     "broadcast": "broadcast", "reduce": "reduce", "all_gather": "allgather", "reduce_scatter": "reducescatter",
     "all_reduce": "allreduce",
 }  # fmt: skip
-"""The plugin's names of our operations."""
 COLUMNS = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"
 LARGEST = 2**63 - 1
+# Our collectives that do what an algorithm of NCCL does.
 _OURS = {
     "ring_all_reduce": "ring", "ring_all_gather": "ring", "ring_reduce_scatter": "ring", "chain_broadcast": "ring",
     "chain_reduce": "ring", "double_tree_all_reduce": "tree", "sharp": "collnet_chain",
 }  # fmt: skip
-"""Our collectives that do what an algorithm of NCCL does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,19 +32,19 @@ from commsim.files.whole_files import read_text
 
 from .measured import MAX_LOG_BYTES, Asked, Measured, check_count
 
+# Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations.
 NCCL_TESTS = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
     "alltoall": "all_to_all", "alltoallv": "all_to_all_v", "broadcast": "broadcast", "reduce": "reduce",
     "gather": "gather", "scatter": "scatter", "sendrecv": "send_recv",
 }  # fmt: skip
-"""Programs of nccl-tests, without ``_perf``. hypercube_perf is none of our operations."""
 
+# As NCCL writes them in its logs, names of kernels, and the inspector's lines.
 NCCL_FUNCTIONS = {
     "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
     "Broadcast": "broadcast", "Reduce": "reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all",
     "Gather": "gather", "Scatter": "scatter", "SendRecv": "send_recv", "Send": "send_recv", "Recv": "send_recv",
 }  # fmt: skip
-"""As NCCL writes them in its logs, names of kernels, and the inspector's lines."""
 
 
 def program_operation(text: str) -> str:
@@ -74,8 +74,8 @@ def _unknown(path: Path) -> NoReturn:
 
 _PRINTED = re.compile(r"\d{1,16}(?:\.\d{1,16})?", re.ASCII)
 
+# Above this the printed digits cannot tell two numbers of ranks apart.
 MAX_RANKS = 4096
-"""Above this the printed digits cannot tell two numbers of ranks apart."""
 
 
 def ranks_of_rates(name: str, rates: Sequence[tuple[str, str]]) -> int | None:

@@ -27,8 +27,8 @@ _GIGATRANSFERS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*GT/s.*", re.ASCII)
 _NVLINK_GBS = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (70, 20.0), (60, 18.0))
 _UNKNOWN_NET_MBPS = 10000
 
+# Of a PCIe link into an Intel CPU that is left for GPU to GPU: the root complex cuts it into small packets.
 INTEL_GPU_SHARE = 5 / 6
-"""Of a PCIe link into an Intel CPU that is left for GPU to GPU: the root complex cuts it into small packets."""
 
 
 def pcie_rate(element: Element) -> float:

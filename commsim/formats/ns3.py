@@ -28,14 +28,14 @@ _TIMES = {"ms": -3, "us": -6, "ns": -9, "s": 0}
 _QUANTITIES = (
     (_RATES, "a rate such as 400Gbps", 8), (_TIMES, "a delay such as 0.0005ms", 1), ({"": 0}, "a probability", 1),
 )  # fmt: skip
+# Rates, delays and losses: each takes as long to read as ten cables that say what others said.
 MAX_DIFFERENT = 100_000
-"""Rates, delays and losses: each takes as long to read as ten cables that say what others said."""
 _BLOCK = 2**16
 _ONE_LINE = re.compile(r"[ -~]*")
 
 
+# Number and text of a line that is not empty.
 Line = tuple[int, str]
-"""Number and text of a line that is not empty."""
 
 
 def read_lines(path: str | Path) -> list[Line]:

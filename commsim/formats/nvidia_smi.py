@@ -23,9 +23,9 @@ _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
 _SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_LINKS = 18
+# By compute capability: most NVLinks of a GPU; its PCIe link (generation 3, 4, 5; x16) and the link between sockets
+# that such GPUs usually come with (Skylake, Rome, Sapphire Rapids), both as NCCL counts them.
 _GENERATIONS = {70: (6, 12e9, 10e9), 80: (12, 24e9, 16e9), 90: (18, 48e9, 22e9)}
-"""By compute capability: most NVLinks of a GPU; its PCIe link (generation 3, 4, 5; x16) and the link between sockets
-that such GPUs usually come with (Skylake, Rome, Sapphire Rapids), both as NCCL counts them."""
 
 
 @dataclass(frozen=True, slots=True)

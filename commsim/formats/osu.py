@@ -27,6 +27,7 @@ _TITLE = re.compile(
 _WORDS = re.compile(r"\b(?:latency|persistent|non-blocking|personalized|exchange)\b", re.IGNORECASE)
 _PAIRS = re.compile(r"pairs:\s*([1-9]\d{0,8})\b", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
+# By OSU's name: ours, and whether the size is that of one block of as many as there are ranks.
 _OPERATIONS = {
     "allreduce": ("all_reduce", False), "reduce": ("reduce", False), "bcast": ("broadcast", False),
     "broadcast": ("broadcast", False), "reduce_scatter": ("reduce_scatter", False),
@@ -37,15 +38,14 @@ _OPERATIONS = {
     "scatterv": ("scatter", True), "": ("send_recv", False),
     "multi": ("send_recv", False),
 }  # fmt: skip
-"""By OSU's name: ours, and whether the size is that of one block of as many as there are ranks."""
+# Messages that do not wait for each other, and how many ways the printed rate adds up.
 _STREAMS = {"bandwidth": 1, "bi-directional bandwidth": 2, "multiple bandwidth / message rate": 1}
-"""Messages that do not wait for each other, and how many ways the printed rate adds up."""
 _TIMES = ("pure comm.", "avg latency", "latency", "overall")
 _RATES = ("bandwidth", "mb/s")
 _UNITS = ("us", "MB/s", "%", "Messages/s")
 _SPREAD = ("min latency", "avg latency", "max latency")
+# The column of ``-c``; says Pass or Fail.
 _VERDICT = "validation"
-"""The column of ``-c``; says Pass or Fail."""
 
 
 def read_osu(path: Path, asked: Asked) -> list[Measured]:

@@ -17,8 +17,8 @@ from typing import Any
 from commsim.core.errors import InputError
 
 MAX_PICKLE_BYTES = 64 * 2**20
+# Each makes at most one value, so that this bounds time and memory; 20,000 entries of PyTorch's are 2 million.
 MAX_OPERATIONS = 2_500_000
-"""Each makes at most one value, so that this bounds time and memory; 20,000 entries of PyTorch's are 2 million."""
 _PLAIN = {
     "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT",
     "BINFLOAT", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",

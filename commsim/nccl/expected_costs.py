@@ -29,8 +29,8 @@ from .search import (
     Setting,
 )
 
+# Operations that are half of an all-reduce.
 HALVES = ("all_gather", "reduce_scatter")
-"""Operations that are half of an all-reduce."""
 
 
 def ring_steps(setting: Setting, operation: str) -> int:

@@ -62,8 +62,8 @@ _GENERATION_OF = (
     (r"v100", "volta"), (r"a100|p4de?\b|ndv4", "ampere"), (r"h100|h200|h800|\bp5|ndv5|hpn7|meta-24k", "hopper"),
     (r"b200|b300|nvl72|p6", "blackwell"),
 )  # fmt: skip
+# By what a preset is called; its sources say which CPU each has.
 _CPU_OF = ((r"dgx-a100|ndv4|p5\b", "amd"), (r"dgx-h100|h800|ndv5|p4d", "intel"), (r"gb200|gb300", "other"))
-"""By what a preset is called; its sources say which CPU each has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from commsim.core.errors import InputError
 
+# Of the rate of the best channels so far: below that the search tries no others.
 SLOWEST_TRIED = 0.49
-"""Of the rate of the best channels so far: below that the search tries no others."""
 _FIT = 1e-9
 
 
@@ -81,8 +81,8 @@ def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
     return 0, 0.0
 
 
+# Kinds of paths, the shortest first.
 PATHS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS")
-"""Kinds of paths, the shortest first."""
 PATTERNS = ("ring", "tree", "nvls", "collnet")
 
 
@@ -202,16 +202,16 @@ HOP_US = {
     },
 }  # fmt: skip
 
+# Largest rate of LL. With more than one node, the row is ampere's on an AMD CPU and volta's on every other one.
 LL_GBS = {
     "volta": (39.0, 39.0, 20.4), "ampere": (87.7, 22.5, 19.0), "hopper": (141.0, 45.0, 35.0),
     "blackwell": (282.0, 90.0, 70.0),
 }  # fmt: skip
-"""Largest rate of LL. With more than one node, the row is ampere's on an AMD CPU and volta's on every other one."""
+# Largest rate of a channel, as in the next three tables.
 RING_LL128_GBS = {
     "volta": (20.0, 20.0, 20.0), "ampere": (20.0, 20.0, 20.0), "hopper": (36.7, 36.7, 36.7),
     "blackwell": (40.0, 40.0, 40.0),
 }  # fmt: skip
-"""Largest rate of a channel, as in the next three tables."""
 TREE_LL128_GBS = {
     "volta": (20.0, 20.0, 20.0), "ampere": (20.0, 20.0, 20.0), "hopper": (36.7, 36.7, 29.0),
     "blackwell": (55.6, 31.67, 20.0),
@@ -227,32 +227,32 @@ NVLS_TREE_GBS = {
 NVLS_EFFICIENCY = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
 NET_OVERHEAD_US = {"intel": 1.0, "amd": 2.0, "other": 1.0}
 
+# By protocol: what is left of a tree's rate from 64 B, 128 B and so on to 256 MiB; below and above all of it.
 TREE_CORRECTION = (
     (1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0, 1.0, 1.0),
     (1.0, 1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0, 1.0),
     (0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9),
 )
-"""By protocol: what is left of a tree's rate from 64 B, 128 B and so on to 256 MiB; below and above all of it."""
 SMALLEST_CORRECTED = 64
 
 PLATEAU = 1.4
 PLATEAU_BEFORE_AMPERE = 1.9
+# Per channel and rank: from there on the latency of a ring on several nodes with Simple grows by the factor.
 PLATEAU_BYTES = 64
-"""Per channel and rank: from there on the latency of a ring on several nodes with Simple grows by the factor."""
 
+# Rates of a channel inside a node that the search tries, the fastest first.
 CHANNEL_GBS = {
     "volta": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3), "ampere": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
     "hopper": (60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3),
     "blackwell": (90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18),
 }  # fmt: skip
-"""Rates of a channel inside a node that the search tries, the fastest first."""
+# The same between nodes.
 CHANNEL_NET_GBS = {
     "volta": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
     "ampere": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
     "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
     "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
 }  # fmt: skip
-"""The same between nodes."""
 MAX_CHANNELS = 64
 DOUBLED_FROM_GBS = 25.0
 DOUBLED_FROM_HOPPER_GBS = 50.0

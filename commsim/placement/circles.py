@@ -13,13 +13,13 @@ from commsim.core.errors import InputError
 from commsim.core.value import Value
 from commsim.workload.sharing.periodic import PeriodicJob
 
+# Into which a circle is cut at least: one is 5 degrees.
 ANGLES = 72
-"""Into which a circle is cut at least: one is 5 degrees."""
 MAX_ANGLES = 1440
+# Seconds to which periods are rounded, so that they have a common multiple.
 QUANTUM = 1e-3
-"""Seconds to which periods are rounded, so that they have a common multiple."""
+# Seconds: the longest perimeter.
 LONGEST = 10.0
-"""Seconds: the longest perimeter."""
 _LEAST_POSITIONS = 24  # of the job with the shortest period, unless the number of angles runs out
 
 

@@ -17,8 +17,8 @@ from commsim.files.network_file import read_network
 from commsim.files.whole_files import read_tree
 from commsim.run.inputs import load_network
 
+# Of one host.
 MAX_GPUS = 1024
-"""Of one host."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

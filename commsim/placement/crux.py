@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.errors import InputError
 from commsim.workload.sharing.periodic import PeriodicJob
 
+# Of the longer of two jobs, for how many they are compared unless a window is given.
 ITERATIONS = 100
-"""Of the longer of two jobs, for how many they are compared unless a window is given."""
 ROUNDING = 1e-9  # part of the window: a smaller gain counts as none
 
 

@@ -16,10 +16,10 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 from .circles import ANGLES, LONGEST, QUANTUM, Circle, unify
 
+# Combinations of rotations, times angles, up to which all are tried.
 EXHAUSTIVE = 2**19
-"""Combinations of rotations, times angles, up to which all are tried."""
+# Of the search that rotates one job after the other.
 STARTS = 3
-"""Of the search that rotates one job after the other."""
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly over 0..1
 
 
@@ -110,8 +110,8 @@ def different_rotations(positions: NDArray[np.int64]) -> NDArray[np.int64]:
     return starts
 
 
+# Part of the capacity, below which an excess is rounding.
 ROUNDING = 1e-9
-"""Part of the capacity, below which an excess is rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

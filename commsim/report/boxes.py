@@ -18,10 +18,10 @@ from commsim.core.network_queries import tiers
 from .palette import MACHINE
 
 MAX_IN_ROW, SHOWN_AT_ENDS = 48, 12
+# Where nothing is to be collapsed, and for a grid.
 MAX_IN_ROW_IF_ASKED = 256
-"""Where nothing is to be collapsed, and for a grid."""
+# Pairs of boxes with links between them, beyond which switches with the same neighbours are one box as well.
 MAX_BUNDLES = 160
-"""Pairs of boxes with links between them, beyond which switches with the same neighbours are one box as well."""
 Numbers = NDArray[np.int64]
 
 
@@ -82,8 +82,8 @@ def _elided_rows(unit: Numbers, row: Numbers, most: int) -> tuple[Numbers, NDArr
     return unit, elided
 
 
+# Drawn one by one unless asked otherwise.
 MAX_ENDPOINTS = 48
-"""Drawn one by one unless asked otherwise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth, format_size, format_time, parse_bandwidth, parse_size, parse_time
 
+# What a name ends with says its unit.
 UNITS = {"_Bps": "B/s", "_B": "B", "_bytes": "B", "_s": "s"}
-"""What a name ends with says its unit."""
 _NO_ENDING = {"bytes_on_wire": "B"}
 
 

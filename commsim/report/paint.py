@@ -11,8 +11,8 @@ from commsim.files.whole_files import replacing
 
 from .picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape
 
+# Pixels of the image to a pixel of the picture, unless the image would be too large.
 SCALE = 2.0
-"""Pixels of the image to a pixel of the picture, unless the image would be too large."""
 MAX_PIXELS = 2**15
 _ALIGNMENT = {"start": "left", "middle": "center", "end": "right"}
 _POINTS = 72.0 / 96.0  # matplotlib counts fonts and widths in points

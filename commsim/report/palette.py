@@ -14,8 +14,8 @@ import numpy as np
 
 from commsim.core.network import CPU, GPU, HOST, KINDS, MEMORY, NIC, SWITCH
 
+# Beside the kinds of nodes, a box that stands for a whole machine.
 MACHINE = len(KINDS)
-"""Beside the kinds of nodes, a box that stands for a whole machine."""
 
 FILL = {
     HOST: "#d9ebf7", SWITCH: "#fdebc8", GPU: "#cfeee3", CPU: "#f6dcea", NIC: "#e8e8e8", MEMORY: "#fbf6bd",
@@ -32,6 +32,7 @@ HELPER_LANE = "#f3ecf6"
 
 IDLE = "#c9c9c9"
 LOAD_RAMP = ((254, 217, 118), (254, 178, 76), (253, 141, 60), (240, 59, 32), (189, 0, 38), (110, 0, 30))
+# From below 1 (orange) to above 1 (purple), neutral in the middle.
 RATIO_RAMP = (
     (179, 88, 6),
     (241, 163, 64),
@@ -41,11 +42,10 @@ RATIO_RAMP = (
     (153, 142, 195),
     (84, 39, 136),
 )
-"""From below 1 (orange) to above 1 (purple), neutral in the middle."""
+# Okabe and Ito's colours in the order in which neighbours differ most.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Okabe and Ito's colours in the order in which neighbours differ most."""
+# Where the colours of ratios may end: squares, so that the middle of each half is a short number too.
 RATIO_ENDS = (1.21, 1.44, 2.25, 4.0, 9.0, 25.0, 100.0, 400.0, 2500.0, 10_000.0)
-"""Where the colours of ratios may end: squares, so that the middle of each half is a short number too."""
 EFFECTS = {"copied": COPY, "added on arrival": REDUCE}
 _LOAD = np.array(LOAD_RAMP)
 
@@ -61,7 +61,7 @@ def load_colour(load: float) -> str:
 
 
 BOX_HEIGHT, GAP, LEAST_WIDTH = 24.0, 10.0, 30.0
+# At least as wide is a drawing in rows; beyond this the names in a row are cut to their numbers.
 NARROW, WIDE = 540.0, 1500.0
-"""At least as wide is a drawing in rows; beyond this the names in a row are cut to their numbers."""
+# Distance between boxes on a circle, and up to how many.
 LOOSE, MAX_LOOSE = 50.0, 24
-"""Distance between boxes on a circle, and up to how many."""

@@ -12,8 +12,8 @@ from typing import Literal
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
 
+# Width of an average letter over the size of its font: DejaVu Sans and Verdana, the widest of those asked for.
 LETTER = 0.64
-"""Width of an average letter over the size of its font: DejaVu Sans and Verdana, the widest of those asked for."""
 
 
 @dataclass(frozen=True, slots=True)

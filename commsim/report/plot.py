@@ -25,8 +25,8 @@ from .plot_maps import draw_choice, draw_heat
 Reals = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 LANE, FEW = 0.14, 4000
+# Points: rows of bars on the critical path that are narrower are marked above and below only.
 NARROW = 4.0
-"""Points: rows of bars on the critical path that are narrower are marked above and below only."""
 
 
 def _draw_spans(canvas: Any, figure: Figure) -> None:

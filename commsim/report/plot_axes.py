@@ -13,8 +13,8 @@ from commsim.report.columns import format_value
 from commsim.report.figure import Figure
 from commsim.report.palette import INK, SERIES
 
+# Inches: of one column of two, and of both.
 WIDTHS = {"column": 3.33, "page": 7.0}
-"""Inches: of one column of two, and of both."""
 LEAST_WIDTH, MAX_WIDTH = 1.5, 40.0
 MARKS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
@@ -66,8 +66,8 @@ def unit_scale(unit: str, largest: float) -> tuple[float, str]:
     return 1.0, unit
 
 
+# A range of less than this factor is drawn on a linear axis, since a logarithmic one would have hardly a number.
 NARROW = 4.0
-"""A range of less than this factor is drawn on a linear axis, since a logarithmic one would have hardly a number."""
 
 
 def label_axis(axes: Any, figure: Figure, role: str, values: NDArray[np.float64]) -> float:

@@ -15,10 +15,10 @@ from commsim.report.palette import IDLE, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERI
 from .plot_axes import MARKS, SMALL, legend_columns, unit_scale
 
 MAX_PANELS = 6
+# Inches that a letter at an axis takes on average, and what else there is beside the axes.
 LETTER, MARGIN = 0.058, 0.4
-"""Inches that a letter at an axis takes on average, and what else there is beside the axes."""
+# Times that are more are labelled with round numbers.
 MANY = 20
-"""Times that are more are labelled with round numbers."""
 Reals = NDArray[np.float64]
 
 
@@ -105,10 +105,10 @@ def _round_times(axes: Any, which: str, begins: Reals, room: float) -> str:
 
 
 MAX_MARKED = 400
+# Inches that the bar of colours takes.
 BAR = 0.45
-"""Inches that the bar of colours takes."""
+# An algorithm that leads by less is drawn pale.
 CLOSE = 1.01
-"""An algorithm that leads by less is drawn pale."""
 
 
 def draw_heat(canvas: Any, figure: Figure) -> None:

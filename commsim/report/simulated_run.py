@@ -18,8 +18,8 @@ from commsim.engine.flow import payload
 from commsim.run import Prepared
 
 MAX_TRANSFERS = 4_000_000
+# Transfers whose paths are expanded at one time.
 AT_ONCE = 65_536
-"""Transfers whose paths are expanded at one time."""
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 

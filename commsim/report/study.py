@@ -82,13 +82,13 @@ class Study:
         return {}
 
 
+# Columns that say what came out; the others say what was asked.
 PREDICTED = (
     "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
     "p5_s", "p95_s", "n_samples",
 )  # fmt: skip
-"""Columns that say what came out; the others say what was asked."""
+# Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
-"""Columns of results that repeat what was asked, under the names that figures use."""
 ASIDE = ("point", "order", "seed", "repeat", "error", "line_rate_Bps")
 DERIVED = ("speedup", "size_per_rank_B", "strong_efficiency", "weak_efficiency")
 

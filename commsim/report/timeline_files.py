@@ -55,11 +55,11 @@ def _us(picoseconds: int) -> str:
     return f"{picoseconds // 1_000_000}.{picoseconds % 1_000_000:06d}"
 
 
+# Packets that are in memory at a time; traces are concatenated by concatenating their bytes.
 AT_ONCE = 8192
-"""Packets that are in memory at a time; traces are concatenated by concatenating their bytes."""
 _SEQUENCE = 1
+# Numbers of tracks: lanes and processes are below this.
 _COUNTERS = 1 << 40
-"""Numbers of tracks: lanes and processes are below this."""
 _PROCESSES = 1 << 32
 
 

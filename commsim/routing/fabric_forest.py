@@ -134,11 +134,11 @@ def _ports(
     return {int(whose[low]): tuple(pairs[low:high]) for low, high in itertools.pairwise(bounds)}
 
 
+# Routes for which looking for a forest pays.
 LEAST = 1024
-"""Routes for which looking for a forest pays."""
 
+# What finding both ports and the way between them takes, or more.
 WALK_STEPS = 32
-"""What finding both ports and the way between them takes, or more."""
 
 _latest: list[tuple[Network, FabricForest | None]] = []
 

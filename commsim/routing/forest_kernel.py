@@ -10,8 +10,8 @@ from .link_rows import Rows
 from .ports_kernel import Ports
 from .routing_kernel import ALL, BY_DIGITS, _digit, _hashed, largest
 
+# Class of each node; parent, depth, metric up and metric down of each class.
 Forest = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""Class of each node; parent, depth, metric up and metric down of each class."""
 
 
 @kernel

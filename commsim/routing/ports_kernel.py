@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from ..core.jit import kernel
 from .link_rows import Rows
 
+# Of each endpoint its first port; of each port its link, its distance, whether there is one shortest path to it, the
+# first link of that path, counted from the endpoint; and these links.
 Ports = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64],
               NDArray[np.int32]]  # fmt: skip
-"""Of each endpoint its first port; of each port its link, its distance, whether there is one shortest path to it, the
-first link of that path, counted from the endpoint; and these links."""
 
 
 @kernel

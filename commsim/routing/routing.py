@@ -11,8 +11,8 @@ from .link_rows import flow_hash
 from .valiant import find_valiant_routes
 from .walk import Routes, no_path, require_suited, walk
 
+# Routings that depend on the seed.
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
-"""Routings that depend on the seed."""
 
 
 def find_routes(

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from ..core.jit import kernel
 from .link_rows import Rows
 
+# Links by the node that they lead to, all, and those out of forwarding nodes; links into forwarding nodes by the node
+# that they leave; end and metric of each link; whether each node forwards, and its coordinates.
 Graph = tuple[Rows, Rows, Rows, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], NDArray[np.int32]]
-"""Links by the node that they lead to, all, and those out of forwarding nodes; links into forwarding nodes by the node
-that they leave; end and metric of each link; whether each node forwards, and its coordinates."""
 
+# Counters, distances, first entry of each bucket, node of each entry, next entry in its bucket.
 Search = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
-"""Counters, distances, first entry of each bucket, node of each entry, next entry in its bucket."""
 
 ANY, LAST_GROUP_CHANGE, DIMENSION_ORDER = range(3)
 LEVEL, N_ENTRIES, N_WAITING = range(3)

@@ -80,8 +80,8 @@ def _require_tiers(network: Network) -> None:
         raise InputError(f"{network.name}: dmodk routing needs a tree, but {name} joins two switches of one tier")
 
 
+# What leaving the source of a route and entering its destination takes, or more.
 ENDS = 16
-"""What leaving the source of a route and entering its destination takes, or more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from commsim.engine.packet.packet_job import AggregationJob
 
 FEWEST_CHUNKS, MOST_CHUNKS = 256, 4096
+# Chunks times participants: with more, a flow prediction would take longer than a second.
 MOST_TRANSFERS = 2**16
-"""Chunks times participants: with more, a flow prediction would take longer than a second."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from ..sparse.compressors import compressor_of
 from ..sparse.compressors.message import Compressor, Summed
 from . import Prepared
 
+# Bytes of an element of a gradient.
 FLOAT = 4
-"""Bytes of an element of a gradient."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from ..core.result import Result
 from . import Prepared, prepare
 from .inputs import collective_entry
 
+# Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
-"""Relative width of the interval of sizes in which a crossover is found."""
+# Times that differ by less are equal, and the name decides: they differ by rounding.
 TIE = 1e-9
-"""Times that differ by less are equal, and the name decides: they differ by rounding."""
 
 
 @dataclass(frozen=True, slots=True)

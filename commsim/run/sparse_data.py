@@ -23,8 +23,8 @@ from ..sparse.measures import densification, union_density
 from ..sparse.occupancy import Occupancy, occupancy_of, regrouped
 from ..sparse.sparse_vector import SparseVector
 
+# Bytes of an element that is drawn.
 FLOAT = 4
-"""Bytes of an element that is drawn."""
 
 
 def data(
@@ -195,8 +195,8 @@ class SparseData:
             raise InputError(f"{name} keeps a share of the gradients, and needs density=... to know which")
 
 
+# The same, kept until something else is drawn: several collectives are asked about the same data.
 drawn_once = functools.lru_cache(maxsize=1)(drawn_occupancy)
-"""The same, kept until something else is drawn: several collectives are asked about the same data."""
 
 
 def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Any] | None]:

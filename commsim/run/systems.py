@@ -15,10 +15,10 @@ from commsim.core.spec import read_arguments, split_spec
 from commsim.core.units import format_size
 from switch_model.systems import SYSTEMS, SystemSpec, parameters_of
 
+# In place of a system: chunks in messages, without the packets, windows and latencies of any.
 NONE = "none"
-"""In place of a system: chunks in messages, without the packets, windows and latencies of any."""
+# Bytes of a tensor for which a system that goes by size takes its mode for small ones.
 SMALLEST = 1.0
-"""Bytes of a tensor for which a system that goes by size takes its mode for small ones."""
 
 
 def register_systems() -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 
+# Blocks that one word of a bitmap stands for.
 WORD = 64
-"""Blocks that one word of a bitmap stands for."""
 
 _PART = 2**20  # so that a mapped file of many gigabytes needs little memory
 _BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}

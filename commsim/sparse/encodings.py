@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ..core.errors import InputError
 from ..core.value import Value
 
+# Of one index, and of one offset of a block: both papers' and implementations' choice.
 INDEX_BYTES = 4
-"""Of one index, and of one offset of a block: both papers' and implementations' choice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +57,8 @@ class Contents(Value):
         )
 
 
+# From the contents of n messages to float64[n], their bytes.
 Encoding: TypeAlias = Callable[[Contents], NDArray[np.float64]]
-"""From the contents of n messages to float64[n], their bytes."""
 
 
 def dense(contents: Contents) -> NDArray[np.float64]:

@@ -15,15 +15,15 @@ from .occupancy import Occupancy
 from .partition import balanced_bounds, places
 from .propagate import transfer_contents
 
+# From the schedule and k to int64[n_transfers], the limits that ``keep`` of :mod:`.propagate` takes.
 Truncation: TypeAlias = Callable[[Schedule, int], NDArray[np.int64]]
-"""From the schedule and k to int64[n_transfers], the limits that ``keep`` of :mod:`.propagate` takes."""
 
+# From the schedule and its transfers to bool[n_transfers].
 Choice: TypeAlias = Callable[[Schedule, Transfers], NDArray[np.bool_]]
-"""From the schedule and its transfers to bool[n_transfers]."""
 
+# From the blocks that ranks have, and the parameters of the collective, to those that they send, in the order in which
+# these are cut into chunks.
 Sending: TypeAlias = Callable[[Schedule, Occupancy, Mapping[str, Any]], Occupancy]
-"""From the blocks that ranks have, and the parameters of the collective, to those that they send, in the order in which
-these are cut into chunks."""
 
 
 @dataclass(frozen=True, slots=True)

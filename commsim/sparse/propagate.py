@@ -214,8 +214,8 @@ def _check_memory(schedule: Schedule, occupancy: Occupancy, n_words: int) -> Non
         )
 
 
+# No truncation.
 UNLIMITED = int(np.iinfo(np.int64).max)
-"""No truncation."""
 
 
 def limits_of(keep: ArrayLike | None, n_transfers: int) -> NDArray[np.int64]:

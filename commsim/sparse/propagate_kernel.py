@@ -14,8 +14,8 @@ from ..core.schedule import REDUCE
 from .propagate import UNLIMITED
 
 UNWRITTEN, MIXED = 1, 2
+# One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk.
 ROW = np.dtype([("holders", np.int64), ("size", np.int64), ("chunk", np.int32), ("next_free", np.int32)], align=True)
-"""One set: addresses and messages under way that hold it, its blocks (-1 when not counted yet), and its chunk."""
 
 Rows = NDArray[np.void]
 Words = NDArray[np.uint64]

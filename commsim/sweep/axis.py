@@ -22,11 +22,11 @@ from commsim.core.units import (
     write_time,
 )
 
+# Unit in which each kind of quantity is kept.
 UNITS = {"bandwidth": "B/s", "time": "s", "size": "B", "cost": "s/B"}
-"""Unit in which each kind of quantity is kept."""
 
+# What a parameter may be.
 KINDS = ("truth", "whole", "number", "text", *UNITS)
-"""What a parameter may be."""
 
 _PARSERS = {"bandwidth": parse_bandwidth, "time": parse_time, "size": parse_size, "cost": parse_cost}
 _WRITERS = {"bandwidth": write_bandwidth, "time": write_time, "size": write_size, "cost": write_cost}

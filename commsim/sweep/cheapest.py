@@ -19,11 +19,12 @@ from .specs import network_spec
 if TYPE_CHECKING:
     import pyarrow
 
+# What costs nothing and may be chosen for each question, beside the collective and its parameters.
 CHOICES = ("topology.routing", "placement.strategy", "workload.policy")
-"""What costs nothing and may be chosen for each question, beside the collective and its parameters."""
+# Parameters of collectives that are asked for, not chosen.
 QUESTIONS = ("collective.ranks", "collective.size")
-"""Parameters of collectives that are asked for, not chosen."""
 
+# What can be kept: its column, how its bound is read, and whether more is better.
 KEPT: dict[str, tuple[str, Callable[[str, str], float] | None, bool]] = {
     "time": ("time_s", parse_time, False),
     "iteration": ("iteration_s", parse_time, False),
@@ -32,7 +33,6 @@ KEPT: dict[str, tuple[str, Callable[[str, str], float] | None, bool]] = {
     "busbw": ("busbw_Bps", parse_bandwidth, True),
     "scaling": ("scaling", None, True),
 }
-"""What can be kept: its column, how its bound is read, and whether more is better."""
 
 
 @dataclass(frozen=True, slots=True)

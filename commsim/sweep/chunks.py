@@ -75,11 +75,11 @@ class Chunker:
         )
 
 
+# Points among which groups are drawn and counted; of more points the others are taken to be like these.
 MAX_WALKED = 1_000_000
-"""Points among which groups are drawn and counted; of more points the others are taken to be like these."""
 MAX_GROUPS = 4096
+# Points of a group that are kept, at least, if it has so many.
 MAX_KEPT = 64
-"""Points of a group that are kept, at least, if it has so many."""
 
 T = TypeVar("T")
 

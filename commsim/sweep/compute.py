@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALGORITHMS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce", "send_recv")
 
+# Parameters of a training iteration, as the flags of ``commsim workload run``, and the kind of each.
 KINDS = {
     f"workload.{key}": kind
     for key, kind in {
@@ -28,7 +29,6 @@ KINDS = {
         **dict.fromkeys(ALGORITHMS, "text"),
     }.items()
 }  # fmt: skip
-"""Parameters of a training iteration, as the flags of ``commsim workload run``, and the kind of each."""
 
 _ONLY_TRACE = ("policy", "batch_time", "compression", "add_rate", "value_bytes", "straggler", "jitter", "iterations")
 _ENGINE = ("engine.name", "engine.overhead", "engine.recv_overhead", "engine.reduce_rate")

@@ -20,10 +20,10 @@ TABLES = ("topology", "collective", "engine", "placement", "workload")
 SAMPLES = ("grid", "latin_hypercube", "sobol")
 MAX_CASES = 1000
 MAX_REPEATS = 1_000_000
+# Points of a sample: they are drawn together, in memory, while a grid is walked.
 MAX_DRAWN = 1_000_000
-"""Points of a sample: they are drawn together, in memory, while a grid is walked."""
+# Walked last: points that differ only here need the same preparation.
 FASTEST = ("collective.size",)
-"""Walked last: points that differ only here need the same preparation."""
 _FAST_TABLES = ("engine", "workload")
 
 

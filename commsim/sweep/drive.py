@@ -12,11 +12,11 @@ from .executors import Pool
 from .worker import Chunk, compute_chunk, import_all, one_line, row_line
 
 CHUNKS_PER_WORKER = 2
+# A point that is alone with a worker and ends it so often gets an error instead of another worker.
 STRIKES = 3
-"""A point that is alone with a worker and ends it so often gets an error instead of another worker."""
 SECONDS_TO_BREAK = 60.0
+# Without an answer, until workers are looked at; an executor that sees a dead one itself needs milliseconds.
 SECONDS_TO_NOTICE = 2.0
-"""Without an answer, until workers are looked at; an executor that sees a dead one itself needs milliseconds."""
 
 Answer = tuple[float, list[bytes]]
 

@@ -17,10 +17,10 @@ MAX_CHARACTERS = 1000
 MAX_DEPTH = 50
 MAX_DIGITS = 30
 
+# From a name in a filter to its value.
 Values = Callable[[str], Any]
-"""From a name in a filter to its value."""
+# A part of a filter, ready to be evaluated.
 Part = Callable[[Values], Any]
-"""A part of a filter, ready to be evaluated."""
 
 
 class Expression:

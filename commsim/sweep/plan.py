@@ -29,8 +29,8 @@ from .points import MAX_POINTS, Point, count_candidates, count_points
 from .specs import check_specs
 from .worker import import_all, one_line
 
+# Points that are measured of a group beside its first.
 OTHERS = 3
-"""Points that are measured of a group beside its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,12 @@ class Stopwatch:
         return self.clock() - began
 
 
+# At most; fewer where groups are so slow that measuring these would take longer than ``SECONDS``.
 STRATA = 64
-"""At most; fewer where groups are so slow that measuring these would take longer than ``SECONDS``."""
 SECONDS = 20.0
 
+# How many standard errors hold 95 %, by degrees of freedom from 1; about 1.96 + 2.6 / n beyond.
 _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-"""How many standard errors hold 95 %, by degrees of freedom from 1; about 1.96 + 2.6 / n beyond."""
 
 
 @dataclass(frozen=True, slots=True)

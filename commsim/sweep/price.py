@@ -16,13 +16,13 @@ from commsim.core.network import SWITCH, Network
 from commsim.core.units import parse_bandwidth, write_bandwidth
 from commsim.files.fields import Fields
 
+# What has a price, and what that is. `nic`, `port` and `cable` are priced by rate, `switch` by its number of ports.
 ITEMS = {
     "nic": "a port of a host",
     "port": "a port of a switch",
     "cable": "a cable",
     "switch": "a switch",
 }
-"""What has a price, and what that is. `nic`, `port` and `cable` are priced by rate, `switch` by its number of ports."""
 
 
 @dataclass(frozen=True, slots=True)

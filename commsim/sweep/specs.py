@@ -30,11 +30,11 @@ FABRIC = {
     "buffer": "size", "shared_buffer": "size", "alpha": "number", "ecn_min": "size", "ecn_max": "size",
     "ecn_probability": "number", "pause_at": "size", "resume_at": "size", "loss": "number", "loss_burst": "number",
 }  # fmt: skip
+# Keys of ``[engine]``, and the kind of each.
 KNOWN = {**PLAIN, **COSTS, **WIRE, **TRANSPORT, **FABRIC}
-"""Keys of ``[engine]``, and the kind of each."""
 
+# Parameters that change a prediction, and nothing that is prepared before it.
 LATE = frozenset(("collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS)))
-"""Parameters that change a prediction, and nothing that is prepared before it."""
 
 
 def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, float | None]:
@@ -124,6 +124,7 @@ def _spec(table: str, parameters: Mapping[str, Any], kinds: Mapping[str, str]) -
     return name if not written else f"{name}{',' if ':' in fabric else ':'}{written}"
 
 
+# Parameters that are not arguments of a topology or a collective, and the kind of each.
 KINDS = {
     **{f"engine.{key}": kind for key, kind in KNOWN.items()},
     "topology.name": "text",
@@ -133,7 +134,6 @@ KINDS = {
     "collective.size": "size",
     "placement.strategy": "text",
 }
-"""Parameters that are not arguments of a topology or a collective, and the kind of each."""
 
 COUNTS = ("collective.ranks", "engine.iterations", "workload.workers", "workload.iterations")
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 FIRST = ("point", "order", "seed")
+# Columns of results in their order; what engines count comes after them, by name.
 RESULTS = (
     "error", "collective", "operation", "engine", "n_ranks", "size_B", "time_s", "time_from_last_start_s",
     "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes", "p5_s", "p95_s", "n_samples", "policy", "workers",
     "iteration_s", "exposed_comm_s", "scaling", "compute_s", "batches", "sent_per_worker_B",
 )  # fmt: skip
-"""Columns of results in their order; what engines count comes after them, by name."""
 
 TEXT = ("point", "error", "collective", "operation", "engine", "policy")
 WHOLE = ("order", "seed", "n_ranks", "n_samples", "workers", "batches")

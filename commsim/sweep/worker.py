@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compute import Bench
 
+# A worker is one of many: each has one thread.
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""A worker is one of many: each has one thread."""
 
 MAX_MESSAGE = 500
 
@@ -56,8 +56,8 @@ class Chunk:
                      self.parameters[which])  # fmt: skip
 
 
+# The bench of each thread, for the sweep that it computes.
 _kept = threading.local()
-"""The bench of each thread, for the sweep that it computes."""
 
 
 def compute_chunk(chunk: Chunk) -> tuple[float, list[bytes]]:

@@ -20,8 +20,8 @@ from .latency import latency_bounds, nearest_ranks
 from .linear_program import MAX_VARIABLES, n_variables, program_bound
 from .min_cut import MAX_LINKS, min_cuts
 
+# Bounds that differ by less are one; of these the first says why.
 TIE = 1e-6
-"""Bounds that differ by less are one; of these the first says why."""
 
 
 @dataclass(frozen=True, slots=True)

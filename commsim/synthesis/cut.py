@@ -171,12 +171,12 @@ def _named(graph: Graph, of_node: NDArray[np.int64], group: int) -> str:
     return f"of {nodes[int(ranks[0])]} and {len(ranks) - 1} others"
 
 
+# Sources times links: some seconds.
 MAX_STEPS = 40_000_000
-"""Sources times links: some seconds."""
+# By which long sums may be off.
 ROUNDING = 1e-9
-"""By which long sums may be off."""
+# Sources that are searched from at once, so that their distances take little memory.
 EACH = 64
-"""Sources that are searched from at once, so that their distances take little memory."""
 
 
 def volume_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:

@@ -12,8 +12,8 @@ from .cut import Cut
 from .demand import Demand, Graph
 
 MAX_SEARCHES = 64
+# Searches times links: some seconds. With fewer searches than ranks the bound holds, and may be lower.
 MAX_STEPS = 4_000_000
-"""Searches times links: some seconds. With fewer searches than ranks the bound holds, and may be lower."""
 _FROM_ONE = ("signals", "all_pairs", "spread", "all_reduce")
 _TO_ONE = ("signals", "all_pairs", "collect", "all_reduce")
 

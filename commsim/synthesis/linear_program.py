@@ -20,8 +20,8 @@ from commsim.core.errors import InputError
 from .cut import Cut
 from .demand import Demand, Graph
 
+# By which the solver may be off.
 ROUNDING = 1e-6
-"""By which the solver may be off."""
 
 Floats = NDArray[np.float64]
 
@@ -164,8 +164,8 @@ def unit(graph: Graph) -> float:
     return float(graph.bandwidth.max(initial=0.0)) or 1.0
 
 
+# Some seconds on one core.
 MAX_VARIABLES = 8_000
-"""Some seconds on one core."""
 
 
 def program_bound(graph: Graph, demand: Demand) -> Cut | None:

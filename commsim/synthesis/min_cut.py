@@ -12,10 +12,10 @@ from commsim.core.errors import InputError
 from .cut import Cut, cuts_around
 from .demand import Demand, Graph
 
+# Of a graph that is searched: one maximum flow then takes some tens of milliseconds.
 MAX_LINKS = 30_000
-"""Of a graph that is searched: one maximum flow then takes some tens of milliseconds."""
+# Sinks that are tried, evenly spaced over the ranks.
 MAX_FLOWS = 48
-"""Sinks that are tried, evenly spaced over the ranks."""
 _UNITS = 2**29  # that all data is; the solver counts in 32 bits
 
 Floats = NDArray[np.float64]

@@ -28,14 +28,14 @@ SETTINGS = {
     "ipv4/fib_multipath_hash_policy": "1",  # ports too: connections of one pair spread over equal paths
     "ipv4/tcp_wmem": "4096 4194304 16777216",  # a rank that waits for its core leaves enough behind
 }
+# Offloads join packets on a cable into one, which no wire does, and which a bucket of two packets cannot pass.
 NO_OFFLOADS = ["tso", "off", "gso", "off", "gro", "off", "tx-udp-segmentation", "off"]
-"""Offloads join packets on a cable into one, which no wire does, and which a bucket of two packets cannot pass."""
 
 
 HASHED_APART = ("of equal paths the kernel takes one by its own hash, and predictions take another one: "
                 "with --routing dmodk or shortest both take the same")  # fmt: skip
+# Seconds of the slowest link, and bytes, that a receiver lets a sender have under way.
 WINDOW, LEAST_WINDOW = 0.0105, 131072
-"""Seconds of the slowest link, and bytes, that a receiver lets a sender have under way."""
 SECONDS_TO_RUN = 5.0
 NEW_NETWORK = 0x40000000  # unshare(2)
 

@@ -23,8 +23,8 @@ EXCHANGE_SIZES = (4096, 16384, 65536, 262144)
 TRAIN_SIZES, TRAIN_LENGTHS = (1024, 4096, 16384, 65536), (8, 32)
 STREAM_SIZES, STREAM_LENGTHS = (262144,), (2, 6)
 ITERATIONS = 9
+# Calibrations at most, until one is not disturbed by others.
 TRIES = 3
-"""Calibrations at most, until one is not disturbed by others."""
 
 
 @dataclass(frozen=True, slots=True)

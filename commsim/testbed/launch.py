@@ -243,10 +243,10 @@ UCX = {
     "UCX_TLS": "tcp,self",
     "UCX_RNDV_THRESH": "inf",  # UCX's rendezvous over TCP lets the two directions of an exchange go one after the other
 }
+# Environment of MPICH's ranks; docs/testbed.md has the measurements behind it.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
-"""Environment of MPICH's ranks; docs/testbed.md has the measurements behind it."""
+# Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed.
 OWN_MEMORY = "mount -t tmpfs none /dev/shm"
-"""Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from .places import has_netem, has_nftables
 MAX_NODES = 64
 SEAT_NETWORK, CABLE_NETWORK = IPv4Address("10.77.0.0"), IPv4Address("10.78.0.0")
 PREFIX_LENGTH = 16
+# The first carries the address of a node that routes or has several ports, so that it does not depend on a cable.
 OWN_DEVICE, OTHER_END = "own0", "own1"
-"""The first carries the address of a node that routes or has several ports, so that it does not depend on a cable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +198,10 @@ class Frame:
     """
 
     mtu: int = 9000
+    # Headers inside the MTU, with TCP's time stamps.
     ip_and_tcp: int = 52
-    """Headers inside the MTU, with TCP's time stamps."""
+    # Header that the kernel's queues count beside the MTU.
     ethernet: int = 14
-    """Header that the kernel's queues count beside the MTU."""
 
     @property
     def framing(self) -> Framing:
@@ -210,10 +210,10 @@ class Frame:
 
 
 FRAME = Frame()
+# Bytes that may pass at once: two frames, so that a timer may be late by one; what more there is, is free credit.
 BURST = 2 * (FRAME.mtu + FRAME.ethernet)
-"""Bytes that may pass at once: two frames, so that a timer may be late by one; what more there is, is free credit."""
+# Bytes that may wait unless the network says otherwise: nothing is lost in a shaped queue.
 QUEUE = 16_000_000
-"""Bytes that may wait unless the network says otherwise: nothing is lost in a shaped queue."""
 SLOWEST, FASTEST = 10_000.0, 4e9  # bytes/s
 LOSS_UNIT = 1_000_000
 

@@ -24,13 +24,13 @@ from .launch import Ranks
 from .layout import BURST, FRAME, Layout
 from .places import Place
 
+# Where the busiest link should have been busy, at least this part of its packets must have waited for their turn.
 WAITING = 0.8
-"""Where the busiest link should have been busy, at least this part of its packets must have waited for their turn."""
+# Bytes on that link from which on this can be said: a full bucket lets a few frames pass.
 JUDGED_FROM = 10 * BURST
-"""Bytes on that link from which on this can be said: a full bucket lets a few frames pass."""
 INVALID = 1e3
+# Part of the time from which on a link should have been busy.
 BUSY = 0.5
-"""Part of the time from which on a link should have been busy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,8 +225,8 @@ def read_counts(place: Place, layout: Layout) -> Counts:
     return Counts(*rows)
 
 
+# Others may use this part of the machine; interrupts of the network's own are in it, 5 to 15 % of two cores.
 FOREIGN = 0.25
-"""Others may use this part of the machine; interrupts of the network's own are in it, 5 to 15 % of two cores."""
 _TICK = os.sysconf("SC_CLK_TCK")
 
 

@@ -154,8 +154,8 @@ def _remove_namespace(name: str) -> None:
         path.unlink(missing_ok=True)  # the name was made, but nothing was mounted on it: we were killed between the two
 
 
+# Programs, and the Debian packages that have them.
 PROGRAMS = {"ethtool": "ethtool", "nsenter": "util-linux", "unshare": "util-linux", "ip": "iproute2", "tc": "iproute2"}
-"""Programs, and the Debian packages that have them."""
 
 
 NEEDS_ROOT = "a testbed needs Linux and root: it makes network namespaces"

@@ -124,8 +124,8 @@ def measure_training(
     return measured(transport, schedule.name, schedule.operation, n_bytes, samples, {}, schedule.n_ranks)
 
 
+# Begins the lines that are meant for the launching process: launchers and libraries print others.
 ANSWER = "commsim: "
-"""Begins the lines that are meant for the launching process: launchers and libraries print others."""
 LONGEST_CELL = 1024
 
 

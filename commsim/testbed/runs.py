@@ -25,10 +25,10 @@ from .places import Place, require, testbeds
 from .switch import measure_switch
 
 ON_A_SWITCH = "switchml"
+# That all timed runs of a cell take together, unless two take longer.
 SECONDS = 3.0
-"""That all timed runs of a cell take together, unless two take longer."""
+# Spread of a cell's times, relative to their median, from which on it is measured again.
 UNSTEADY = 0.05
-"""Spread of a cell's times, relative to their median, from which on it is measured again."""
 
 
 def run_cells(
@@ -140,8 +140,8 @@ def _steadiest(again: Callable[[], Cell], tries: int) -> Cell:
     return best
 
 
+# Begins the names of testbeds that a run has built for itself; the number of its process follows.
 OWN = "own"
-"""Begins the names of testbeds that a run has built for itself; the number of its process follows."""
 
 
 @contextlib.contextmanager

@@ -21,12 +21,11 @@ from .layout import FRAME, Layout
 from .measure import Load, LoadMeter
 from .places import Place
 
+# Seconds from the word to go until the first job starts; all ranks look at the same clock.
 LEAD = 1.0
-"""Seconds from the word to go until the first job starts; all ranks look at the same clock."""
+# An iteration takes its computing and this many predicted communications, so that the next one starts as planned. Left
+# to themselves, jobs that start together drift apart: whoever ends first starts the next iteration first.
 SLACK = 1.25
-"""An iteration takes its computing and this many predicted communications, so that the next one starts as planned.
-
-Left to themselves, jobs that start together drift apart: whoever ends first starts the next iteration first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

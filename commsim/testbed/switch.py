@@ -23,13 +23,13 @@ from .layout import Layout
 from .measure import Cell, LoadMeter, as_cell, read_counts
 from .places import Place
 
+# Elements of a packet: large packets, for what limits a switch in a process is packets per second.
 ELEMENTS = 256
-"""Elements of a packet: large packets, for what limits a switch in a process is packets per second."""
 IP_AND_UDP, ETHERNET = 28, 14
 PORT = 48864
 SECONDS = 300.0
+# Longer than a pool takes to drain on a slow link, or everything would be sent twice.
 RTO = "200ms"
-"""Longer than a pool takes to drain on a slow link, or everything would be sent twice."""
 N_SLOTS = 32
 
 

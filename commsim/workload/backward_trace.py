@@ -18,8 +18,8 @@ from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
 from commsim.files.csv_rows import read_rows, write_rows
 
+# Forward time of a layer over its backward time unless measured: one product of matrices where backward has two.
 FORWARD_SHARE = 0.5
-"""Forward time of a layer over its backward time unless measured: one product of matrices where backward has two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from commsim.core.placement import Placement
 
 from .task_graph import Task
 
+# Which collective is simulated for an operation unless another is named.
 ALGORITHMS = {
     "all_reduce": "ring_all_reduce",
     "reduce_scatter": "ring_reduce_scatter",
@@ -25,7 +26,6 @@ ALGORITHMS = {
     "send_recv": "ring_send_recv",
     "send": "binomial_broadcast",  # to one other rank it is one message
 }
-"""Which collective is simulated for an operation unless another is named."""
 
 
 def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: float = 0.0) -> Callable[[Task], float]:

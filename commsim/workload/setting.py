@@ -16,8 +16,8 @@ from .backward_trace import BackwardTrace
 from .task_graph import Graph, Task
 
 MAX_WORKERS = 2**20
+# Resources of the one worker that stands for all: they do the same at the same time.
 COMPUTE, NETWORK = "worker.compute", "worker.network"
-"""Resources of the one worker that stands for all: they do the same at the same time."""
 
 
 def free_addition(n_bytes: float) -> float:  # noqa: ARG001 - the usual `add_time`

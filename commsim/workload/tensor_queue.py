@@ -68,8 +68,8 @@ class Discipline:
 
 
 WAIT_FREE = Discipline()
+# With the defaults of its code, which counts numbers of 4 bytes: partitions of 1 million, credit of 4 million.
 BYTE_SCHEDULER = Discipline(partition=4e6, priority=True, credit=16e6, barrier=False)
-"""With the defaults of its code, which counts numbers of 4 bytes: partitions of 1 million, credit of 4 million."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

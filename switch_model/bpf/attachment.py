@@ -191,8 +191,8 @@ def switch_address(ports: Sequence[Port]) -> str:
     return addresses.pop()
 
 
+# Of our filters among those of an interface; a value that other programs hardly use.
 PREFERENCE = 0xBEE0
-"""Of our filters among those of an interface; a value that other programs hardly use."""
 
 # $1 file system, $2 object file, $3 preference, then interfaces
 _ATTACH = """

@@ -29,10 +29,10 @@ from .commands import output_of
 
 MAX_JOBS = 256  # numbers that fit in a frame
 MAPS = ("config", "sources", "jobs", "members", "slots", "counters")
+# Of IPv4, UDP and SwitchML: what a port's MTU must hold beside the values.
 PACKET_HEADERS = 20 + 8 + HEADER_BYTES
-"""Of IPv4, UDP and SwitchML: what a port's MTU must hold beside the values."""
+# A probability is a number below this one in the kernel, which knows no fractions.
 ALL_CHANCES = 1 << 32
-"""A probability is a number below this one in the kernel, which knows no fractions."""
 
 CONFIG = np.dtype(
     [("address", ">u4"), ("port", ">u2"), ("_", np.uint16), ("drop_in", np.uint32), ("drop_out", np.uint32)]

@@ -15,8 +15,8 @@ from .commands import output_of
 from .program import build
 from .system_call import available, try_to_make_a_map
 
+# Programs, and the Debian packages that have them.
 PROGRAMS = {"clang": "clang", "bpftool": "bpftool", "tc": "iproute2", "ip": "iproute2", "unshare": "util-linux"}
-"""Programs, and the Debian packages that have them."""
 HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 
 _LOAD = 'mount -t bpf none "$1"; bpftool prog load "$2" "$1/program" type classifier'

@@ -18,8 +18,9 @@ ARRIVED = np.dtype(
     ],
     align=True,
 )
+# A frame, and the number of the address that it goes to.
 REPLY = np.dtype([("row", np.int32), ("to", np.int32)])
-"""A frame, and the number of the address that it goes to."""
+# Where in memory is what messages point to.
 BASES = np.dtype(
     [
         ("frames", np.uint64),  # address of the frame in the first row
@@ -30,7 +31,6 @@ BASES = np.dtype(
         ("pieces", np.uint64),  # of the pieces
     ]
 )
-"""Where in memory is what messages point to."""
 
 
 @njit_norefcount

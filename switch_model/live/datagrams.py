@@ -26,6 +26,7 @@ from .frames import LEAD, frame_bytes, most_segments, new_rows
 
 __all__ = ["ARRIVED", "MODES", "REPLY", "Datagrams", "address_key", "open_datagrams", "to_addresses"]
 
+# struct mmsghdr of a 64-bit machine.
 MESSAGE = np.dtype(
     [
         ("name", np.uint64),
@@ -39,19 +40,18 @@ MESSAGE = np.dtype(
     ],
     align=True,
 )
-"""struct mmsghdr of a 64-bit machine."""
+# struct iovec.
 PIECE = np.dtype([("base", np.uint64), ("n_bytes", np.uint64)])
-"""struct iovec."""
+# struct sockaddr_in.
 ADDRESS = np.dtype([("family", np.uint16), ("port", ">u2"), ("host", ">u4"), ("_", np.uint64)])
-"""struct sockaddr_in."""
+# struct cmsghdr with one number in it.
 CONTROL = np.dtype([("n_bytes", np.uint64), ("level", np.int32), ("kind", np.int32), ("value", np.int32), ("_", "i4")])
-"""struct cmsghdr with one number in it."""
 
 UDP_SEGMENT, UDP_GRO = 103, 104  # socket options and control messages of level IPPROTO_UDP
 SEGMENT_CONTROL_BYTES = 18  # of a CONTROL with a number of 16 bits
 MSG_TRUNC = 0x20
+# Errors of a device that does not cut messages into datagrams, or not into such large ones.
 CANNOT_CUT = (errno.EIO, errno.EINVAL, errno.EMSGSIZE)
-"""Errors of a device that does not cut messages into datagrams, or not into such large ones."""
 
 
 def available() -> bool:

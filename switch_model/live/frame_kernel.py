@@ -76,17 +76,15 @@ def write_header(words: NDArray[np.uint32], row: int, type_and_size: int, job: i
     words[row, 3] = np.uint32((pool_index >> 8) | ((pool_index & 0xFF) << 8))
 
 
+# What is counted, in frames. Everything that comes in is one of first, add, duplicate or a dropped_ but the last two.
+# `first`: overwrote a slot; `add`: added to one; `duplicate`: counted already; `complete`: was the last of its round;
+# `answered`: a duplicate that got the result. Each complete round sends a frame to every worker of its job.
 COUNTERS = (
     "packets_in", "packets_out", "first", "add", "duplicate", "complete", "answered",
     "dropped_wrong_length", "dropped_unknown_source", "dropped_wrong_type", "dropped_wrong_job",
     "dropped_no_such_slot", "dropped_out_of_sequence", "dropped_injected_in", "dropped_injected_out",
     "dropped_not_sent",
 )  # fmt: skip
-"""What is counted, in frames. Everything that comes in is one of first, add, duplicate or a dropped_ but the last two.
-
-`first`: overwrote a slot; `add`: added to one; `duplicate`: counted already; `complete`: was the last of its round;
-`answered`: a duplicate that got the result. Each complete round sends a frame to every worker of its job.
-"""
 (PACKETS_IN, PACKETS_OUT, FIRST, ADDED, DUPLICATES, COMPLETE, ANSWERED, WRONG_LENGTH, UNKNOWN_SOURCE, WRONG_TYPE,
  WRONG_JOB, NO_SUCH_SLOT, OUT_OF_SEQUENCE, INJECTED_IN, INJECTED_OUT, NOT_SENT) = range(len(COUNTERS))  # fmt: skip
 
@@ -102,8 +100,8 @@ MEMBER = np.dtype(
     ],
     align=True,
 )
+# What a slot's version holds, beside its sums: which packet of the sequence, and the largest exponents.
 ROUND = np.dtype([("tsi", np.uint32), ("first_exponent", np.int8), ("second_exponent", np.int8)], align=True)
-"""What a slot's version holds, beside its sums: which packet of the sequence, and the largest exponents."""
 
 
 @njit_norefcount

@@ -47,10 +47,10 @@ TENSOR = np.dtype(
         ("strange", np.int64),  # frames that came and are no result of an outstanding packet
     ]
 )
+# The exponent that it carries, the largest one, which came back; whether it may go, and its result has come.
 PACKET = np.dtype([("own", np.int8), ("agreed", np.int8), ("listed", np.bool_), ("done", np.bool_)])
-"""The exponent that it carries, the largest one, which came back; whether it may go, and its result has come."""
+# Per slot: the packet that is out, or -1, when it was sent last, and after how many seconds it is sent again.
 OUTSTANDING = np.dtype([("packet", np.int64), ("sent_at", np.float64), ("timeout", np.float64)])
-"""Per slot: the packet that is out, or -1, when it was sent last, and after how many seconds it is sent again."""
 NO_EXPONENT = -128
 
 slot_and_version = njit_norefcount(slot_sequence.slot_and_version)

@@ -19,8 +19,8 @@ from . import wire_format as w
 MAX_CAPTURED = 262_144  # bytes of a packet; libpcap refuses more, too
 BLOCK_BYTES = 4 << 20
 MARGIN = 256  # zeros after a block, so that headers may be looked at before their length is known
+# Where the type of the network layer is, and where that layer begins.
 LINK_HEADERS = {w.LINK_ETHERNET: (12, 14), w.LINK_COOKED: (14, 16), w.LINK_COOKED_2: (0, 20)}
-"""Where the type of the network layer is, and where that layer begins."""
 _NOT_PCAP = {
     b"\x0a\x0d\x0d\x0a": "a pcapng file; `editcap -F nsecpcap FILE OUT` makes a pcap of it",
     b"\x1f\x8b\x08\x00": "compressed by gzip; unpack it first",

@@ -11,8 +11,8 @@ from . import packet_event as p
 from . import wire_format as w
 from .capture_file import LINK_HEADERS, Block, gather
 
+# Not aggregation traffic; decoded; at our ports, but not as it should be; captured too little of its headers.
 FOREIGN, OURS, MALFORMED, CUT = range(4)
-"""Not aggregation traffic; decoded; at our ports, but not as it should be; captured too little of its headers."""
 
 RDMA_FIELDS = np.dtype(
     [("address", "u8"), ("qpn", "u4"), ("sequence", "u4"), ("rkey", "u4"), ("length", "u4"), ("opcode", "u1")],

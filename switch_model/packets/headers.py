@@ -99,6 +99,7 @@ def _rdma_layout(first: Any) -> Layout:
     return fields, "<u4", _fill_rdma
 
 
+# What returns, for the first packet of one layout: its headers, what follows the values, what fills them in.
 LAYOUTS: dict[int, Callable[[Any], Layout]] = {
     p.SWITCHML_UDP: lambda _: (
         [("udp", w.UDP), ("switchml", w.SWITCHML), ("exponents", w.EXPONENTS)], None, _fill_switchml
@@ -106,7 +107,6 @@ LAYOUTS: dict[int, Callable[[Any], Layout]] = {
     p.SWITCHML_RDMA: _rdma_layout,
     p.ATP: lambda _: ([("atp", w.ATP_HEADER)], w.ATP_TRAILER, _fill_atp),
 }  # fmt: skip
-"""What returns, for the first packet of one layout: its headers, what follows the values, what fills them in."""
 
 
 _IP, _UDP, _BTH = 8, 28, 36  # after eight bytes of ones, which stand for the header that RoCE does not have

@@ -16,6 +16,7 @@ CONTRIBUTION, RESULT = 0, 1
 RESENT, ECN_MARKED, COLLIDED = 1, 2, 4
 OWN_BUFFER = 1 << 40  # bytes; addresses in RDMA packets below it start at 0, above it at wherever a real buffer is
 
+# Fields that a row does not need may stay 0, but `elements` and, for RDMA, `message_packets`.
 PACKET_EVENT = np.dtype(
     [
         ("time_ps", np.int64),  # 0 or more
@@ -40,7 +41,6 @@ PACKET_EVENT = np.dtype(
     ],
     align=True,
 )
-"""Fields that a row does not need may stay 0, but `elements` and, for RDMA, `message_packets`."""
 
 _LIMITS: dict[str, tuple[int, int]] = {
     "time_ps": (0, 2**63 - 1),

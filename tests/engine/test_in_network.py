@@ -218,5 +218,5 @@ def test_with_packets_as_chunks_it_is_what_the_packet_engine_says(spec: str, lat
 def test_what_only_the_schedule_of_the_flow_engine_has_is_refused_for_packets():
     network = load_network("star:n_hosts=4,bandwidth=100Gbps,latency=1us")
     assert predict("atp:collision=0.5", network, 65536).time > predict("atp", network, 65536).time
-    with pytest.raises(InputError, match="collision=0.5 is a parameter of the flow engine's schedule"):
+    with pytest.raises(InputError, match=r"collision=0\.5 is a parameter of the flow engine's schedule"):
         predict("atp:collision=0.5", network, 65536, engine="packet")

@@ -17,12 +17,12 @@ from .. import TOPOLOGIES
 from ..presets import PRESETS
 from . import HOST_TYPES
 
+# By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
+# since the formats of others build on the topologies and not the other way round.
 MACHINE_FILES = {
     ".xml": "commsim.formats.nccl_topology:read_nccl_topology",
     ".txt": "commsim.formats.nvidia_smi:read_nvidia_smi",
 }
-"""By the suffix of a file that holds one machine, its reader as module and function: it is imported when it is needed,
-since the formats of others build on the topologies and not the other way round."""
 
 
 def is_machine(text: str) -> bool:

@@ -6,8 +6,8 @@ from commsim.core.errors import InputError
 from commsim.core.machine import Parts
 from commsim.core.network import CPU, GPU, MEMORY, NIC
 
+# Seconds between a socket and its own memory: the order of one access.
 MEMORY_LATENCY = 100e-9
-"""Seconds between a socket and its own memory: the order of one access."""
 
 
 def add_pcie_tree(

@@ -48,10 +48,10 @@ def repeated(*names: str, **options: Any) -> Any:
 class Flags:
     """Base of all classes of flags; its subclasses are frozen dataclasses."""
 
+    # Heading in the help above the fields that a class adds; the usual one if empty.
     TITLE: ClassVar[str] = ""
-    """Heading in the help above the fields that a class adds; the usual one if empty."""
+    # Defaults that differ from those of the classes from which a class inherits.
     DEFAULTS: ClassVar[Mapping[str, Any]] = {}
-    """Defaults that differ from those of the classes from which a class inherits."""
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)

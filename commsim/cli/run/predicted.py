@@ -26,6 +26,7 @@ COLUMNS = [
     "wire(B)", "max_link(B)", "max_link(GB/s)", "busiest_link",
 ]  # fmt: skip
 
+# What ``-v`` says of the flow engine's ways to compute.
 METHODS = {
     "recurrence": "a recurrence, since messages are alone on their links or share them in step",
     "simultaneous": "one allocation of rates, since all messages start together",
@@ -33,7 +34,6 @@ METHODS = {
     "streamed": "event by event, with state for connections and not for messages",
     "events": "event by event",
 }
-"""What ``-v`` says of the flow engine's ways to compute."""
 
 
 def predict_and_print(

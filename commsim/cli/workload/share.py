@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from commsim.workload.sharing.shared_links import Mltcp
     from commsim.workload.sharing.shared_run import SharedRun
 
+# How many links are printed; the JSON has all that jobs share.
 N_LINKS = 10
-"""How many links are printed; the JSON has all that jobs share."""
 
 
 class Config(WithJson):

@@ -28,8 +28,8 @@ def gandiva(view: View) -> list[Grant]:
     return grants
 
 
+# Sum of the GPU's shares up to which two jobs may run side by side: each then keeps 4/5 of its speed (assumed).
 MOST = 1.25
-"""Sum of the GPU's shares up to which two jobs may run side by side: each then keeps 4/5 of its speed (assumed)."""
 
 
 @policy(shares=True, paper="Hu et al., ASPLOS 2023: indolent packing; its limit is assumed")

@@ -14,8 +14,8 @@ def fifo(view: View) -> list[Grant]:
     return fill(view, view.states, strict=True)[0]
 
 
+# GPU seconds at which a job sinks into the next queue (assumed: a GPU hour, ten GPU hours).
 THRESHOLDS = (3600.0, 36000.0)
-"""GPU seconds at which a job sinks into the next queue (assumed: a GPU hour, ten GPU hours)."""
 
 
 @policy(interval=300.0, paper="Gu et al., NSDI 2019; thresholds and interval are assumed")

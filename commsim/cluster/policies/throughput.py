@@ -67,8 +67,8 @@ def _mean_speed(view: View, states: list[JobState], kind: str) -> float:
     return sum(speed(view, state, kind) for state in states) / max(len(states), 1) or 1.0
 
 
+# Times the GPUs that it asked for a job may get, if its trace does not allow more.
 MOST = 2
-"""Times the GPUs that it asked for a job may get, if its trace does not allow more."""
 
 
 @policy(interval=600.0, scales=True, paper="Qiao et al., OSDI 2021; greedy instead of genetic")

@@ -18,6 +18,7 @@ from .check import CheckReport, check
 
 MAX_TRANSFERS = 50_000_000
 MAX_ADDRESSES = 2**28
+# What an operation is for one chunk, and whether the chunk's home is the root of that.
 OF_ONE_CHUNK = {
     "all_reduce": ("all_reduce", False),
     "reduce": ("reduce", False),
@@ -25,7 +26,6 @@ OF_ONE_CHUNK = {
     "reduce_scatter": ("reduce", True),
     "all_gather": ("broadcast", True),
 }
-"""What an operation is for one chunk, and whether the chunk's home is the root of that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ LINE = 64  # bytes
 LOG_MARGIN = 8  # records that one event may write at most
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
 MAX_BYTES = 1 << 34  # of what is recorded, each kind
+# Fields of the state that every result has as counters.
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
-"""Fields of the state that every result has as counters."""
 LINK_TABLES: dict[str, Any] = {
     "link": s.LINK_ROW, "buffer": s.BUFFER_ROW, "packet": s.PACKET_ROW, "stream": s.STREAM_ROW,
     "tap": s.TAP_ROW, "sample": s.SAMPLE_ROW,

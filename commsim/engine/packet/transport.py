@@ -42,11 +42,11 @@ TRANSPORT_ROW = np.dtype(
     align=True,
 )
 
+# RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload.
 ROCE = Framing(4096, 82)
-"""RoCEv2: preamble and gap 20, Ethernet 14 and 4, IPv4 20, UDP 8, BTH 12 and ICRC 4 bytes for 4,096 of payload."""
 
+# The same headers, and the AETH of an acknowledgement.
 ACK_BYTES = 86
-"""The same headers, and the AETH of an acknowledgement."""
 
 LEAST_WINDOW = 64  # packets that a DCTCP receiver can keep, at least
 

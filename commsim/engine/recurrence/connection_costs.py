@@ -20,11 +20,11 @@ from ..flow_tables import rates_alone
 
 __all__ = ["ConnectionCosts", "find_connection_costs", "scale_for", "shared_resources"]
 
+# Part of a resource that may be asked for at once; what is above 1 is rounding.
 FULL = 1.0 + 1e-11
-"""Part of a resource that may be asked for at once; what is above 1 is rounding."""
 
+# Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next.
 SLACK = 2**14
-"""Ticks by which intervals may overlap, 2^-47 of the run: rounding of the end of one and of the start of the next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

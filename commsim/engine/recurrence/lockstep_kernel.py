@@ -10,8 +10,8 @@ from commsim.core.jit import kernel
 from .connection_costs import FULL
 
 SAME = 1.0 + 1e-12
+# What is asked of a resource, and in which hop that was; from 1.
 USE = np.dtype([("asked", np.float64), ("hop", np.int64)])
-"""What is asked of a resource, and in which hop that was; from 1."""
 
 
 @kernel

@@ -31,6 +31,7 @@ from .connection_costs import (
     shared_resources,
 )
 
+# One transfer: chunk intervals that it reads and writes; an interval is a run of chunks that no transfer cuts.
 MOVE = np.dtype(
     [
         ("connection", np.int32), ("stage", np.int32),
@@ -39,8 +40,8 @@ MOVE = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-"""One transfer: chunk intervals that it reads and writes; an interval is a run of chunks that no transfer cuts."""
 
+# One connection; `unit` is the reduction unit that it might share, or -1.
 CONNECTION = np.dtype(
     [
         ("src", np.int32), ("dst", np.int32), ("unit", np.int32), ("unit_seen", np.int32),
@@ -50,14 +51,13 @@ CONNECTION = np.dtype(
     ],
     align=True,
 )  # fmt: skip
-"""One connection; `unit` is the reduction unit that it might share, or -1."""
 
+# Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all.
 CLUSTER = np.dtype([("since", np.int64), ("busy", np.int64), ("part", np.float64), ("number", np.int32)], align=True)
-"""Intervals on a resource that may overlap: when the one before had ended, when these end, their parts in all."""
 
 
+# More are left to other ways; they would take gigabytes.
 MAX_TRANSFERS = 2**23
-"""More are left to other ways; they would take gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

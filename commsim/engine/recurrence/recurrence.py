@@ -25,8 +25,8 @@ from .moves import MAX_TRANSFERS, Moves, plan_moves, simulate_moves
 from .ring_phases import RingPhase, find_ring_phases
 from .rings import Rings, plan_rings, simulate_rings
 
+# Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on.
 TRIAL = 2
-"""Repetitions of a block after which messages of different ones have met: pipelined trees share links from there on."""
 
 
 @dataclass(eq=False)

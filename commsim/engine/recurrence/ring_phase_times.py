@@ -15,8 +15,8 @@ from .ring_phases import RingPhase
 
 Ticks = NDArray[np.int64]
 LATEST = np.iinfo(np.int64).max
+# Rounds before the first test whether all connections advance alike; then after twice as many, and so on.
 FIRST_LOOK = 16
-"""Rounds before the first test whether all connections advance alike; then after twice as many, and so on."""
 
 
 def simulate_ring_phase(

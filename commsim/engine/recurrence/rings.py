@@ -177,8 +177,8 @@ def _ticks(seconds: NDArray[np.float64], scale: float) -> Ticks:
 
 Whole = NDArray[np.int64]
 
+# Pairs of connections that are looked at: what sends from all to all twice has a pair for every three ranks.
 MAX_MEETINGS = 2**24
-"""Pairs of connections that are looked at: what sends from all to all twice has a pair for every three ranks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

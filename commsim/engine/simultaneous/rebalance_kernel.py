@@ -58,8 +58,8 @@ class DepartureState(NamedTuple):
     n_heap: Offsets  # [1]
 
 
+# Links looked at for each link and departure, beyond which something goes round in circles.
 MAX_STEPS = 1000
-"""Links looked at for each link and departure, beyond which something goes round in circles."""
 
 
 @njit_norefcount

@@ -236,8 +236,8 @@ def _overhead(network: Network, src: NDArray[np.int64], bundles: Bundles) -> flo
 
 
 MAX_ADDRESSES = 2**27
+# Beyond which this takes more memory than the expanded schedule should.
 MAX_TRANSFERS = 2**24
-"""Beyond which this takes more memory than the expanded schedule should."""
 
 
 def unrolled(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ..flow_state import FLOW_LINK_ROW, FLOW_ROW, IDLE, FlowState, allocate_state, share_table
 from .pattern import Pattern
 
+# Classes per connection, above which it takes the event engine no longer to simulate all connections.
 MAX_SHARE = 0.1
-"""Classes per connection, above which it takes the event engine no longer to simulate all connections."""
+# Transfers from which on more classes are accepted, since the event engine would take gigabytes for all.
 MANY, MAX_SHARE_OF_MANY = 2**22, 0.5
-"""Transfers from which on more classes are accepted, since the event engine would take gigabytes for all."""
 
 ODD, OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 

@@ -38,10 +38,10 @@ from .pattern import find_pattern
 
 __all__ = ["plan_symmetric", "simulate_symmetric"]
 
+# How often classes are simulated, and told apart where a check fails.
 MAX_ROUNDS = 40
-"""How often classes are simulated, and told apart where a check fails."""
+# Classes are first told apart on this part of all repetitions.
 TRIAL = 8
-"""Classes are first told apart on this part of all repetitions."""
 
 
 def simulate_symmetric(

@@ -16,25 +16,25 @@ from typing import Any
 from commsim.core.errors import InputError
 
 INVALID, METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLLECTIVE = range(8)
+# By name: the name of the value's type, such as ``int64_val`` or ``int64_list``, and the value or a tuple.
 Attributes = Mapping[str, tuple[str, Any]]
-"""By name: the name of the value's type, such as ``int64_val`` or ``int64_list``, and the value or a tuple."""
 _NONE: Attributes = MappingProxyType({})
+# Of values, in the order of their fields' numbers: double_val 3, double_list 4, float_val 5 and so on.
 TYPES = (
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
     "sfixed64", "bool", "string", "bytes",
 )  # fmt: skip
-"""Of values, in the order of their fields' numbers: double_val 3, double_list 4, float_val 5 and so on."""
 MAX_LIST = 2**20
+# Numbers of the collectives.
 OPERATIONS = {
     "all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5, "all_to_all": 6,
     "reduce_scatter": 7, "barrier": 9,
 }  # fmt: skip
-"""Numbers of the collectives."""
 NAMES = {number: name for name, number in OPERATIONS.items()} | {8: "reduce_scatter"}  # 8: of equal blocks
+# Our own attribute: what a task occupies, without the name of its worker.
 RESOURCE = "commsim_resource"
-"""Our own attribute: what a task occupies, without the name of its worker."""
+# What the name of the file ends with that says which ranks each process group has, as ASTRA-sim reads it.
 GROUPS = ".groups.json"
-"""What the name of the file ends with that says which ranks each process group has, as ASTRA-sim reads it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from ..programs.stages import MAX_STAGE, fenced, stages_of
 from .codec import COLLECTIVE, COMP, MEM_LOAD, MEM_STORE, METADATA, RECV, SEND, Metadata, Node
 from .traces import VERSION, Trace, prefix_of, read_traces, write_traces
 
+# Our own attribute: times in the format are whole microseconds.
 DURATION = "duration_ns"
-"""Our own attribute: times in the format are whole microseconds."""
+# Our own attribute: how many fences the node comes after; a node for the fence itself would take a nanosecond.
 STAGE = "commsim_stage"
-"""Our own attribute: how many fences the node comes after; a node for the fence itself would take a nanosecond."""
 _INT32, _INT64 = (range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (32, 64))
 MAX_WAITS = 2**22
 

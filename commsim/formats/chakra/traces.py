@@ -30,8 +30,8 @@ VERSION = "1.0.0"
 MAX_NODES = 2**21
 MAX_BYTES = 2**26
 MAX_WAITS = 2**22
+# Bytes of one message: of two bytes each can become an attribute, which then takes a hundred.
 MAX_MESSAGE = 2**22
-"""Bytes of one message: of two bytes each can become an attribute, which then takes a hundred."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.schedule import INPUT, OUTPUT, REDUCE, SCRATCH, Schedule
 
+# Of a thread block, of a GPU, of a channel of a GPU; a step moves fewer chunks than the fourth; letters.
 MAX_STEPS, MAX_BLOCKS, MAX_BLOCKS_OF_CHANNEL, MAX_COUNT, MAX_NAME = 256, 216, 32, 72, 63
-"""Of a thread block, of a GPU, of a channel of a GPU; a step moves fewer chunks than the fourth; letters."""
 OPERATIONS = {
     "allreduce": "all_reduce", "allgather": "all_gather", "reduce_scatter": "reduce_scatter", "alltoall": "all_to_all",
     "broadcast": "broadcast", "reduce": "reduce", "custom": "custom",
@@ -114,14 +114,14 @@ class Algorithm:
     n_channels: int
 
 
+# Of an edge: the later end is not before the earlier one; after it; after it unless it also comes before it.
 ANY, LATER, UNLESS_AROUND = range(3)
-"""Of an edge: the later end is not before the earlier one; after it; after it unless it also comes before it."""
+# Earlier, later, and one of these.
 Edge = tuple[int, int, int]
-"""Earlier, later, and one of these."""
 
 
+# Phases of a hop, and ways of a connection.
 SENDS, COPIES, RECEIVES = range(3)
-"""Phases of a hop, and ways of a connection."""
 _Place = tuple[str, int, str, int]
 _Row = tuple[int, int, int, int, _Place, int, range, range, bool]
 
@@ -201,8 +201,8 @@ def _check_hops(schedule: Schedule, items: list[Item]) -> None:
             written.update(item.writes)
 
 
+# Buffer of a schedule, and chunk.
 Where = tuple[int, int]
-"""Buffer of a schedule, and chunk."""
 
 
 class Addresses:

@@ -35,8 +35,8 @@ from .algorithm import (
     items_of,
 )
 
+# Messages of a connection that the runtime buffers.
 MAX_IN_FLIGHT = 8
-"""Messages of a connection that the runtime buffers."""
 
 
 def blocks_of(rank: int, items: list[Item]) -> tuple[ThreadBlock, ...]:

@@ -14,8 +14,8 @@ from commsim.core.schedule import COPY, INPUT, REDUCE
 
 from .algorithm import LATER, RECEIVING, SENDING, UNLESS_AROUND, Addresses, Algorithm, Edge, Step, Where
 
+# GPU, thread block, step.
 Place = tuple[int, int, int]
-"""GPU, thread block, step."""
 
 
 @dataclass(frozen=True, slots=True)

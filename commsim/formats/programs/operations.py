@@ -12,8 +12,8 @@ from commsim.core.errors import InputError
 from commsim.workload.task_graph import Graph, Task
 
 SEND, RECV, CALC = 1, 2, 3
+# The peer or tag of a receive that takes whatever comes, as GOAL stores it.
 ANY = 2**32 - 1
-"""The peer or tag of a receive that takes whatever comes, as GOAL stores it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from commsim.core.schedule import REDUCE, Schedule, Transfers
 from .operations import CALC, RECV, SEND, Op, Programs
 from .stages import fenced
 
+# A tag is the channel times this, plus the message's number on its connection, so that both can be read again.
 CHANNEL_STEP = 2**16
-"""A tag is the channel times this, plus the message's number on its connection, so that both can be read again."""
 
 
 @dataclass(slots=True)

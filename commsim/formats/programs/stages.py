@@ -16,8 +16,8 @@ from commsim.core.errors import InputError
 
 from .operations import CALC, RECV, Message, Op, Programs, deadlock, sorted_after
 
+# Stages are numbered below this, so that a number fits where formats leave room for one.
 MAX_STAGE = 2**24
-"""Stages are numbered below this, so that a number fits where formats leave room for one."""
 
 
 def stages_of(rank: int, ops: tuple[Op, ...]) -> list[int]:
@@ -104,8 +104,8 @@ def fenced(ops: list[Op], stage: list[int]) -> tuple[Op, ...]:
     return tuple(out)
 
 
+# A message or a join by number, and whether it must have arrived (or else only left).
 Token = tuple[int, bool]
-"""A message or a join by number, and whether it must have arrived (or else only left)."""
 Reductions = dict[tuple[int, int], int]
 
 

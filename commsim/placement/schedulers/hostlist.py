@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from commsim.core.errors import InputError
 
+# More than this are refused before they are written out, so that a short text cannot fill the memory.
 MAX_NAMES = 2**17
-"""More than this are refused before they are written out, so that a short text cannot fill the memory."""
 
 _PIECE = re.compile(r"[^\[\],\s]+|\[[^\[\]]*\]")
 _RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?", re.ASCII)

@@ -14,8 +14,8 @@ from commsim.formats.markup import read_yaml, write_yaml
 from .fabric_tree import Tree, require_unique, tree_from
 from .hostlist import check_name, compress_hosts, expand_hosts, split_hosts
 
+# Label of a node that names its switch of a tier, 0 for the closest; topograph sets these.
 LABEL = "fabric.topograph.run/tier-{}"
-"""Label of a node that names its switch of a tier, 0 for the closest; topograph sets these."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_LABEL = 63

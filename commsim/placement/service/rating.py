@@ -22,8 +22,8 @@ from commsim.workload.sharing.periodic import PeriodicJob
 
 from .state import ClusterState, KnownJob, read_known_jobs
 
+# Of a host, in the protocol of Kubernetes.
 MAX_POINTS = 10
-"""Of a host, in the protocol of Kubernetes."""
 _REMEMBERED = 20_000  # scores of links
 
 

@@ -28,10 +28,10 @@ def nearness(network: Network) -> NDArray[np.int64]:
     return path
 
 
+# One node per GPU, in the order of ranks: neighbours on the ring are near each other.
 Taken = NDArray[np.int64]
-"""One node per GPU, in the order of ranks: neighbours on the ring are near each other."""
+# What each job takes, by its number.
 Plan = dict[int, Taken]
-"""What each job takes, by its number."""
 
 
 def unplaced(jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> list[int]:

@@ -14,8 +14,8 @@ from commsim.workload.sharing.periodic import PeriodicJob
 from . import placement_strategy
 from .free_gpus import FreeGpus, Plan, unplaced
 
+# Seconds of an iteration on each kind of resource, one after the other.
 Stages = tuple[float, ...]
-"""Seconds of an iteration on each kind of resource, one after the other."""
 LARGEST_GROUP = 4
 
 

@@ -11,8 +11,8 @@ from commsim.workload.sharing.periodic import PeriodicJob
 from . import placement_strategy
 from .free_gpus import FreeGpus, Plan, unplaced
 
+# Skew from which Tiresias consolidates a job: our choice, its threshold is not published.
 SKEWED = 0.5
-"""Skew from which Tiresias consolidates a job: our choice, its threshold is not published."""
 
 
 @placement_strategy

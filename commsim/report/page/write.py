@@ -28,8 +28,8 @@ from commsim.report.palette import EFFECTS, FAINT, IDLE, INK, LANES, LOAD_RAMP, 
 from commsim.report.study import Study, constants_of
 
 MAX_CODES = 65_534
+# What came out, in the table of all rows.
 OUTCOMES = ("time_s", "algbw_Bps", "busbw_Bps")
-"""What came out, in the table of all rows."""
 PALETTE: dict[str, Any] = {
     "series": SERIES, "load": LOAD_RAMP, "ratio": RATIO_RAMP, "ends": RATIO_ENDS, "effects": EFFECTS, "idle": IDLE,
     "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#e3e3e3", "lane": LANES[0],

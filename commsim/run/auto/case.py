@@ -19,8 +19,8 @@ from commsim.routing.routing import find_routes
 from commsim.run import ENGINES, Prepared, rank_groups
 from commsim.run.auto.known_error import Case
 
+# Ranks that hang on one switch by one link each are a star, whatever else the network has.
 ONE_SWITCH = "star"
-"""Ranks that hang on one switch by one link each are a star, whatever else the network has."""
 
 
 def labels_of(prepared: Prepared) -> tuple[str, str, str]:
@@ -106,12 +106,12 @@ def _strategy(network: Network, nodes: NDArray[np.int32]) -> str:
 
 
 PACKET_BYTES = 4096
+# Seconds that a prediction takes whatever it is of.
 START = {"closed-form": 2e-5, "alpha-beta": 2e-4, "flow": 3e-4, "packet": 2e-2}
-"""Seconds that a prediction takes whatever it is of."""
+# Seconds; of the flow engine between 0.3 and 5 were measured, more where flows of different sizes compete.
 PER_TRANSFER = {"closed-form": 0.0, "alpha-beta": 0.4e-6, "flow": 2e-6, "packet": 1e-6}
-"""Seconds; of the flow engine between 0.3 and 5 were measured, more where flows of different sizes compete."""
+# Seconds; between 1.1 and 3.4e-7 were measured, and there are as many acknowledgements.
 PER_PACKET_AND_LINK = 1.5e-7
-"""Seconds; between 1.1 and 3.4e-7 were measured, and there are as many acknowledgements."""
 
 
 def estimated_seconds(prepared: Prepared, size: float) -> dict[str, float]:

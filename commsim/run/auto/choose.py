@@ -15,11 +15,11 @@ from .evidence import KnownError, evidence, never, say, say_labels
 from .exact import alpha_beta_differs, closed_form_differs
 
 BY_HAND = "choose by hand, such as --engine flow"
+# Engines that were not compared with anything real, but equal the flow engine where this finds no difference.
 SAME_AS_FLOW: dict[str, Callable[[Prepared], str]] = {
     "closed-form": closed_form_differs,
     "alpha-beta": alpha_beta_differs,
 }
-"""Engines that were not compared with anything real, but equal the flow engine where this finds no difference."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,11 +169,12 @@ def _value(name: str, value: float) -> str:
     return format_bandwidth(value).partition(" (")[0] if name == "rate" else f"{value:.4g}"
 
 
+# Real runs: of fewer, nothing is said about the worst tenth.
 FEWEST = 4
-"""Real runs: of fewer, nothing is said about the worst tenth."""
+# Part of a message's time: what takes less changes nothing that is worth a comparison.
 NEGLIGIBLE = 0.01
-"""Part of a message's time: what takes less changes nothing that is worth a comparison."""
 REAL = ("oversubscription", "unevenness", "ranks", "rate", "size")
+# In which numbers a case must lie between comparisons, by what they are against; each within the ones before it.
 AROUND = {
     "testbed": REAL,
     "measured": REAL,
@@ -181,11 +182,10 @@ AROUND = {
     PACKET["dctcp"]: ("oversubscription", "rate", "ranks", "size", "product"),
     PACKET["dcqcn"]: ("oversubscription", "rate", "ranks", "size", "product"),
 }
-"""In which numbers a case must lie between comparisons, by what they are against; each within the ones before it."""
+# Numbers of which only the range must have been compared.
 WITHIN = ("unevenness", "near")
-"""Numbers of which only the range must have been compared."""
+# By which two numbers that are the same may differ after arithmetic, and in files.
 SAME = 1e-6
-"""By which two numbers that are the same may differ after arithmetic, and in files."""
 
 
 def by_kind() -> dict[tuple[str, str], list[Comparison]]:

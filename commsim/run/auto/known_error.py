@@ -19,14 +19,14 @@ from ...core.errors import InputError
 from ...files.whole_files import parse_json
 
 REAL_FILE, PACKET_FILE = "validation.json", "packet_vs_flow.json"
+# What a comparison with the packet engine is called, by its transport.
 PACKET = {
     "window": "packet engine",
     "dctcp": "packet engine, DCTCP",
     "dcqcn": "packet engine, DCQCN",
 }
-"""What a comparison with the packet engine is called, by its transport."""
+# What is compared with, the most telling first: real runs here, runs of others, and the engine with most detail.
 AGAINST = ("testbed", "measured", *PACKET.values())
-"""What is compared with, the most telling first: real runs here, runs of others, and the engine with most detail."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from . import compressor
 from .message import Compressed, Compressor, Vector, finite
 from .selected_elements import count, largest, read_list, share, write_list
 
+# Density of one epoch of the warm-up over that of the next.
 FALLS_BY = 4
-"""Density of one epoch of the warm-up over that of the next."""
 
 
 class MomentumMemory:

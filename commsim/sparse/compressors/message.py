@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ...core.errors import InputError
 
+# [n] floats.
 Vector: TypeAlias = NDArray[Any]
-"""[n] floats."""
 
+# Yields what is to be summed over the ranks, is sent the sum; returns the decoded sum and this rank's part of it.
 Exchange: TypeAlias = Generator[Vector, Vector, tuple[Vector, Vector]]
-"""Yields what is to be summed over the ranks, is sent the sum; returns the decoded sum and this rank's part of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

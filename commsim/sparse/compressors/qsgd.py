@@ -13,8 +13,8 @@ from . import compressor
 from .message import Compressed, Compressor, Forgetful, Vector, finite
 from .selected_elements import as_matrix
 
+# Elements of a bucket, as in SparCML.
 BUCKET = 1024
-"""Elements of a bucket, as in SparCML."""
 WIDTHS = (2, 4, 8)
 NORM_BYTES = 4
 

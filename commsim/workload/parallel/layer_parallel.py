@@ -31,8 +31,8 @@ from commsim.core.errors import InputError
 from ..task_graph import Graph, Task
 
 MAX_PIECES = 50_000
+# Bytes of a micro-op.
 LINA_MICRO_OP = 30e6
-"""Bytes of a micro-op."""
 
 
 @dataclass(frozen=True, slots=True)

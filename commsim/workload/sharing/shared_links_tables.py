@@ -55,11 +55,11 @@ JOB_ROW = np.dtype(
     align=True,
 )
 
+# Seconds of computing before the phase; bytes of each host, and the most that it sends per second.
 PHASE_ROW = np.dtype([("gap", np.float64), ("n_bytes", np.float64), ("rate", np.float64)], align=True)
-"""Seconds of computing before the phase; bytes of each host, and the most that it sends per second."""
 
+# How many times its rate a job puts on a link.
 USE_ROW = np.dtype([("link", np.int32), ("share", np.float64)], align=True)
-"""How many times its rate a job puts on a link."""
 
 LINK_ROW = np.dtype(
     [

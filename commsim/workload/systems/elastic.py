@@ -18,8 +18,8 @@ from commsim.core.units import Bandwidth, Bytes, Seconds
 
 from . import Answer, training_system
 
+# All sums of templates are listed, and all layers.
 MAX_NODES, MAX_LAYERS = 48, 10_000
-"""All sums of templates are listed, and all layers."""
 
 
 @training_system("Athlur et al., EuroSys 2022")

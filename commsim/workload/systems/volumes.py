@@ -121,11 +121,11 @@ def optimus_cc(
 
 
 FLOPS_PER_PARAMETER = 8
+# Bytes per parameter and iteration of what is not on the GPU.
 BYTES_MOVED = {
     "parameters": 8,  # 16-bit numbers: to load for forward, for computing it again, for backward; gradients to store
     "optimizer": 32,  # 16 bytes of 32-bit weights, gradients and both moments, to load and to store
 }
-"""Bytes per parameter and iteration of what is not on the GPU."""
 
 
 def offload_bytes(n_parameters: float, data_parallel: int = 1) -> tuple[float, float]:
