@@ -128,7 +128,7 @@ def rows(transport: MPITransport, gradients: NDArray[Any], iterations: int, *, p
     network = calibrate(transport)[0] if predicts and transport.size > 1 else None
     found = []
     for name in COLLECTIVES:
-        form = COLLECTIVES[name].facts["sparse"]
+        form = COLLECTIVES[name].metadata["sparse"]
         if form is None or form.lossy:
             continue
         for parameters in PARAMETERS.get(name, ({},)):

@@ -35,12 +35,12 @@ def prove(say: Callable[[str], None]) -> None:
 
 def of_chunks(name: str) -> str:
     """Name a collective as its closed form counts it: chunks without a switch system's packets."""
-    return f"{name}:system=none" if COLLECTIVES[name].facts["systems"] else name
+    return f"{name}:system=none" if COLLECTIVES[name].metadata["systems"] else name
 
 
 def _error(name: str, n_ranks: int) -> float:
     """Relative difference between the flow engine and the closed form; 0 between the bounds where there is none."""
-    facts = COLLECTIVES[name].facts
+    facts = COLLECTIVES[name].metadata
     ready = prepare(of_chunks(name), _network(n_ranks), n_ranks=n_ranks)
     time = ready.predict(SIZE).time
     if facts["cost"] is not None:

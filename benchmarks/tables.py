@@ -104,7 +104,7 @@ def collective_rows() -> list[list[str]]:
         what, cost = split_summary(entry.summary)
         parameters = [key for key in entry.parameters if key != "n_ranks"]
         given = f"<br>{', '.join(parameters)}" if parameters else ""
-        time = "equal to 1e-9" if entry.facts["cost"] else "between bounds" if entry.facts["bounds"] else "-"
+        time = "equal to 1e-9" if entry.metadata["cost"] else "between bounds" if entry.metadata["bounds"] else "-"
         rows.append([_operation(name), f"`{name}`{given}", what, f"`{cost}`" if cost else "-", "exact", time, "MPI"])
     return rows
 
@@ -121,7 +121,7 @@ def builder_rows(registry: Registry[Network]) -> list[list[str]]:
 def summary_rows(registry: Registry[Any]) -> list[list[str]]:
     """Name and summary of every entry of a registry, and its paper where it says one."""
     rows = [["name", "what", "paper"]]
-    rows += [[f"`{name}`", registry[name].summary, registry[name].facts.get("paper") or "-"] for name in registry]
+    rows += [[f"`{name}`", registry[name].summary, registry[name].metadata.get("paper") or "-"] for name in registry]
     return rows if any(paper != "-" for *_, paper in rows[1:]) else [row[:2] for row in rows]
 
 
@@ -145,7 +145,7 @@ def returns(entry: Entry[Any]) -> str:
 
 
 def _operation(name: str) -> str:
-    return str(COLLECTIVES[name].facts["operation"])
+    return str(COLLECTIVES[name].metadata["operation"])
 
 
 def _parameters(entry: Entry[Any]) -> list[str]:

@@ -99,7 +99,7 @@ def _sent(name: str, schedule: Schedule, occupancy: Occupancy) -> Any:
     """Bytes of each transfer; ZEN's formula is that of lists both ways, where the system itself sends a bitmap back."""
     if name == "zen":
         return transfer_bytes(schedule, occupancy, coo, hashed=True)
-    return COLLECTIVES[name].facts["sparse"].transfer_bytes(schedule, occupancy, {})
+    return COLLECTIVES[name].metadata["sparse"].transfer_bytes(schedule, occupancy, {})
 
 
 def _doubled(n: int, occupancy: Occupancy) -> list[float]:

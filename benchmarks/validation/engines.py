@@ -47,7 +47,7 @@ def flow_against_packets(quick: bool) -> Iterator[Row]:
             against="packet engine",
             model=f"{gap.collective} over {gap.transport}",
             engine="flow",
-            operation=str(COLLECTIVES[gap.collective].facts["operation"]),
+            operation=str(COLLECTIVES[gap.collective].metadata["operation"]),
             reference=gap.packet_s,
             ours=gap.flow_s,
             unit="s",

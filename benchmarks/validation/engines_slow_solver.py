@@ -26,7 +26,7 @@ CASES, QUICK_CASES = 60, 6
 NETWORKS = ("star:n_hosts=6", "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=2", "ring:n_hosts=6",
             "torus:dims=2x3")  # fmt: skip
 MAX_TRANSFERS = 120
-PLAIN = [name for name in COLLECTIVES if not COLLECTIVES[name].facts["systems"]]
+PLAIN = [name for name in COLLECTIVES if not COLLECTIVES[name].metadata["systems"]]
 
 
 def rows(quick: bool) -> Iterator[Row]:

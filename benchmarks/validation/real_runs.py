@@ -103,7 +103,7 @@ def _case(group: Group, spec: str, size: int) -> Case | None:
     data, whose blocks are a condition that auto does not look at.
     """
     name = spec.partition(":")[0]
-    if name not in COLLECTIVES or COLLECTIVES[name].facts["systems"]:
+    if name not in COLLECTIVES or COLLECTIVES[name].metadata["systems"]:
         return None
     ready = prepare(spec, group.build(), n_ranks=group.ranks, placement=group.placement)
     return case_of(ready, size) if ready.data is None else None

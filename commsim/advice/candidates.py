@@ -107,7 +107,7 @@ def fitting(entry: Entry[Schedule], own: dict[str, Any], question: Question, net
     One that cannot be built is returned too: what is wrong is said when it is prepared.
     """
     build = functools.partial(entry.build, question.n_workers, **own, **_machines(entry, question, network))
-    uneven = entry.facts["sparse"] is not None
+    uneven = entry.metadata["sparse"] is not None
     try:
         if "n_partitions" not in entry.parameters:
             return own if effort_of(build(), uneven).fits() else None
@@ -145,7 +145,7 @@ def count_machines(entry: Entry[Schedule], question: Question, network: Network)
 def most_servers(entry: Entry[Schedule], question: Question, network: Network) -> int:
     """Return how many servers a collective may be given: BytePS takes no more than there are machines with GPUs."""
     most = question.n_servers or 0
-    return min(most, count_machines(entry, question, network)) if "machines" in entry.facts["needs"] else most
+    return min(most, count_machines(entry, question, network)) if "machines" in entry.metadata["needs"] else most
 
 
 def spec_of(name: str, own: dict[str, Any], data: str = "") -> str:
@@ -208,14 +208,14 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
     left_out: dict[str, str] = {}
     for name in COLLECTIVES:
         entry = COLLECTIVES[name]
-        form = entry.facts["sparse"]
-        if entry.facts["operation"] != "all_reduce":
+        form = entry.metadata["sparse"]
+        if entry.metadata["operation"] != "all_reduce":
             continue
         if form is not None and not question.is_sparse:
             left_out[name] = "needs --density or --gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; --lossy ranks it too"
-        elif entry.facts["systems"] and not question.programmable and able_switches(network)[1]:
+        elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
             left_out[name] = f"needs switches that aggregate, and {network.name} says of none that it can; {ASSUME}"
         else:
             way, exact = _kind(entry)
@@ -230,9 +230,9 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
 
 def _kind(entry: Entry[Schedule]) -> tuple[str, bool]:
     """Kind of a way, and whether it is exact: switches that add integers in place of floats are not."""
-    form = entry.facts["sparse"]
+    form = entry.metadata["sparse"]
     if form is not None:
         return ("lossy", False) if form.lossy else ("sparse", True)
-    if not entry.facts["systems"]:
+    if not entry.metadata["systems"]:
         return ("dense" if server_key(entry) is None else "servers"), True
     return "in-network", usual_system(entry).at().quantizer == "none"

@@ -127,7 +127,7 @@ def list_policies(_: Flags) -> None:
     from commsim.cluster.policy import POLICIES
 
     for name in POLICIES:
-        facts = POLICIES[name].facts
+        facts = POLICIES[name].metadata
         lease = f"may preempt jobs every {facts['interval']:g} s" if facts["interval"] else "no preemption"
         print(f"{name.ljust(9)} {POLICIES[name].summary}")
         print(f"{'':9} {lease}{'; ' if facts['paper'] else ''}{facts['paper']}")

@@ -24,7 +24,7 @@ def print_network(collective: str, fits: Sequence[Fit]) -> dict[str, Any]:
     from collectives import COLLECTIVES
     from commsim.comparison.hockney import network_costs
 
-    operation = COLLECTIVES[collective].facts["operation"] if collective in COLLECTIVES else ""
+    operation = COLLECTIVES[collective].metadata["operation"] if collective in COLLECTIVES else ""
     chosen = [fit for fit in fits if fit.operation == operation]
     if len(chosen) != 1:
         raise InputError(f"--collective {collective}: {len(chosen)} of the fits are of it; choose one with --operation")

@@ -62,7 +62,7 @@ def list_collectives(config: WithJson) -> None:
     for name in known:
         entry = known[name]
         own = [k for k in entry.parameters if k != "n_ranks"]
-        rows.append({"collective": name, "operation": entry.facts["operation"], "parameters": own,
+        rows.append({"collective": name, "operation": entry.metadata["operation"], "parameters": own,
                      "summary": entry.summary})  # fmt: skip
     for row in rows:
         given = f":{','.join(row['parameters'])}" if row["parameters"] else ""

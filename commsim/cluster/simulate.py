@@ -82,10 +82,10 @@ class _Replay:
     ) -> None:
         entry = load_policy(policy)
         self.name = entry.name
-        if 0 < entry.facts["interval"] <= assumed.restart:
-            interval = entry.facts["interval"]
+        if 0 < entry.metadata["interval"] <= assumed.restart:
+            interval = entry.metadata["interval"]
             raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
-        self._policy, self._facts = entry.build, entry.facts
+        self._policy, self._facts = entry.build, entry.metadata
         self._work = Work(jobs, machines, assumed.models)
         self._allocation = Allocation(machines, self._work, cassini=cassini, restart=assumed.restart, seed=seed)
         self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]

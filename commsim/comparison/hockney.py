@@ -226,9 +226,9 @@ def network_costs(fit: Fit, collective: str) -> tuple[LogGP, LogGP, LogGP]:
     if collective not in COLLECTIVES:
         raise InputError(f"unknown collective {collective!r}")
     entry = COLLECTIVES[collective]
-    if entry.facts["operation"] != fit.operation:
-        raise InputError(f"{collective} implements {entry.facts['operation']}, and {fit.operation} was measured")
-    cost = entry.facts["cost"]
+    if entry.metadata["operation"] != fit.operation:
+        raise InputError(f"{collective} implements {entry.metadata['operation']}, and {fit.operation} was measured")
+    cost = entry.metadata["cost"]
     if cost is None or fit.n_ranks is None or fit.n_ranks < 2:
         raise InputError(f"{collective}: needs a closed form and at least 2 ranks, to say what the network must have")
     try:

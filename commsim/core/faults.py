@@ -18,7 +18,7 @@ from .network import SWITCH, Network
 from .network_queries import fabric_cables, find_link, find_node, link_names, partners
 
 _PER_LINK = ("src", "dst", "bandwidth", "latency", "buffer", "loss", "metric")
-_MOST_NAMES = 4  # in the name of the network
+_MAX_NAMES = 4  # in the name of the network
 
 
 def fail_links(network: Network, names: Sequence[str]) -> Network:
@@ -136,7 +136,7 @@ def remove_cables(network: Network, links: NDArray[np.int64]) -> Network:
     """Remove links, and their other directions."""
     if not len(links):
         return network
-    few = len(links) <= _MOST_NAMES
+    few = len(links) <= _MAX_NAMES
     names = ", ".join(network.link_name(int(link)) for link in links) if few else f"{len(links)} cables"
     remaining = np.ones(network.n_links, np.bool_)
     remaining[links] = remaining[partners(network)[links]] = False
@@ -157,7 +157,7 @@ def remove_switches(network: Network, nodes: NDArray[np.int64]) -> Network:
         raise InputError(f"{network.name}: {network.nodes[node]} is no switch")
     dead = np.zeros(network.n_nodes, np.bool_)
     dead[nodes] = True
-    few = len(nodes) <= _MOST_NAMES
+    few = len(nodes) <= _MAX_NAMES
     names = ", ".join(network.nodes[node] for node in nodes) if few else f"{len(nodes)} switches"
     rest = _without(network, ~(dead[network.src] | dead[network.dst]), names)
     return dataclasses.replace(rest, forwards=network.forwards & ~dead, aggregates=network.aggregates & ~dead)

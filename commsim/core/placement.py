@@ -113,7 +113,7 @@ def place(
         entry, arguments = resolve(STRATEGIES, strategy)
         if arguments:
             raise InputError(f"{strategy}: a placement strategy takes no arguments")
-        order = entry.facts["ranks"]
+        order = entry.metadata["ranks"]
     return Placement(np.concatenate((order(network, n_ranks, seed), np.resize(beside, n_helpers))))
 
 

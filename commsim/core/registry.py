@@ -1,4 +1,4 @@
-"""A registry: a name, the function of that name, and the facts declared beside it.
+"""A registry: a name, the function of that name, and the metadata declared beside it.
 
 A user's own collective or topology: one Python file named on the command line, executed, and used like ours.
 """
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """One registered function with the facts that its decorator declared."""
+    """One registered function with the metadata that its decorator declared."""
 
     name: str
     build: Callable[..., T]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -68,7 +68,7 @@ class Registry(Generic[T]):
         self._complete = False
         self._afterwards: list[Callable[[], None]] = []
 
-    def add(self, build: Callable[..., T], **facts: Any) -> None:
+    def add(self, build: Callable[..., T], **metadata: Any) -> None:
         """Register `build` under its own name.
 
         Raises
@@ -83,7 +83,7 @@ class Registry(Generic[T]):
             build.__qualname__,
         ):
             raise InputError(f"two functions are registered as {self.kind} {name!r}")
-        self._entries[name] = Entry(name, build, MappingProxyType(facts))
+        self._entries[name] = Entry(name, build, MappingProxyType(metadata))
 
     def when_complete(self, call: Callable[[], None]) -> None:
         """Call a function once all modules are imported, at the latest before the first answer: it may add entries."""
@@ -255,8 +255,8 @@ def _load(registry: Registry[T], path: Path) -> list[str]:
     for name in names:
         entry = registry[name]
         _require_annotations(entry, path)
-        facts = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.facts.items()}
-        registry.add(guarded(entry.build, path), **facts)
+        metadata = {key: guarded(fact, path) if callable(fact) else fact for key, fact in entry.metadata.items()}
+        registry.add(guarded(entry.build, path), **metadata)
     return names
 
 

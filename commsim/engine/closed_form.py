@@ -57,7 +57,7 @@ def closed_form(
     InputError
         If the collective states none.
     """
-    cost = entry.facts["cost"]
+    cost = entry.metadata["cost"]
     if cost is None:
         raise InputError(f"{entry.name} has no closed form; use --engine flow or alpha-beta")
     n_ranks = job.schedule.n_ranks
@@ -67,7 +67,7 @@ def closed_form(
         on_wire = chunks * float(framing.on_wire(size / chunks))
         link = dataclasses.replace(link, gamma=link.gamma * size / on_wire)  # headers are not added
     time = float(cost(n_ranks, on_wire, link, **parameters))
-    return Result(entry.name, entry.facts["operation"], "closed-form", n_ranks, size, time, time)
+    return Result(entry.name, entry.metadata["operation"], "closed-form", n_ranks, size, time, time)
 
 
 def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed: int = 0) -> LogGP:

@@ -214,7 +214,7 @@ def _operation_of(spec: str) -> str:
 
     name = spec.partition(":")[0]
     known = every_collective()
-    return str(known[name].facts["operation"]) if name in known else ""
+    return str(known[name].metadata["operation"]) if name in known else ""
 
 
 def _row(state: _State, cells: list[str], number: int, path: Path, asked: Asked) -> tuple[list[Measured], int]:

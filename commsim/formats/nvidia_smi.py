@@ -22,7 +22,7 @@ _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|irdma)\w*)", re.ASCII
 _RELATION = re.compile(r"X|SYS|NODE|PHB|PXB|PIX|NV(\d{1,3})", re.ASCII)
 _SAME_SWITCH, _SAME_SOCKET = {"PIX", "PXB"}, {"PIX", "PXB", "PHB", "NODE"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-_MOST_LINKS = 18
+_MAX_LINKS = 18
 # By compute capability: most NVLinks of a GPU; its PCIe link (generation 3, 4, 5; x16) and the link between sockets
 # that such GPUs usually come with (Skylake, Rome, Sapphire Rapids), both as NCCL counts them.
 _GENERATIONS = {70: (6, 12e9, 10e9), 80: (12, 24e9, 16e9), 90: (18, 48e9, 22e9)}
@@ -116,7 +116,7 @@ def _links_of_a_gpu(matrix: _Matrix, links: dict[tuple[int, int], int]) -> tuple
     With a switch every pair is said to have all links of a GPU, so that a GPU seems to have more than there are.
     """
     used = [sum(n for pair, n in links.items() if i in pair) for i in range(len(matrix.names))]
-    is_switched = max(used) > _MOST_LINKS
+    is_switched = max(used) > _MAX_LINKS
     return (max(links.values()) if is_switched else max(used)), is_switched
 
 

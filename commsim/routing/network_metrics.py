@@ -16,7 +16,7 @@ from ..core.network_queries import tiers
 from .link_rows import links_in_rows
 
 MAX_SOURCES = 4096
-_MOST_STEPS = 2**30  # sources times links: a few seconds
+_MAX_STEPS = 2**30  # sources times links: a few seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _distances(network: Network) -> tuple[int, bool, tuple[str, str] | None]:
     from .search_kernel import farthest
 
     representatives, remaining = _attachments(network)
-    most = max(1, min(MAX_SOURCES, _MOST_STEPS // max(1, network.n_links)))
+    most = max(1, min(MAX_SOURCES, _MAX_STEPS // max(1, network.n_links)))
     step = -(-len(representatives) // most)
     # The other endpoints cannot be passed through and are as far away as their representatives: leave them out.
     links = np.flatnonzero(remaining[network.src] & remaining[network.dst])
@@ -129,7 +129,7 @@ def _attachments(network: Network) -> tuple[NDArray[np.int32], NDArray[np.bool_]
 
 
 HALVES = "first against second half, even against odd ones, and 3 random halves"
-_MOST_CAPACITY = 2**30  # the solver counts in 32 bits
+_MAX_CAPACITY = 2**30  # the solver counts in 32 bits
 
 
 def bisection_bandwidth(network: Network, seed: int = 0) -> float | None:
@@ -192,7 +192,7 @@ def _max_flow(network: Network, sends: NDArray[np.bool_]) -> float:
     rate = network.bandwidth[used]
     unit = _unit(rate, float(rate[src == source].sum()))
     graph = coo_array((np.rint(rate / unit).astype(np.int64), (src, dst)), shape=(sink + 1, sink + 1)).tocsr()
-    graph.data = np.minimum(graph.data, _MOST_CAPACITY).astype(np.int32)  # more than all that is sent needs no room
+    graph.data = np.minimum(graph.data, _MAX_CAPACITY).astype(np.int32)  # more than all that is sent needs no room
     return float(maximum_flow(graph, source, sink).flow_value) * unit
 
 
@@ -203,6 +203,6 @@ def _unit(rate: NDArray[np.float64], total: float) -> float:
     if (rates == np.rint(rates)).all() and rates[-1] < 2**62:
         candidates.append(float(np.gcd.reduce(rates.astype(np.int64))))
     for unit in candidates:
-        if total / unit <= _MOST_CAPACITY and np.allclose(rates / unit, np.rint(rates / unit), rtol=1e-12, atol=0):
+        if total / unit <= _MAX_CAPACITY and np.allclose(rates / unit, np.rint(rates / unit), rtol=1e-12, atol=0):
             return unit
-    return total / _MOST_CAPACITY  # each link is then rounded to a billionth of all that is sent
+    return total / _MAX_CAPACITY  # each link is then rounded to a billionth of all that is sent

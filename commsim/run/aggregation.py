@@ -24,9 +24,9 @@ from switch_model.systems import System, SystemSpec
 if TYPE_CHECKING:
     from commsim.engine.packet.packet_job import AggregationJob
 
-FEWEST_CHUNKS, MOST_CHUNKS = 256, 4096
+FEWEST_CHUNKS, MAX_CHUNKS = 256, 4096
 # Chunks times participants: with more, a flow prediction would take longer than a second.
-MOST_TRANSFERS = 2**16
+MAX_TRANSFERS = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Aggregation:
         parameters: dict[str, Any] = {"n_chunks": FEWEST_CHUNKS, **self.given, "tree": self.where.tree}
         chosen = {key for key in ("n_chunks", "pool") if self.given.get(key) is not None}
         if not chosen:
-            most = min(MOST_CHUNKS, max(FEWEST_CHUNKS, MOST_TRANSFERS // len(self.where.tree)))
+            most = min(MAX_CHUNKS, max(FEWEST_CHUNKS, MAX_TRANSFERS // len(self.where.tree)))
             parameters["n_chunks"] = math.ceil(n_packets / unit / math.ceil(n_packets / unit / most))
         packets = n_packets / parameters["n_chunks"]
         units = _levels(trees[0]) * (system.segment_time + system.switch_latency)

@@ -43,15 +43,15 @@ def build_named(
     """Build and place ``name:key=value,...`` of a registered collective; the rest is as in :func:`prepare`."""
     entry, raw = collective_entry(text)
     given = None
-    if entry.facts.get("sparse") is not None:
+    if entry.metadata.get("sparse") is not None:
         from commsim.run.sparse_data import split_data
 
         raw, given = split_data(entry, raw)
     raw, spec = split_system(entry, raw)
-    parameters = read_arguments(entry.build, raw, given=found_parameters(entry.facts["needs"]))
+    parameters = read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
     notes: list[str] = []
     aggregation = None
-    if not entry.facts["systems"]:
+    if not entry.metadata["systems"]:
         schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
     else:
         seated = seat_aggregators(
@@ -113,17 +113,17 @@ def _build_and_place(
     schedule = _build_checked(entry.build, n_ranks, parameters)
     require_seats(schedule, network, placement)
     where = placed(placement, network, schedule, seed)
-    if "memories" in entry.facts["needs"] and parameters.get(NEEDS["memories"]) and isinstance(placement, str):
+    if "memories" in entry.metadata["needs"] and parameters.get(NEEDS["memories"]) and isinstance(placement, str):
         where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
     if schedule.n_helpers and helpers_sit_beside(network, placement):
         names = [network.nodes[node] for node in where.nodes[n_ranks:]]
         notes.append(f"{name}: helpers on {', '.join(names[:4])}{' and so on' if len(names) > 4 else ''}")
-    if "groups" in entry.facts["needs"]:
+    if "groups" in entry.metadata["needs"]:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
-    if "dims" in entry.facts["needs"] and "dims" not in raw:
+    if "dims" in entry.metadata["needs"] and "dims" not in raw:
         dims = rank_grid(network, where, n_ranks)
         if dims is not None:
             parameters["dims"] = dims
@@ -147,7 +147,7 @@ def _data(
     notes: list[str],
 ) -> SparseData | None:
     """Bind a sparse collective to its data; adds to `notes` what that is."""
-    form = entry.facts.get("sparse")
+    form = entry.metadata.get("sparse")
     if form is None:
         return None
     if given is None:

@@ -204,7 +204,7 @@ def machines_of(
         What to add to its parameters: ``machines``, or nothing.
     """
     fits = 1 <= n_ranks <= len(network.endpoints)
-    if "machines" not in entry.facts["needs"] or network.machine.max() < 0 or not fits:
+    if "machines" not in entry.metadata["needs"] or network.machine.max() < 0 or not fits:
         return {}
     if isinstance(placement, str) and not is_strategy(placement):
         from ..files.store import read_placement

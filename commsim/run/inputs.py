@@ -140,7 +140,7 @@ def read_collective(text: str, n_ranks: int | None) -> tuple[Callable[..., Sched
     from .systems import split_system
 
     raw, _ = split_system(entry, raw)
-    return entry.build, read_arguments(entry.build, raw, given=found_parameters(entry.facts["needs"]))
+    return entry.build, read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
 
 
 def check_collective(text: str) -> None:
@@ -156,7 +156,7 @@ def check_collective(text: str) -> None:
 
     entry, raw = collective_entry(text)
     raw, _ = split_system(entry, split_data(entry, raw)[0])
-    read_arguments(entry.build, raw, given=found_parameters(entry.facts["needs"]))
+    read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
 
 
 def collective_entry(text: str) -> tuple[Entry[Schedule], dict[str, str]]:

@@ -66,7 +66,7 @@ def algorithms_for(operation: str) -> list[str]:
         If there is no such operation, or nothing implements it.
     """
     known_operation(operation)
-    facts = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
+    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
     names = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
     if not names:
         raise InputError(f"no collective implements {operation}")
@@ -82,7 +82,7 @@ def require_operation(spec: str, operation: str) -> None:
         Naming what it implements, and what would have been right.
     """
     entry, _ = collective_entry(spec)
-    implements = entry.facts["operation"]
+    implements = entry.metadata["operation"]
     if implements != operation:
         raise InputError(f"{spec} implements {implements}, not {operation}")
 

@@ -214,7 +214,7 @@ def split_data(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[str
     InputError
         If a parameter is neither's.
     """
-    if entry.facts.get("sparse") is None:
+    if entry.metadata.get("sparse") is None:
         return dict(raw), None
     of_data = {key: text for key, text in raw.items() if key in DATA and key not in entry.parameters}
     rest = {key: text for key, text in raw.items() if key not in of_data}

@@ -23,7 +23,7 @@ SMALLEST = 1.0
 
 def register_systems() -> None:
     """Register the generic reduction tree for every system of switches that has no collective of its own."""
-    named = {system for name in COLLECTIVES for system in COLLECTIVES[name].facts["systems"]}
+    named = {system for name in COLLECTIVES for system in COLLECTIVES[name].metadata["systems"]}
     for name in SYSTEMS:
         entry = SYSTEMS[name]
         if name not in named and name not in COLLECTIVES and not entry.build().hosts:
@@ -54,7 +54,7 @@ def split_system(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[s
     InputError
         If a parameter is neither's, or the system is not one of the collective's.
     """
-    systems = entry.facts["systems"]
+    systems = entry.metadata["systems"]
     if not systems:
         return dict(raw), None
     rest = {key: text for key, text in raw.items() if key in entry.parameters}
@@ -62,7 +62,7 @@ def split_system(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[s
     name = more.pop("system", systems[0])
     if name not in (*systems, NONE):
         raise InputError(f"{entry.name}: system must be one of {', '.join((*systems, NONE))}, got {name!r}")
-    given = found_parameters(entry.facts["needs"])
+    given = found_parameters(entry.metadata["needs"])
     own = [key for key in entry.parameters if key not in given]
     known = (*own, "system", *(() if name == NONE else parameters_of(SYSTEMS[name])))
     _refuse_unknown(entry.name, more, known)
@@ -71,7 +71,7 @@ def split_system(entry: Entry[Schedule], raw: Mapping[str, str]) -> tuple[dict[s
 
 def usual_system(entry: Entry[Schedule]) -> SystemSpec:
     """Return the system that a collective's plain name means."""
-    return SystemSpec(SYSTEMS[entry.facts["systems"][0]], {})
+    return SystemSpec(SYSTEMS[entry.metadata["systems"][0]], {})
 
 
 def named_system(
@@ -100,8 +100,8 @@ def named_system(
     """
     name, raw = split_spec(text)
     name = name.replace("-", "_")
-    if name not in SYSTEMS and name in COLLECTIVES and COLLECTIVES[name].facts["systems"]:
-        name = raw.pop("system", COLLECTIVES[name].facts["systems"][0])
+    if name not in SYSTEMS and name in COLLECTIVES and COLLECTIVES[name].metadata["systems"]:
+        name = raw.pop("system", COLLECTIVES[name].metadata["systems"][0])
     entry = SYSTEMS[name]
     given, known = {key: value for key, value in flags.items() if value is not None}, parameters_of(entry)
     for key in given:

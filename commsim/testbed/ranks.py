@@ -65,7 +65,7 @@ def measure_sparse(
     if not isinstance(transport, MPITransport):
         raise BackendError(f"sparse collectives run over mpi, got {transport.name}")
     gradients = np.load(path, allow_pickle=False)
-    form, rank = COLLECTIVES[schedule.name].facts["sparse"], transport.rank
+    form, rank = COLLECTIVES[schedule.name].metadata["sparse"], transport.rank
     execution = SparseExecution(transport, schedule, form, gradients.shape[1], str(gradients.dtype), block=block)
     own = gradients[min(rank, schedule.n_ranks - 1)]
     samples = timed(transport, execution.run, lambda: execution.load(own), warmup, iterations)

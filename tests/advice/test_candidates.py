@@ -34,14 +34,14 @@ def names(found):
 
 
 def test_every_registered_all_reduce_is_there_or_left_out_with_a_reason():
-    registered = {name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"}
+    registered = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
     found, left_out = listed(QUESTION)
     assert (names(found), left_out) == (registered, {})
     found, left_out = listed(dataclasses.replace(QUESTION, densities=(), lossy=False, programmable=False))
     assert names(found) | set(left_out) == registered
     assert all(left_out.values())
-    sparse = {name for name in registered if COLLECTIVES[name].facts["sparse"] is not None}
-    switched = {name for name in registered if COLLECTIVES[name].facts["systems"]}
+    sparse = {name for name in registered if COLLECTIVES[name].metadata["sparse"] is not None}
+    switched = {name for name in registered if COLLECTIVES[name].metadata["systems"]}
     assert set(left_out) == sparse | switched
 
 
@@ -101,7 +101,7 @@ def test_what_is_tried_is_small_enough_however_many_workers_there_are(n):
         entry = COLLECTIVES[name]
         own = fitting(entry, {}, question, network)
         if own is not None:
-            assert effort_of(entry.build(n, **own), entry.facts["sparse"] is not None).fits()
+            assert effort_of(entry.build(n, **own), entry.metadata["sparse"] is not None).fits()
     found, left_out = candidates(question, network)
     assert {"ring_all_reduce", "byteps", "parameter_server", "omnireduce"} <= names(found)
     assert all("too large to be simulated in seconds" in left_out[name] for name in {"zen"} - names(found))

@@ -8,7 +8,7 @@ from commsim.run import prepare
 from commsim.run.inputs import load_network
 
 STAR = "star:n_hosts=12"
-FORMS = {name: COLLECTIVES[name].facts["sparse"] for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"]}
+FORMS = {name: COLLECTIVES[name].metadata["sparse"] for name in COLLECTIVES if COLLECTIVES[name].metadata["sparse"]}
 
 
 def asked(**changes):

@@ -25,11 +25,15 @@ from commsim.sparse.partition import balanced_bounds
 from commsim.sparse.sparse_vector import SparseVector
 
 LOSSLESS = [
-    name for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"] and not COLLECTIVES[name].facts["sparse"].lossy
+    name
+    for name in COLLECTIVES
+    if COLLECTIVES[name].metadata["sparse"] and not COLLECTIVES[name].metadata["sparse"].lossy
 ]
 
 
-LOSSY = [name for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"] and COLLECTIVES[name].facts["sparse"].lossy]
+LOSSY = [
+    name for name in COLLECTIVES if COLLECTIVES[name].metadata["sparse"] and COLLECTIVES[name].metadata["sparse"].lossy
+]
 
 
 def execute(
@@ -52,7 +56,7 @@ def execute(
 def test_the_sum_has_the_bits_of_the_dense_reference_and_as_many_bytes_as_predicted(name, data):
     n_ranks = data.draw(st.integers(1, 6))
     n_elements = data.draw(st.integers(1, 400))
-    form = COLLECTIVES[name].facts["sparse"]
+    form = COLLECTIVES[name].metadata["sparse"]
     block = data.draw(st.sampled_from([1, 4, 7]) if form.block > 1 else st.just(1))
     few = {"n_partitions": 3} if "n_partitions" in COLLECTIVES[name].parameters else {}
     schedule = COLLECTIVES[name].build(n_ranks, **few)
@@ -74,7 +78,7 @@ def test_the_sum_has_the_bits_of_the_dense_reference_and_as_many_bytes_as_predic
 @pytest.mark.parametrize("name", LOSSLESS)
 def test_sums_of_any_floats_have_the_bits_of_the_numeric_reference(name):
     schedule = COLLECTIVES[name].build(5)
-    form = COLLECTIVES[name].facts["sparse"]
+    form = COLLECTIVES[name].metadata["sparse"]
     n_elements = 3 * schedule.n_chunks
     gradients = drawn_gradients(drawn_occupancy(5, n_elements, density=0.4, seed=3))
     ran = execute(schedule, form, gradients, 1)
@@ -106,7 +110,7 @@ def test_every_encoding_is_read_as_it_was_written_also_in_messages_of_several_ch
 @given(n_ranks=st.integers(1, 6), k=st.integers(1, 30), seed=st.integers(0, 9))
 @settings(max_examples=10)
 def test_what_is_truncated_is_what_the_numeric_reference_truncates(name, n_ranks, k, seed):
-    form, n_elements = COLLECTIVES[name].facts["sparse"], 120
+    form, n_elements = COLLECTIVES[name].metadata["sparse"], 120
     schedule = COLLECTIVES[name].build(n_ranks)
     gradients = drawn_gradients(drawn_occupancy(n_ranks, n_elements, density=k / n_elements, seed=seed), seed=seed)
     vectors = [SparseVector.from_dense(row) for row in gradients]

@@ -35,7 +35,7 @@ def test_with_an_ideal_window_the_gap_does_not_depend_on_the_rate(transport: str
 
 
 def test_the_grid_has_what_people_ask_about() -> None:
-    operations = {str(KNOWN[name].facts["operation"]) for name in COLLECTIVES}
+    operations = {str(KNOWN[name].metadata["operation"]) for name in COLLECTIVES}
     assert operations == {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all"}
     assert {block.ranks for block in BLOCKS} == {8, 32, 128}
     assert {transport for block in BLOCKS for transport in block.transports} == set(PACKET)

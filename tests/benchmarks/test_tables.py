@@ -19,7 +19,7 @@ def test_every_collective_has_one_row_with_its_cost():
     assert sorted(row[1].split("`")[1] for row in rows) == list(COLLECTIVES)
     for row in rows:
         name = row[1].split("`")[1]
-        assert row[0] == COLLECTIVES[name].facts["operation"]
+        assert row[0] == COLLECTIVES[name].metadata["operation"]
         assert "S" in row[3]
         assert "second" not in row[3]
     ring = next(row for row in rows if "`ring_all_reduce`" in row[1])
@@ -86,6 +86,6 @@ def test_a_cost_that_is_not_the_time_is_an_error(few):
         return 0.0, 1e-9 * (n_ranks - 1) * size / link.B
 
     entry = COLLECTIVES["ring_all_gather"]
-    few["ring_all_gather"] = dataclasses.replace(entry, facts={**entry.facts, "cost": None, "bounds": too_short})
+    few["ring_all_gather"] = dataclasses.replace(entry, metadata={**entry.metadata, "cost": None, "bounds": too_short})
     with pytest.raises(CommsimError, match="ring_all_gather on 2 ranks takes"):
         prove(lambda _: None)

@@ -14,7 +14,7 @@ ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")
 
 def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01", "--programmable", "--lossy")
-    known = {name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"}
+    known = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
     assert {row["collective"] for row in tree["results"]} == known
     assert {row["way"] for row in tree["results"]} == {"dense", "servers", "in-network", "sparse", "lossy"}
     times = [row["time_s"] for row in tree["results"]]

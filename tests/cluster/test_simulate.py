@@ -25,7 +25,7 @@ def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy
     jobs, machines = busy_trace(), replay.machines(inference=("h3",), restart=20.0)
     jobs = [job for job in jobs if job.gpus <= machines.n_gpus]
     outcome = simulate_cluster(machines, jobs, policy, cassini=cassini, assumed=replay.assumed, seed=1)
-    facts, work = POLICIES[policy].facts, Work(jobs, machines, replay.assumed.models)
+    facts, work = POLICIES[policy].metadata, Work(jobs, machines, replay.assumed.models)
     on_gpu = defaultdict(list)
     for stay in outcome.stays:
         assert len(set(stay.gpus)) == len(stay.gpus)

@@ -26,7 +26,7 @@ def few_chunks(name: str, n_chunks: int = 3) -> dict[str, int]:
 def test_it_keeps_the_promise_of_its_operation(name, n_ranks):
     schedule = COLLECTIVES[name].build(n_ranks, **few_chunks(name))
     assert check(schedule).method == "exact"
-    assert (schedule.name, schedule.operation) == (name, COLLECTIVES[name].facts["operation"])
+    assert (schedule.name, schedule.operation) == (name, COLLECTIVES[name].metadata["operation"])
 
 
 @pytest.mark.parametrize("name", [name for name in COLLECTIVES if "root" in COLLECTIVES[name].parameters])
@@ -49,7 +49,7 @@ def test_it_is_also_right_beyond_the_sizes_that_are_counted_exactly(name, n_rank
 def test_one_rank_sends_nothing_and_takes_no_time(name):
     transfers = COLLECTIVES[name].build(1).expand()
     assert (transfers["src"] == transfers["dst"]).all()
-    facts = COLLECTIVES[name].facts
+    facts = COLLECTIVES[name].metadata
     link = LogGP(L=1.0, o=1.0, B=1.0, gamma=1.0)
     assert facts["cost"] is None or facts["cost"](1, 1e6, link) == 0
     assert facts["bounds"] is None or facts["bounds"](1, 1e6, link) == (0, 0)
@@ -57,7 +57,7 @@ def test_one_rank_sends_nothing_and_takes_no_time(name):
 
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_it_has_a_closed_form_or_bounds_that_grow_with_every_cost(name):
-    facts = COLLECTIVES[name].facts
+    facts = COLLECTIVES[name].metadata
     assert (facts["cost"] is None) != (facts["bounds"] is None)
     times = facts["cost"] or (lambda *args: facts["bounds"](*args)[1])
     base = times(6, 1e6, LogGP(L=1e-6, o=1e-6, B=1e9))

@@ -15,7 +15,7 @@ from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import transfer_bytes, transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
-FORMS = {name: COLLECTIVES[name].facts["sparse"] for name in COLLECTIVES}
+FORMS = {name: COLLECTIVES[name].metadata["sparse"] for name in COLLECTIVES}
 LOSSLESS = [name for name, form in FORMS.items() if form is not None and not form.lossy]
 
 

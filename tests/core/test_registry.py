@@ -38,7 +38,7 @@ def test_an_entry_has_its_function_its_summary_its_parameters_and_its_facts(pack
     assert entry.build(side=3) == ("square", 3)
     assert entry.summary == "A square."
     assert list(entry.parameters) == ["side"]
-    assert entry.facts["corners"] == 6
+    assert entry.metadata["corners"] == 6
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest(package):
@@ -140,7 +140,7 @@ def test_the_function_and_its_arguments_are_found(numbers, write, rest):
     assert (entry.name, entry.summary, list(entry.parameters)) == ("double", "Double.", ["n", "times"])
     assert raw == ({"times": "3"} if "3" in rest else {})
     assert entry.build(5, **{key: int(value) for key, value in raw.items()}) == (15 if raw else 10)
-    assert entry.facts["cost"](4) == 0.25
+    assert entry.metadata["cost"](4) == 0.25
 
 
 def test_a_file_that_was_changed_is_executed_again(numbers, write):
@@ -195,7 +195,7 @@ def test_what_a_function_raises_later_names_the_file_and_the_line_too(numbers, w
     with pytest.raises(InputError, match=r"mine\.py, line 6: IndexError: list index out of range"):
         entry.build(1)
     with pytest.raises(InputError, match=r"mine\.py, line 8: ZeroDivisionError"):
-        entry.facts["cost"](0)
+        entry.metadata["cost"](0)
 
 
 def test_a_name_that_is_taken_is_refused(numbers, write):

@@ -42,7 +42,7 @@ def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, 
     flow_link, link = COLLECTIVES[name], LogGP(L, o, B, gamma)
     plan = planned(flow_link.build(n_ranks), link)
     got = simulate_alpha_beta(plan, size)[0].time
-    np.testing.assert_allclose(got, flow_link.facts["cost"](n_ranks, size, link), rtol=1e-9)
+    np.testing.assert_allclose(got, flow_link.metadata["cost"](n_ranks, size, link), rtol=1e-9)
 
 
 @settings(max_examples=40)

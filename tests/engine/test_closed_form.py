@@ -21,7 +21,7 @@ def test_the_closed_form_takes_the_slowest_path():
     link = slowest_link(network, job)
     assert (link.L, link.o, link.gamma) == (4e-6, 0.0, 0.0)
     assert pytest.approx(network.bandwidth.min(), rel=1e-12) == link.B
-    assert closed_form(entry, network, job, 4e6, {}).time == entry.facts["cost"](4, 4e6, link)
+    assert closed_form(entry, network, job, 4e6, {}).time == entry.metadata["cost"](4, 4e6, link)
 
 
 @pytest.mark.parametrize(

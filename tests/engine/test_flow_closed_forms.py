@@ -20,7 +20,7 @@ from commsim.core.program import Program
 from commsim.engine.flow import payload, simulate_plan
 from commsim.engine.flow_plan import Job, plan_flows
 
-FACTS = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
+FACTS = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
 # What wants helpers on switches meets its closed form in test_in_network.py.
 WITH_COST = [name for name in FACTS if FACTS[name]["cost"] is not None and not FACTS[name]["systems"]]
 MUST_BE_EXACT = {
@@ -60,7 +60,7 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
         elif key == "n_channels":
             drawn[key] = draw(st.integers(1, 4))
         elif key == "counts":
-            n = n_ranks ** (2 if COLLECTIVES[name].facts["operation"] == "all_to_all_v" else 1)
+            n = n_ranks ** (2 if COLLECTIVES[name].metadata["operation"] == "all_to_all_v" else 1)
             drawn[key] = tuple(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
         elif key in ("n_servers", "n_aggregators"):
             drawn[key] = draw(st.integers(1, 9))
@@ -104,7 +104,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
     name: str, data: st.DataObject, n_ranks: int, size: float, link: LogGP
 ) -> None:
     entry, drawn = COLLECTIVES[name], data.draw(parameters(name, n_ranks))
-    expected = entry.facts["cost"](n_ranks, size, link, **drawn)
+    expected = entry.metadata["cost"](n_ranks, size, link, **drawn)
     assert on_star(entry.build(n_ranks, **drawn), size, link).time == pytest.approx(expected, rel=1e-9, abs=0)
 
 
@@ -115,12 +115,12 @@ def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_th
 ) -> None:
     entry = COLLECTIVES["direct_all_to_all_v"]
     drawn = data.draw(parameters(entry.name, n_ranks))
-    low, high = entry.facts["bounds"](n_ranks, size, link, **drawn)
+    low, high = entry.metadata["bounds"](n_ranks, size, link, **drawn)
     time = on_star(entry.build(n_ranks, **drawn), size, link).time
     assert low * (1 - 1e-9) <= time <= high * (1 + 1e-9)
     equal = on_star(entry.build(n_ranks), size, link).time
-    assert equal == pytest.approx(entry.facts["bounds"](n_ranks, size, link)[0], rel=1e-9, abs=0)
-    same = COLLECTIVES["direct_all_to_all"].facts["cost"](n_ranks, size, link)
+    assert equal == pytest.approx(entry.metadata["bounds"](n_ranks, size, link)[0], rel=1e-9, abs=0)
+    same = COLLECTIVES["direct_all_to_all"].metadata["cost"](n_ranks, size, link)
     assert equal == pytest.approx(same, rel=1e-9, abs=0)
 
 
@@ -128,7 +128,7 @@ def test_an_unequal_all_to_all_stays_inside_its_bounds_and_an_equal_one_meets_th
 @given(n_ranks=st.integers(1, 17), n_chunks=st.integers(1, 12), size=sizes, link=links)
 def test_the_double_tree_stays_inside_its_bounds(n_ranks: int, n_chunks: int, size: float, link: LogGP) -> None:
     entry = COLLECTIVES["double_tree_all_reduce"]
-    low, high = entry.facts["bounds"](n_ranks, size, link, n_chunks=n_chunks)
+    low, high = entry.metadata["bounds"](n_ranks, size, link, n_chunks=n_chunks)
     assert low == pytest.approx(2 * (n_ranks - 1) / n_ranks * size / link.B)
     time = on_star(entry.build(n_ranks, n_chunks), size, link).time
     assert low * (1 - 1e-9) <= time <= high * (1 + 1e-9)

@@ -23,7 +23,7 @@ from switch_model.systems import SYSTEMS
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
 
-ON_SWITCHES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["systems"]]
+ON_SWITCHES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["systems"]]
 sizes = st.floats(1.0, 1e12)
 seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
 links = st.builds(
@@ -53,7 +53,7 @@ def test_the_flow_engine_meets_the_closed_form_on_a_star(
 ) -> None:
     network = costing(star(n_ranks + 1, link.B, link.L), link)
     ready = prepare(drawn_parameters(data, name), network, n_ranks=n_ranks)
-    expected = COLLECTIVES[name].facts["cost"](n_ranks, size, link, **ready.parameters)
+    expected = COLLECTIVES[name].metadata["cost"](n_ranks, size, link, **ready.parameters)
     assert ready.predict(size).time == pytest.approx(expected, rel=1e-9, abs=0)
     assert ready.predict(size, engine="closed-form").time == pytest.approx(expected, rel=1e-9, abs=0)
     assert ready.predict(size, engine="alpha-beta").time == pytest.approx(expected, rel=1e-9, abs=0)
@@ -67,9 +67,9 @@ def test_the_flow_engine_meets_the_closed_form_on_a_tree_of_two_levels(
 ) -> None:
     network = leaf_spine(n_leaves, 2, per_leaf, link.B, link.B, latency=link.L)
     ready = prepare(drawn_parameters(data, name), costing(network, link))
-    expected = COLLECTIVES[name].facts["cost"](n_leaves * per_leaf, size, link, **ready.parameters)
+    expected = COLLECTIVES[name].metadata["cost"](n_leaves * per_leaf, size, link, **ready.parameters)
     if per_leaf == 1:  # no paths join on a leaf, and a message to the spine has two links before it
-        expected = COLLECTIVES[name].facts["cost"](
+        expected = COLLECTIVES[name].metadata["cost"](
             n_leaves, size, dataclasses.replace(link, L=2 * link.L), **ready.parameters
         )
     assert ready.predict(size).time == pytest.approx(expected, rel=1e-9, abs=0)

@@ -167,7 +167,7 @@ def test_what_run_prints_is_read_back(tmp_path_factory, name, n_ranks, runs):
 
     from collectives import COLLECTIVES
 
-    op = COLLECTIVES[name].facts["operation"]
+    op = COLLECTIVES[name].metadata["operation"]
     results = [Result(name, op, "flow", n_ranks, size, time, time, link_bytes=[0.0]) for size, time in runs]
     schedule = namedtuple("Schedule", "root")(0)
     cells = [table_row(_Network(), schedule, result) for result in results]

@@ -75,7 +75,7 @@ def test_times_that_differ_by_rounding_are_equal_and_the_name_decides():
 
 def test_on_a_star_the_ranking_is_that_of_the_closed_forms():
     network = load_network("star:n_hosts=16")
-    known = [name for name in algorithms_for("all_reduce") if COLLECTIVES[name].facts["cost"] is not None]
+    known = [name for name in algorithms_for("all_reduce") if COLLECTIVES[name].metadata["cost"] is not None]
     names = ["switchml", "sharp", *(name for name in known if not COLLECTIVES[name].build(16).n_helpers)]
     ready, left_out = prepare_all([*names, "atp"], network)
     assert left_out == {"atp": "atp needs a host beside its 16 ranks, for its server"}

@@ -16,7 +16,7 @@ from commsim.sparse.occupancy import Occupancy
 from commsim.sparse.propagate import UNLIMITED, transfer_bytes, transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
-ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"]
+ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"]
 
 
 def through_servers(n_ranks, n_servers, n_chunks):

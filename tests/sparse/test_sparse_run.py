@@ -11,7 +11,7 @@ from commsim.core.program import Program
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 
-ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].facts["operation"] == "all_reduce"]
+ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"]
 
 
 def reduce_chain(n_ranks):

@@ -21,7 +21,7 @@ from topologies.star import star
 from topologies.torus import torus
 
 pytest.importorskip("scipy")
-DENSE = [name for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"] is None]
+DENSE = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["sparse"] is None]
 
 
 def random_network(rng):

@@ -11,7 +11,7 @@ from commsim.core.network import Network
 from . import Flags, flag, repeated, require_seed
 
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
-_MOST_NAMES = 8
+_MAX_NAMES = 8
 
 
 class Faults(Flags):
@@ -66,8 +66,8 @@ def _fail(network: Network, text: str, seed: int, notes: list[str]) -> Network:
         wanted = "link:A->B, switch:NAME, links:5%, links:3, switches:5% or switches:1"
         raise InputError(f"--fail takes {wanted}, got {text!r}")
     drawn = draw_failures(network, what, _part(name, f"--fail {what}"), seed)
-    shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MOST_NAMES]]
-    more = ", ..." if len(drawn) > _MOST_NAMES else ""
+    shown = [network.link_name(int(i)) if what == "links" else network.nodes[i] for i in drawn[:_MAX_NAMES]]
+    more = ", ..." if len(drawn) > _MAX_NAMES else ""
     notes.append(f"--fail {text}: {len(drawn)} failed{': ' if shown else ''}{', '.join(shown)}{more}")
     return remove_cables(network, drawn) if what == "links" else remove_switches(network, drawn)
 

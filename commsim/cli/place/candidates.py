@@ -43,7 +43,7 @@ def _write(config: Scoring, tree: Mapping[str, Any]) -> None:
 
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
-_MOST_NAMES = 6
+_MAX_NAMES = 6
 
 
 class Scoring(Flags):
@@ -147,7 +147,7 @@ def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
     rows = []
     for i, c in enumerate(ranking.candidates):
         worst = min(c.links, key=lambda link: link.score, default=None)
-        name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MOST_NAMES])})"
+        name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
         rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
     print_table(COLUMNS, rows, title)
@@ -171,8 +171,8 @@ def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
 def _places(nodes: tuple[str, ...]) -> str:
     """Names of nodes with how often each comes, in order, shortened."""
     counts = {name: nodes.count(name) for name in dict.fromkeys(nodes)}
-    shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:_MOST_NAMES]]
-    return " ".join(shown) + (" ..." if len(counts) > _MOST_NAMES else "")
+    shown = [f"{name}x{n}" if n > 1 else name for name, n in list(counts.items())[:_MAX_NAMES]]
+    return " ".join(shown) + (" ..." if len(counts) > _MAX_NAMES else "")
 
 
 def score(config: ScoreConfig) -> None:

@@ -136,7 +136,7 @@ def _in_network_remarks(prepared: Any, results: list[Any], framing: Any, verbose
     from collectives import COLLECTIVES
 
     name = prepared.schedule.name
-    if name not in COLLECTIVES or not COLLECTIVES[name].facts["systems"] or not prepared.schedule.n_helpers:
+    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not prepared.schedule.n_helpers:
         return []
     lines, inner = _above_line_rate(prepared, results), getattr(prepared, "prepared", prepared)  # of a compressor
     if inner.aggregation is None:

@@ -30,13 +30,13 @@ def run(config: Config) -> None:
     if config.name is None:
         rows: list[dict[str, Any]] = [
             {"system": name, "parameters": list(SYSTEMS[name].parameters), "summary": SYSTEMS[name].summary,
-             "paper": SYSTEMS[name].facts["paper"]} for name in SYSTEMS
+             "paper": SYSTEMS[name].metadata["paper"]} for name in SYSTEMS
         ]  # fmt: skip
         for row in rows:
             print(f"{row['system']}\n    {row['summary']}\n    {row['paper']}")
     elif "help" in raw:
         entry = SYSTEMS[config.name]
-        print(f"{entry.summary}\n{entry.facts['paper']}\n")
+        print(f"{entry.summary}\n{entry.metadata['paper']}\n")
         print_facts({f"--{key.replace('_', '-')}": f"{p.annotation}, {_text(p.default)} by default"
                      for key, p in entry.parameters.items()})  # fmt: skip
         return

@@ -24,7 +24,7 @@ def closed_form_differs(prepared: Prepared) -> str:
     star, resource by resource. That the flow engine meets every closed form on stars is tested for all collectives.
     """
     name = prepared.schedule.name
-    if name not in COLLECTIVES or COLLECTIVES[name].facts["cost"] is None:
+    if name not in COLLECTIVES or COLLECTIVES[name].metadata["cost"] is None:
         return f"{name} has none"
     if prepared.data is not None:
         return "the data is sparse"

@@ -11,7 +11,7 @@ SIZES = ("-b", "1K", "-e", "1G", "-f", "1024")
 def test_all_algorithms_of_an_operation_are_ranked(commsim):
     # without a cost per message, sending directly is best at every size
     tree = commsim.results("run", "--operation", "all_reduce", "--topology", STAR, "--overhead", "1us", *SIZES)
-    facts = {name: COLLECTIVES[name].facts for name in COLLECTIVES}
+    facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
     known = [name for name in facts if facts[name]["operation"] == "all_reduce" and facts[name]["sparse"] is None]
     every = {name for name in known if not COLLECTIVES[name].build(8).n_helpers}
     assert [row["size_B"] for row in tree["ranking"]] == [2**10, 2**20, 2**30]

@@ -6,7 +6,7 @@ from commsim.run.inputs import load_schedule
 from commsim.run.systems import every_collective
 
 SHARP = every_collective()["sharp"]
-sharp, sharp_cost = SHARP.build, SHARP.facts["cost"]
+sharp, sharp_cost = SHARP.build, SHARP.metadata["cost"]
 
 
 def test_small_messages_take_twice_the_height_of_the_tree_and_streams_the_time_of_the_links():

@@ -8,7 +8,7 @@ from commsim.core.cost import LogGP
 from commsim.run import prepare
 from commsim.sparse.generate import PATTERNS, drawn_occupancy
 
-FORM = COLLECTIVES["agsparse"].facts["sparse"]
+FORM = COLLECTIVES["agsparse"].metadata["sparse"]
 
 
 @given(
@@ -40,6 +40,6 @@ def test_it_takes_the_time_of_as_many_rounds_of_two_numbers_per_element(n_ranks)
 
 @pytest.mark.nojit
 def test_where_adding_is_slower_than_the_link_it_decides():
-    cost = COLLECTIVES["agsparse"].facts["cost"]
+    cost = COLLECTIVES["agsparse"].metadata["cost"]
     assert cost(5, 1e6, LogGP(B=1e9, gamma=3e-9)) == pytest.approx(1e-3 + 4 * 3e-3)
     assert cost(5, 1e6, LogGP(B=1e9, gamma=1e-10)) == pytest.approx(4e-3 + 1e-4)

@@ -13,7 +13,7 @@ from commsim.run import prepare
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 
-FORM = COLLECTIVES["hitopk_comm"].facts["sparse"]
+FORM = COLLECTIVES["hitopk_comm"].metadata["sparse"]
 
 
 def groups_of(m, n, ranks):

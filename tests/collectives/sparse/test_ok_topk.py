@@ -13,7 +13,7 @@ from commsim.sparse.generate import drawn_gradients, drawn_occupancy
 from commsim.sparse.partition import balanced_bounds
 from commsim.sparse.sparse_vector import SparseVector
 
-FORM = COLLECTIVES["ok_topk"].facts["sparse"]
+FORM = COLLECTIVES["ok_topk"].metadata["sparse"]
 
 
 @given(n_ranks=st.integers(1, 9), n=st.integers(1, 60), whole=st.booleans(), by_threshold=st.booleans(), data=st.data())

@@ -15,7 +15,7 @@ from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.measures import expected_union_density, union_density
 from commsim.sparse.occupancy import Occupancy
 
-FORM = COLLECTIVES["omnireduce"].facts["sparse"]
+FORM = COLLECTIVES["omnireduce"].metadata["sparse"]
 OFFSET, VALUE = 4, 4
 
 
@@ -163,4 +163,4 @@ def test_colocated_aggregators_have_a_closed_form_only_at_every_rank():
     from commsim.core.cost import LogGP
 
     with pytest.raises(InputError, match="one colocated with each rank"):
-        COLLECTIVES["omnireduce"].facts["cost"](4, 1e6, LogGP(), n_aggregators=2, colocated=True)
+        COLLECTIVES["omnireduce"].metadata["cost"](4, 1e6, LogGP(), n_aggregators=2, colocated=True)

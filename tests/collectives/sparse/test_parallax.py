@@ -17,7 +17,7 @@ from commsim.sparse.generate import drawn_occupancy
 from commsim.sparse.occupancy import Occupancy
 from topologies.star import star
 
-FORM = COLLECTIVES["parallax"].facts["sparse"]
+FORM = COLLECTIVES["parallax"].metadata["sparse"]
 shares = st.sampled_from([0.0, 1 / 32, 0.1, 0.25, 0.5, 2 / 3, 31 / 32, 1.0])
 
 
@@ -40,14 +40,14 @@ def test_time_lies_between_the_bounds(n_ranks, n_servers, share, size, data):
     )
     ready = prepare(f"parallax:n_servers={n_servers},dense_share={share!r}", network, n_ranks=n_ranks)
     link = slowest_link(network, ready.paths.job)
-    low, high = COLLECTIVES["parallax"].facts["bounds"](n_ranks, size, link, **ready.parameters)
+    low, high = COLLECTIVES["parallax"].metadata["bounds"](n_ranks, size, link, **ready.parameters)
     assert low * (1 - 1e-9) <= ready.predict(size).time <= high * (1 + 1e-9)
 
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_where_all_is_dense_or_all_is_sparse_the_bounds_meet(share):
-    low, high = COLLECTIVES["parallax"].facts["bounds"](8, 1e6, LogGP(B=1e9, o=1e-6), dense_share=share)
+    low, high = COLLECTIVES["parallax"].metadata["bounds"](8, 1e6, LogGP(B=1e9, o=1e-6), dense_share=share)
     assert low == high
 
 

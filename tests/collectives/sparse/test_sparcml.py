@@ -16,7 +16,7 @@ N, PAIR = 40_000, 8
 
 
 def sent(name, schedule, occupancy):
-    return COLLECTIVES[name].facts["sparse"].transfer_bytes(schedule, occupancy, {})
+    return COLLECTIVES[name].metadata["sparse"].transfer_bytes(schedule, occupancy, {})
 
 
 @given(k=st.integers(1, 4), seed=st.integers(0, 9), density=st.floats(0.001, 0.05))

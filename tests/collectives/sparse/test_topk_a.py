@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.sparse_vector import SparseVector
 
-FORM = COLLECTIVES["topk_a"].facts["sparse"]
+FORM = COLLECTIVES["topk_a"].metadata["sparse"]
 
 
 @given(n_ranks=st.integers(1, 9), n=st.integers(1, 60), whole=st.booleans(), data=st.data())

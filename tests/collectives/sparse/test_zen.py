@@ -11,7 +11,7 @@ from commsim.sparse.measures import densification
 from commsim.sparse.partition import Partition
 from commsim.sparse.propagate import transfer_bytes
 
-FORM = COLLECTIVES["zen"].facts["sparse"]
+FORM = COLLECTIVES["zen"].metadata["sparse"]
 
 
 @pytest.mark.parametrize("pattern", ["random", "zipf", "overlapping", "disjoint"])

@@ -39,7 +39,7 @@ def test_every_collective_gives_what_its_operation_promises(name, n_ranks, n_ele
         np.testing.assert_array_equal(output[part], values)
 
 
-@pytest.mark.parametrize("name", [n for n in COLLECTIVES if COLLECTIVES[n].facts["operation"] == "all_gather"])
+@pytest.mark.parametrize("name", [n for n in COLLECTIVES if COLLECTIVES[n].metadata["operation"] == "all_gather"])
 @pytest.mark.parametrize("n_ranks", [2, 3, 8, 11])
 def test_what_a_rank_does_not_contribute_may_hold_anything(name, n_ranks):
     schedule = COLLECTIVES[name].build(n_ranks)

@@ -30,7 +30,7 @@ from topologies.fat_tree import fat_tree
 from topologies.rail_optimized import rail_optimized
 from topologies.star import star
 
-HELPED = [name for name in COLLECTIVES if COLLECTIVES[name].facts["systems"]]
+HELPED = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["systems"]]
 WITHOUT_HELPERS = [name for name in COLLECTIVES if name not in HELPED]
 
 

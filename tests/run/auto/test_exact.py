@@ -14,7 +14,7 @@ from topologies.ring import ring
 from topologies.star import star
 from topologies.torus import torus
 
-DENSE = [name for name in COLLECTIVES if COLLECTIVES[name].facts["sparse"] is None]
+DENSE = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["sparse"] is None]
 
 
 def networks(p, seed):
