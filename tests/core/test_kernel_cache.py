@@ -364,7 +364,7 @@ def reachable(kernel: Kernel, reads: dict[Kernel, dict[str, object]]) -> set[Ker
     "value",
     [1, 1.0, np.int32(1), np.float32(1), True, None, "1", (1, 2), [1, 2], np.dtype("i4"), np.dtype([("a", "i4")]),
      np.arange(2), np.arange(2.0), frozenset({1, 2}), int, np.float32, np.sum, len, answer, scaled, np],
-    ids=lambda value: f"{type(value).__name__}-{getattr(value, "__name__", value)}"[:40],
+    ids=lambda value: f"{type(value).__name__}-{getattr(value, '__name__', value)}"[:40],
 )  # fmt: skip
 def test_every_kind_of_constant_that_a_kernel_can_read_is_told_from_every_other(value):
     def reads():
