@@ -95,7 +95,7 @@ def ring_rate(bandwidth: float, n_workers: int, efficiency: float = 1.0, element
 
 
 def ring_disadvantage(n_workers: int) -> float:
-    """How many times faster a switch can be than a ring, 2 (n-1)/n, when their packets are alike."""
+    """Largest ratio of a switch's rate to a ring's, 2 (n-1)/n, with equal packets."""
     _check(n_workers=n_workers - 1)
     return 2 * (n_workers - 1) / n_workers
 

@@ -1,4 +1,4 @@
-"""Presets: machines and fabrics that exist, each number with its source, what it is sold as and what it delivers.
+"""Presets: commercial machines and fabrics; each number with its source, nominal and measured.
 
 To add one, add it to ``topologies/presets.toml``; a preset is data. What has no source is left out.
 """

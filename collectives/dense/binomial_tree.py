@@ -12,7 +12,7 @@ from .. import collective
 
 
 def binomial_reduce_cost(n_ranks: int, size: float, link: LogGP, root: int = 0) -> float:  # noqa: ARG001
-    """Cost of ceil(log2 p) rounds of the whole vector, reduced on arrival; all roots are alike."""
+    """Cost of ceil(log2 p) rounds of the whole vector, reduced on arrival; independent of the root."""
     return (n_ranks - 1).bit_length() * (link.message(size) + link.gamma * size)
 
 

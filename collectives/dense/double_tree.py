@@ -1,4 +1,4 @@
-"""Two binary trees at once: each half of the vector goes up and down a tree of its own."""
+"""Two binary trees at once: each half of the vector is reduced and broadcast over its own tree."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Tree = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReductionTree:
-    """Who sends to whom.
+    """Parent of each participant in a reduction tree.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def read_tree(name: str, n_ranks: int, tree: Tree | None, n_helpers: int = 1) ->
         raise InputError(f"{what}; parents are helpers {n_ranks}..{n - 1}, got {bad}")
     fan_in = np.bincount(inner, minlength=n)
     if (fan_in[n_ranks:] == 0).any():
-        raise InputError(f"{what}; helper {n_ranks + int(fan_in[n_ranks:].argmin())} has nobody below it")
+        raise InputError(f"{what}; helper {n_ranks + int(fan_in[n_ranks:].argmin())} has no child")
     depth, above = np.zeros(n, np.int64), parent.copy()
     for _ in range(n - n_ranks + 1):
         depth += above >= 0
@@ -223,7 +223,7 @@ def tree_cost(name: str, tree: ReductionTree, size: float, link: LogGP, n_chunks
     chunk = size / n_chunks
     levels = [np.unique(tree.fan_in[tree.depth == level]) for level in range(int(tree.depth.max()) + 1)]
     if link.gamma and any(len(fan_in) > 1 for fan_in in levels):
-        raise InputError(f"{name} has a closed form with gamma only where all aggregators of a level are alike")
+        raise InputError(f"{name} has a closed form with gamma only if all aggregators of a level are equal")
     stage = link.o + chunk / link.B
     adding = [float(fan_in.max()) * link.gamma * chunk for fan_in in levels if fan_in.max() > 1]
     home = 2 * int(tree.depth.max()) * link.message(chunk) + sum(adding)

@@ -90,7 +90,7 @@ def variants(
         if most:
             tries.append([{key: n} | decided for n in (most, *fewer)])
         else:
-            left_out[f"{entry.name}:{key}=1"] = "needs a host on which no worker sits"
+            left_out[f"{entry.name}:{key}=1"] = "needs a host without a worker"
     for tried in tries:
         fitted = (fitting(entry, own, question, network) for own in tried)
         first = next((own for own in fitted if own is not None), None)
@@ -216,7 +216,9 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; --lossy ranks it too"
         elif entry.metadata["systems"] and not question.programmable and able_switches(network)[1]:
-            left_out[name] = f"needs switches that aggregate, and {network.name} says of none that it can; {ASSUME}"
+            left_out[name] = (
+                f"needs switches that aggregate, and {network.name} declares no switch as capable of it; {ASSUME}"
+            )
         else:
             way, exact = _kind(entry)
             for fitted, reduced in variants(entry, question, network, left_out):

@@ -133,7 +133,7 @@ class SparseExecution:
         return SparseVector(self.layout.partition.n_elements, index[order], value)
 
     def run(self) -> None:
-        """Play this rank's part once."""
+        """Execute this rank's part once."""
         self._done = bytearray(len(self.steps))
         self._came: dict[int, list[Elements]] = {}
         self._taken = dict.fromkeys(self._queues, 0)

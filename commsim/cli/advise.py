@@ -57,7 +57,7 @@ def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any
 
 def _density_sentence(crossover: SparsePays, sparse: str, dense: str) -> str:
     if not sparse:
-        return f"sparse never pays here: {dense} is faster at every density from {crossover.low:.3g} on"
+        return f"sparse is never faster: {dense} is faster at every density from {crossover.low:.3g} on"
     if crossover.high == float("inf"):
         return f"sparse pays at every density up to {crossover.low:.3g}: there {sparse} is still faster than {dense}"
     return f"sparse pays up to a density of about {crossover.low:.3g}: until then {sparse}, then {dense} is faster"
@@ -86,7 +86,7 @@ def servers_sentence(servers: Servers) -> str:
     if not most:
         return f"BytePS with CPU servers is too large to be simulated here in seconds; {theory}"
     if not servers.enough:
-        return f"BytePS gains nothing by up to {most} CPU servers here; {theory}"
+        return f"BytePS is not faster with up to {most} CPU servers here; {theory}"
     gain = servers.simulated[0] / servers.simulated[servers.enough]
     more = ", and more would help" if servers.enough == most < servers.enough_in_theory else ""
     return f"BytePS gains by CPU servers up to {servers.enough} of {most} tried ({gain:.2f}x of none{more}); {theory}"
@@ -99,7 +99,7 @@ class Config(WithJson):
     """All flags of ``commsim advise``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
-    workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or as the gradients say)")
+    workers: int | None = flag(metavar="N", help="number of ranks (default: all hosts, or the number of gradients)")
     size: str | None = flag(metavar="SIZE", help="size of each worker's tensor, such as 100MiB")
     density: str | None = flag(metavar="D[,D...]", help="share of elements that are not zero, such as 0.01")
     block: int | None = flag(metavar="N", help="length of runs of non-zero elements (default: 256); 1: scattered")
@@ -232,7 +232,7 @@ def advise_sweep(config: Config, path: str) -> None:
     from commsim.sweep.table import read_table
 
     if given := config.given(*ONLY_TOPOLOGY):
-        raise InputError(f"{given[0]} does not go with --sweep: the file says it")
+        raise InputError(f"{given[0]} cannot be used with --sweep: it is set in the file")
     sweep = read_config(path)
     prices, goal = read_prices(sweep.tree, path), read_goal(sweep.tree, path)
     bills = read_bills(sweep, prices)

@@ -193,7 +193,7 @@ def trace(config: TraceConfig) -> None:
     else:
         if config.gpus is None or config.gpus < 1:
             if Path(config.source).exists():
-                raise InputError(f"{config.source}: say what log it is, --from {'|'.join(READERS)}")
+                raise InputError(f"{config.source}: give the kind of log with --from {'|'.join(READERS)}")
             raise InputError(f"a synthetic trace needs --gpus N, of the cluster to load, got {config.gpus}")
         jobs = load_trace(config.source, config.gpus, MODELS, config.seed)
     write_trace(config.output, jobs)

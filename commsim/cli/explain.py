@@ -183,7 +183,7 @@ def _setting(config: Config) -> Setting:
     from commsim.formats.nccl_plans import read_nccl_graphs
 
     if config.channels is not None:
-        raise InputError("--graph says which channels there are; --channels would contradict it")
+        raise InputError("--graph and --channels both give the channels; give one of them")
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
     return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
@@ -211,7 +211,7 @@ def rules_from_results(config: Config) -> None:
     from commsim.formats.nccl_plans import rules_of_rows, write_tuner
 
     if config.tuner_csv is None:
-        raise InputError("--from FILE makes rules; say where to, with --tuner-csv FILE")
+        raise InputError("--from FILE writes rules; give the output with --tuner-csv FILE")
     if config.nodes != -1 and not 1 <= config.nodes < 2**31:
         raise InputError(f"--nodes must be a number of nodes, or -1 for any, got {config.nodes}")
     notes: list[str] = []

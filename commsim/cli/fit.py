@@ -92,7 +92,7 @@ class Config(WithJson):
     operation: str | None = flag(
         choices=OPERATIONS, metavar="NAME", help="operation of a file that does not name it; otherwise only its rows"
     )
-    ranks: int | None = flag(metavar="N", help="number of ranks of a file that does not say it")
+    ranks: int | None = flag(metavar="N", help="number of ranks, for files without it")
     in_place: bool = switched(help="fit the in-place times (default: out of place)")
     collective: str | None = flag(
         metavar="NAME", help="algorithm that ran: from its closed form, also fit the costs of the network"

@@ -39,7 +39,7 @@ class Data(Flags):
     operation: str | None = flag(
         choices=OPERATIONS, metavar="NAME", help="operation of measurements that do not name it; otherwise only these"
     )
-    ranks: int | None = flag(metavar="N", help="number of ranks of measurements that do not say it, such as OSU's")
+    ranks: int | None = flag(metavar="N", help="number of ranks, for measurements without it, such as OSU's")
     baseline: str = flag(
         default="", metavar="NAME", help="algorithm to compare with (default: those whose name begins with ring)"
     )

@@ -228,7 +228,7 @@ class ExportConfig(Results):
 
 
 def export(config: ExportConfig) -> None:
-    """Write, and say so."""
+    """Write, and print a note."""
     from commsim.sweep.table import read_table, require_suffix, write_table
 
     require_suffix(config.output)

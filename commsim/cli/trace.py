@@ -29,7 +29,7 @@ class Config(PlayConfig):
     limit: int | None = flag(
         metavar="N", help="largest number of messages: the critical path first, then others at even distances"
     )
-    tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="what tracks stand for")
+    tracks: str = flag(default="both", choices=("ranks", "links", "both"), help="contents of the tracks")
     arrows: str = flag(default="all", choices=("all", "critical", "none"), help="messages with an arrow")
 
 

@@ -117,7 +117,7 @@ class _Replay:
         self._decide(then == a_round)
         if self._active and not self._allocation.running and self._next == len(self.states):
             waiting = self._active[0].job
-            raise InputError(f"{waiting.name} never gets the {waiting.gpus} GPUs that it wants from {self.name}")
+            raise InputError(f"{waiting.name} cannot get the {waiting.gpus} GPUs that it wants from {self.name}")
         return True
 
     def _round(self) -> float:

@@ -90,7 +90,7 @@ def explain_above(row: Measured, line: Line) -> tuple[str, ...]:
     if line.load is not None:
         head += f"; in our prediction the busiest link carries {line.load / 1e9:.4g} GB/s"
     reasons = [*_in_network(row, line, factor, ratio), *_many_links(line, ratio), *_units(ratio)]
-    return (head, *(reasons or ["no reason that is known here fits: check the line rate, and what was measured"]))
+    return (head, *(reasons or ["no known reason fits: check the line rate and the measurement"]))
 
 
 def _in_network(row: Measured, line: Line, factor: float, ratio: float) -> list[str]:

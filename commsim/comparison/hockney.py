@@ -230,16 +230,14 @@ def network_costs(fit: Fit, collective: str) -> tuple[LogGP, LogGP, LogGP]:
         raise InputError(f"{collective} implements {entry.metadata['operation']}, and {fit.operation} was measured")
     cost = entry.metadata["cost"]
     if cost is None or fit.n_ranks is None or fit.n_ranks < 2:
-        raise InputError(f"{collective}: needs a closed form and at least 2 ranks, to say what the network must have")
+        raise InputError(f"{collective}: needs a closed form and at least 2 ranks to compute the required network")
     try:
         hops = float(cost(fit.n_ranks, 0.0, LogGP(L=1.0, B=float("inf"))))
         share, twice = (float(cost(fit.n_ranks, size, LogGP(B=1.0))) for size in (1.0, 2.0))
     except TypeError:
-        raise InputError(
-            f"{collective}: its closed form needs to know the network, so that a fit says nothing of it"
-        ) from None
+        raise InputError(f"{collective}: its closed form needs to know the network, so it cannot be fitted") from None
     if abs(twice - 2 * share) > 1e-9 * share or not hops or not share:
-        raise InputError(f"{collective}: its closed form is not linear in the size, so that a fit says nothing of it")
+        raise InputError(f"{collective}: its closed form is not linear in the size, so it cannot be fitted")
     ends = (("value", "value"), ("low", "low"), ("high", "high"))
     costs = [LogGP(L=getattr(fit.startup, a) / hops, B=share / max(getattr(fit.per_byte, b), 1e-300)) for a, b in ends]
     return costs[0], costs[1], costs[2]

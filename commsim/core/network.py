@@ -156,7 +156,7 @@ class Network(Value):
         if (self.kind >= len(KINDS)).any():
             raise InputError(f"{self.name}: node kinds are {', '.join(KINDS)}")
         if not np.isin(self.kind, SEATS).any():
-            raise InputError(f"{self.name}: a network needs at least one host, GPU or memory, for ranks to sit on")
+            raise InputError(f"{self.name}: a network needs at least one host, GPU or memory, for its ranks")
         if n and self.machine.min() < -1:
             raise InputError(f"{self.name}: machines are numbered from 0, or -1 for none, got {self.machine.min()}")
         if self.routing not in ROUTINGS:

@@ -117,7 +117,7 @@ class Program:
             Take the exclusive or with ``r`` times the step instead of adding it.
         """
         if self._repeating:
-            raise ScheduleError("a repeat cannot stand inside a repeat")
+            raise ScheduleError("repeats cannot be nested")
         self._close(1, 0, (0, 0, 0, 0), False)
         self._repeating = True
         yield

@@ -194,7 +194,7 @@ def own_entry(registry: Registry[T], text: str) -> tuple[Entry[T], dict[str, str
             f"{path}: registers no {registry.kind}; decorate a function with @{registry.kind.replace(' ', '_')}"
         )
     if name is None and len(names) > 1:
-        raise InputError(f"{path}: registers several; say which: {', '.join(f'{path}:{known}' for known in names)}")
+        raise InputError(f"{path}: registers several; name one: {', '.join(f'{path}:{known}' for known in names)}")
     if name is not None and name not in names:
         raise InputError(f"{path}: registers no {registry.kind} {name!r}; known: {', '.join(names)}")
     return registry[name or names[0]], raw

@@ -189,7 +189,7 @@ def format_size(n_bytes: float) -> str:
 
 
 def format_bandwidth(bytes_per_s: float) -> str:
-    """Write a rate the way links are sold, with the bytes beside it: ``400 Gb/s (50 GB/s)``."""
+    """Write a rate in bit/s, followed by bytes/s: ``400 Gb/s (50 GB/s)``."""
     if math.isinf(bytes_per_s):
         return "unlimited"
     bits = _scaled(bytes_per_s * 8, 1000.0, ("b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "Pb/s"))

@@ -1,4 +1,4 @@
-"""Times of transfers on disk, all or every so many, for runs whose times no memory should hold.
+"""Times of transfers on disk, all or every n-th, for runs whose times do not fit in memory.
 
 A file is a NumPy array of records in program order, so it is read by mapping it into memory.
 """

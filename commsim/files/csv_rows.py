@@ -132,7 +132,7 @@ def _rows(path: Path, stream: Iterator[str], needed: Sequence[str], header: Sequ
             if n > MAX_ROWS:
                 raise InputError(f"{path}: more than {MAX_ROWS} lines")
             if len(cells) != len(columns):
-                raise InputError(f"{where}: {len(columns)} cells are wanted, got {len(cells)}")
+                raise InputError(f"{where}: {len(columns)} cells are required, got {len(cells)}")
             yield Row(where, dict(zip(columns, cells, strict=True)))
     except csv.Error as error:
         raise InputError(f"{path}, line {table.line_num}: {error}") from None

@@ -162,7 +162,7 @@ def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
             fields.refuse(key, "printable text")
         kind = KINDS.index(fields.one_of("kind", KINDS))
         if "reduce_rate" in fields and "gamma" in fields:
-            fields.fail("gamma", "and reduce_rate say the same thing twice; give one of them")
+            fields.fail("gamma", "and reduce_rate have the same meaning; give one of them")
         gamma, rate = fields.quantity("gamma", parse_cost, 0.0), fields.quantity("reduce_rate", parse_bandwidth, 0.0)
         nodes[name] = {
             "index": len(nodes),

@@ -156,7 +156,7 @@ def refuse_older(directory: Path) -> None:
 
 
 def read_description(directory: str | Path) -> dict[str, Any]:
-    """Read what a store says of its sweep: hash and content of the configuration, number of points, provenance.
+    """Read a store's metadata: hash and content of the configuration, number of points, provenance.
 
     Raises
     ------

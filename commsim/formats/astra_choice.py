@@ -1,4 +1,4 @@
-"""Which schedule of ours does what a system layer says of a collective, and the other way round.
+"""Mapping between our schedules and the collectives of an ASTRA-sim system layer.
 
 The system layer of ASTRA-sim: JSON that says, among much else, how collectives are done in each dimension.
 """
@@ -101,7 +101,7 @@ _UNSAID = {"endpoint-delay": 0, "active-chunks-per-dimension": 1, "preferred-dat
 
 
 def schedule_of_system(system: System, operation: str, sizes: tuple[int, ...]) -> tuple[Schedule, Notes]:
-    """Build what a system file says of a collective.
+    """Build the schedule of a collective in a system file.
 
     Parameters
     ----------

@@ -132,7 +132,7 @@ class Phases:
         return [2**i for i in range(n.bit_length() - 1)]
 
     def _unknown(self, k: int, what: str) -> InputError:
-        return InputError(f"what ASTRA-sim does for an {what} by {self.ways[k]} is not known here (dimension {k})")
+        return InputError(f"what ASTRA-sim does for an {what} by {self.ways[k]} is unknown (dimension {k})")
 
 
 def schedule_of_ways(operation: str, ways: tuple[str, ...], sizes: tuple[int, ...], optimization: str) -> Schedule:

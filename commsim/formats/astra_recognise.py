@@ -245,4 +245,4 @@ def _shown(dimensions: tuple[Dimension, ...]) -> str:
 def _left_out(network: Network) -> tuple[str, ...]:
     costs = [name for name in ("overhead", "recv_overhead", "gamma", "loss") if getattr(network, name).any()]
     costs += ["buffer"] if np.isfinite(network.buffer).any() else []
-    return (f"left out, since the file cannot say it: {', '.join(costs)}",) if costs else ()
+    return (f"left out, since the format has no field for it: {', '.join(costs)}",) if costs else ()

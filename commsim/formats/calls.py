@@ -254,8 +254,8 @@ def last_iteration(calls: Sequence[Call], steps: Sequence[float] = (), period: f
         return Iteration(chosen, chosen[0].start, period or statistics.median(periods), n)
     if period is None:
         raise InputError(
-            "the calls do not repeat and no steps are marked, so that nothing says how long an iteration is; say it, "
-            "as in --period 200ms"
+            "the calls do not repeat and no steps are marked, so the iteration time is unknown; give it, as in"
+            " --period 200ms"
         )
     begin = calls[-1].start - period
     inside = tuple(call for call in calls if call.start > begin)

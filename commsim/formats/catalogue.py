@@ -56,7 +56,7 @@ def _sizes(network: str | None) -> tuple[int, ...]:
     from .astra_recognise import dimensions_of
 
     if network is None:
-        raise InputError("a system layer needs the network that it is for: say --network")
+        raise InputError("a system layer needs its network: give --network")
     return tuple(d.n_hosts for d in dimensions_of(any_network(network))[0])
 
 
@@ -98,7 +98,7 @@ def _read_msccl(source: str, _: Context) -> tuple[Sized, Notes]:
     algorithm, notes = read_msccl(source)
     schedule = schedule_of_algorithm(algorithm)
     proved = f"proved to be {schedule.operation} on {schedule.n_ranks} ranks"
-    custom = "'custom' promises nothing, so only that it ends was checked"
+    custom = "'custom' has no postcondition, so only termination was checked"
     return Sized(schedule), (*notes, custom if schedule.operation == "custom" else proved)
 
 
@@ -131,7 +131,7 @@ def _write_system(value: Sized, target: str, context: Context) -> Notes:
     write_system(system, target)
     if back == schedule:
         return ()
-    return (f"the file cannot say the parameters of {schedule.name}; read back it is another {operation}",)
+    return (f"the format has no field for the parameters of {schedule.name}; read back it is another {operation}",)
 
 
 def _reads_programs(place: str) -> dict[str, Reader | str]:

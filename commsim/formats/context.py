@@ -89,5 +89,5 @@ class Sized:
         if self.n_bytes is not None:
             return self.n_bytes
         if context.size is None:
-            raise InputError(f"{self.schedule.name} has no sizes of its own, and this format needs them: say --size")
+            raise InputError(f"{self.schedule.name} has no sizes, and this format needs them: give --size")
         return np.asarray(self.schedule.expand()["count"] * (context.size / self.schedule.n_chunks))

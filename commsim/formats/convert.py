@@ -28,7 +28,7 @@ def format_of_target(target: str) -> str:
     suffix = Path(target).suffix
     target_format = next((name for name, one in FORMATS.items() if suffix in one.suffixes), None)
     if target_format is None:
-        raise InputError(f"{target}: its suffix is that of no format; say --to {'|'.join(FORMATS)}")
+        raise InputError(f"{target}: no format has this suffix; give --to {'|'.join(FORMATS)}")
     return target_format
 
 
@@ -63,9 +63,7 @@ def format_of_source(source: str) -> str:
         return "goal-binary"
     if b"num_ranks" in head:
         return "goal"
-    raise InputError(
-        f"{source}: it cannot be told what it is; say --from {'|'.join(n for n in FORMATS if FORMATS[n].reads)}"
-    )
+    raise InputError(f"{source}: unknown format; give --from {'|'.join(n for n in FORMATS if FORMATS[n].reads)}")
 
 
 def kind_of_own_file(path: str) -> str:

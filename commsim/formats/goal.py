@@ -294,7 +294,7 @@ def _read_part(part: memoryview, where: str) -> tuple[Op, ...]:
                 waiting[j].append(i)
     n_waits = [len(a) + len(b) for a, b in zip(after, after_start, strict=True)]
     if n_waits != nodes["n_waits"].tolist():
-        raise InputError(f"{where}: operations wait for another number of operations than they say")
+        raise InputError(f"{where}: the number of dependencies differs from the declared one")
     is_fence = (nodes["kind"] == CALC) & (nodes["size"] == 0) & (nodes["tag"] // MAX_STAGE == _FENCE_TAG // MAX_STAGE)
     stage = np.where(is_fence, nodes["tag"] % MAX_STAGE, 0).tolist()
     tag = np.where(is_fence, 0, nodes["tag"]).tolist()

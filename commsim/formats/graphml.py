@@ -126,7 +126,7 @@ def _ends(element: Element, kind: str, directed: bool) -> dict[str, Any]:
     if kind == "node":
         return {"id": element.text("id")}
     if "directed" in element.attributes and _direction(element, "directed", ("true", "false")) != directed:
-        element.fail("has another direction than edgedefault says; write all edges one way, or both ways, alike")
+        element.fail("has another direction than edgedefault; write all edges in one direction, or all in both")
     return {"source": element.text("source"), "target": element.text("target")}
 
 

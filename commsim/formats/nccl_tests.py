@@ -67,8 +67,8 @@ def require_operation(path: Path, asked: Asked) -> str:
 
 def _unknown(path: Path) -> NoReturn:
     raise InputError(
-        f"{path}: does not say which operation was measured; say it, as in --operation all_reduce, or in the file's "
-        "name, as in all_reduce.txt"
+        f"{path}: the measured operation is unknown; give it, as in --operation all_reduce, or in the file's name,"
+        f" as in all_reduce.txt"
     )
 
 

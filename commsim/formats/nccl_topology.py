@@ -51,7 +51,7 @@ def net_rate(element: Element) -> float:
 
 
 def socket_rate(cpu: Element) -> float:
-    """Bandwidth between two sockets, bytes/s, by what a ``<cpu>`` element says of the CPU."""
+    """Bandwidth between two sockets, bytes/s, by the attributes of a ``<cpu>`` element."""
     arch, vendor = cpu.text("arch", "").strip(), cpu.text("vendor", "").strip()
     family, model = cpu.whole("familyid", 0, minimum=-1), cpu.whole("modelid", 0, minimum=-1)
     if arch == "ppc64":
@@ -150,7 +150,7 @@ def read_nccl_topology(path: str | Path, nvlink: Bandwidth | None = None) -> Net
     )
     if nvlink is not None:
         if has_nvlinks:
-            raise InputError(f"{path}: the file says how fast the NVLinks are; nvlink= would contradict it")
+            raise InputError(f"{path}: the file has the rate of the NVLinks; nvlink= cannot be given as well")
         parts.join_gpus(nvlink)
     return parts.build(str(path))
 

@@ -199,7 +199,7 @@ def check_kinds(network: Network) -> None:
         kind = KINDS[network.kind[bad[0]]]
         raise InputError(f"{network.name}: {network.nodes[bad[0]]} is a {kind}; the file has GPUs and switches only")
     if network.metric.size and (network.metric != network.metric[0]).any():
-        raise InputError(f"{network.name}: its routing prefers some links (metric), which the file cannot say")
+        raise InputError(f"{network.name}: its routing prefers some links (metric), which the format has no field for")
 
 
 def _plain(number: Decimal) -> str:
@@ -264,7 +264,7 @@ def write_simai(network: Network, path: str | Path, gpu_type: str = "H100") -> N
     alone = (network.machine[gpus] < 0).all()
     if not alone and (sizes != sizes[0]).any():
         raise InputError(
-            f"{network.name}: servers have {sorted(set(sizes.tolist()))} GPUs; SimAI wants the same in all"
+            f"{network.name}: servers have {sorted(set(sizes.tolist()))} GPUs; SimAI needs the same number in all"
         )
     order = gpus[np.argsort(network.machine[gpus], kind="stable")]
     switches = np.flatnonzero(network.kind == SWITCH)

@@ -121,8 +121,8 @@ def _row(name: str, pairs: int, first: str, cells: dict[str, str], number: int, 
     n_ranks = 2 if operation == "send_recv" else asked.n_ranks
     if in_blocks and n_ranks is None:
         raise InputError(
-            f"{path}: sizes of {operation} are those of one block, and OSU's tables do not say how many ranks there "
-            "were; say it, as in --ranks 8"
+            f"{path}: sizes of {operation} are those of one block, and OSU's tables do not contain the number of"
+            f" ranks; give it, as in --ranks 8"
         )
     size = 0.0 if operation == "barrier" else float(cells[first]) * ((n_ranks or 1) if in_blocks else 1)
     times = {column: float(f"{cell}e-6") for column, cell in cells.items() if column != first or operation == "barrier"}

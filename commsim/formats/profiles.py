@@ -30,7 +30,7 @@ MAX_TENSOR_BYTES = 2**50
 
 
 def flight_recorder_calls(tree: Mapping[str, Any], path: Path, notes: list[str]) -> list[Call]:
-    """Read the calls of a decoded record; what cannot be used is said, not refused, since records end anywhere.
+    """Read the calls of a decoded record; unusable entries are reported, not refused, since records end anywhere.
 
     Parameters
     ----------

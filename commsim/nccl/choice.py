@@ -121,7 +121,7 @@ def ranges(
         raise InputError(f"the largest size must be at least 1 byte, got {largest}")
     table = cells(setting, operation) if table is None else table
     if not any(cell.bandwidth for cell in table):
-        raise InputError(f"NCCL has nothing for {operation} here")
+        raise InputError(f"NCCL has no algorithm for {operation} here")
 
     def best(size: int) -> int:
         times = [(cell_time(setting, operation, cell, size), i) for i, cell in enumerate(table)]

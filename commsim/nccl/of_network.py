@@ -30,7 +30,9 @@ def links_inside(network: Network, unit: NDArray[np.int64], node: int, per_node:
     if nvlinks.any():
         return float(network.bandwidth[nvlinks].sum()), "NVL"
     if not within.any():
-        raise InputError(f"{network.name}: ranks share a machine whose inside is not known; say --channels N:RATE")
+        raise InputError(
+            f"{network.name}: ranks share a machine without a description of its inside; give --channels N:RATE"
+        )
     return float(network.bandwidth[within].max()), "PHB"
 
 
@@ -126,7 +128,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     cpu = given.cpu or _by_name(network, _CPU_OF, "intel", "CPUs are Intel's (--cpu)", assumed)
     if counts.min() != counts.max():
         assumed.append(
-            f"ranks are spread evenly; here nodes have {counts.min()} to {counts.max()}, and NCCL rounds down"
+            f"ranks must be spread evenly; nodes have {counts.min()} to {counts.max()}, and NCCL rounds down"
         )
     node = int(nodes[0])
     inside, path = links_inside(network, unit, node, int(counts[0]))

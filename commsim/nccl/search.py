@@ -60,7 +60,7 @@ def packed_channels(gpu: str, inside: float, outside: float | None = None, n_nic
         if n * speed > best[0] * best[1] * (1 + _FIT):
             best = n, speed
     if not best[0]:
-        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s; say --channels N:RATE")
+        raise InputError(f"no channel fits: the slowest that NCCL tries has {speeds[-1]} GB/s; give --channels N:RATE")
     return best
 
 

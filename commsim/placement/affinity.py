@@ -22,7 +22,7 @@ _MAX_OFFSETS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SharedLink:
-    """A link, or several alike, and what its jobs want of it.
+    """A link, or several equal ones, and the demands of its jobs.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def traverse(
 
 
 def inconsistency(link: SharedLink, shifts: NDArray[np.float64], periods: NDArray[np.float64]) -> float:
-    """How far start times are from what a link wants, up to a common offset of its jobs.
+    """Largest deviation of start times from a link's best shifts, up to a common offset of its jobs.
 
     Since a job looks the same after its own period, all that a link needs is one offset c with ``t_k = t_k^l + c (mod
     period_k)`` for each of its jobs. (Eq. 6 of the paper compares differences modulo the perimeter instead, which the

@@ -81,7 +81,7 @@ def _axes(study: Study) -> dict[str, str]:
     order = ("size_B", "n_ranks", *study.parameters)
     varying = [n for n in dict.fromkeys(order) if n in study.parameters and not is_algorithm(n) and n != "operation"]
     if not varying:
-        raise NothingToDraw("nothing but the algorithm varies")
+        raise NothingToDraw("only the algorithm varies")
     return {"x": varying[0], "y": varying[1] if len(varying) > 1 else "operation"}
 
 
@@ -152,7 +152,7 @@ def accuracy(study: Study) -> Figure:
     inside = float(np.mean(np.abs(time / seconds - 1) <= BAND))
     caption = f"{inside:.0%} of {len(time)} predictions are within 10 % (the band) of what was measured."
     if not any(study.measured["collective"].text() if "collective" in study.measured else ()):
-        caption += " The measurements do not say which algorithm ran: each is compared with all of them."
+        caption += " The measurements do not name the algorithm: each is compared with all algorithms."
     roles = {"x": "measured_s", "y": "predicted_over_measured", **study.series()}
     words = {"x": "measured time", "y": "predicted / measured"}
     return Figure("accuracy", "scatter", "Predicted against measured", caption, table, roles, words,

@@ -29,7 +29,7 @@ def network(run: SimulatedRun) -> Figure:
         number_column("carried_B", result.link_bytes),
         number_column("load", link_loads(net, result.link_bytes, result.time), ""),
     ))  # fmt: skip
-    caption = "What each link carried over what it could have carried while the run lasted."
+    caption = "Load of each link, as a share of its capacity over the whole run."
     return Figure("network", "picture", "The network and its loads", caption, table,
                   {"x": "link", "y": "load"}, picture=picture, of_run=run.name)  # fmt: skip
 

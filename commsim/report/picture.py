@@ -1,4 +1,4 @@
-"""A picture: a few kinds of shapes on a sheet, from which SVG and PNG are written alike.
+"""A picture: a few kinds of shapes on a sheet, written as SVG or PNG.
 
 Coordinates are in CSS pixels, x to the right and y downwards. The y of a label is the middle of its small letters.
 """

@@ -89,7 +89,7 @@ class SimulatedRun:
 
 
 def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[str, Any]) -> SimulatedRun:
-    """Play a collective once more, and keep the times of all transfers.
+    """Repeat a collective's simulation, with the times of all transfers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Trees of switches that aggregate: which switches take part, who is whose parent, and over which links."""
+"""Trees of aggregating switches: their members, parents and links."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MAX_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Seated:
-    """Where everybody sits.
+    """Placement of ranks, aggregators and server.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def seat_aggregators(
     able, assumed = able_switches(network, in_machines=system.in_machines)
     if assumed and not assume_programmable:
         raise InputError(
-            f"{name} needs switches that aggregate, and {network.name} says of none that it can; "
-            "asked for by name it assumes it"
+            f"{name} needs switches that aggregate, and {network.name} declares no switch as capable of it; "
+            "--collective with its name assumes that all are"
         )
     ranks, given, server, notes = _who_sits_where(name, system, network, n_ranks, placement, seed)
     if len(ranks) == 1:

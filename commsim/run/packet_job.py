@@ -65,7 +65,7 @@ def aggregation_job(
     workers = tuple(int(w) for w in workers)
     for worker in workers:
         if not 0 <= worker < network.n_nodes or worker not in network.endpoints:
-            raise InputError(f"{network.name}: workers sit on hosts, got node {worker}")
+            raise InputError(f"{network.name}: workers must be on hosts, got node {worker}")
     if system.hosts:
         hosts = aggregator_hosts(system, network, workers)
         trees = tuple(host_tree(network, workers, host, turn=i) for i, host in enumerate(hosts))
@@ -82,7 +82,9 @@ def _choose(system: System, network: Network, workers: tuple[int, ...], server: 
     if system.server:
         server = free_seat(system.name, network, workers) if server is None else server
         if server in workers or network.kind[server] == SWITCH:
-            raise InputError(f"{network.name}: the parameter server sits on a host without worker, got node {server}")
+            raise InputError(
+                f"{network.name}: the parameter server must be on a host without a worker, got node {server}"
+            )
     able, _ = able_switches(network, in_machines=system.in_machines)
     return place_aggregators(network, workers, able, server=server, n_trees=system.n_trees)
 

@@ -146,7 +146,7 @@ class Prepared:
             return self._middle(slots, size, start_jitter, iterations, seed)
         view, here = self.view(size), self.at(size)
         if view is None and engine == "closed-form" and framing is not None:
-            raise InputError("the closed form knows no packet headers; use --engine flow")
+            raise InputError("the closed form has no packet headers; use --engine flow")
         if view is not None and framing is None:
             framing = view.framing
         sent = size if view is None else view.size
@@ -200,7 +200,7 @@ class Prepared:
         from commsim.engine.closed_form import closed_form
 
         if start_jitter:
-            raise InputError("the closed form knows no late starters; use --engine flow")
+            raise InputError("the closed form has no late starters; use --engine flow")
         if self.data is not None:
             raise InputError(f"{self.schedule.name}: the closed form is that of dense data; use --engine flow")
         if self.schedule.name not in COLLECTIVES:

@@ -64,7 +64,7 @@ def transfer_contents(
     bounds: tuple[int, ...] | None = None,
     whole: NDArray[np.bool_] | None = None,
 ) -> Contents:
-    """Play a schedule on sets of blocks.
+    """Apply a schedule to sets of blocks.
 
     Every address holds a set of blocks of one chunk. All reads of a hop come before its writes; a reduction unites, a
     copy replaces. Sums that cancel to zero keep their block, as they do on the wire.

@@ -123,7 +123,7 @@ class Axis:
 
 
 def read_axis(name: str, given: Any, kind: str, sampled: bool) -> Axis:
-    """Read what a file says of one parameter.
+    """Read one parameter's values from a file.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def read_axis(name: str, given: Any, kind: str, sampled: bool) -> Axis:
 
 
 def kind_in(name: str, everything: list[Any]) -> str:
-    """Kind of all that a file says of one parameter, in all its cases.
+    """Kind of all values of one parameter, in all its cases.
 
     Raises
     ------

@@ -55,7 +55,7 @@ def check_workload(parameters: Mapping[str, Any]) -> None:
             "workload needs exactly one of workload.bandwidth and topology.name: the cost of communication"
         )
     if "latency" in own and on_network:
-        raise InputError("workload.latency needs workload.bandwidth: a topology has latencies of its own")
+        raise InputError("workload.latency needs workload.bandwidth: a topology already has latencies")
     for name in parameters:
         if name.startswith("collective."):
             raise InputError(f"{name} has no effect with [workload], which defines what is sent")

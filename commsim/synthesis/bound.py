@@ -99,9 +99,7 @@ def lower_bound(
     """
     nodes = np.asarray(network.endpoints if ranks is None else ranks, np.int32)
     if not nodes.size or nodes.min() < 0 or nodes.max() >= network.n_nodes:
-        raise InputError(
-            f"ranks must sit on nodes 0..{network.n_nodes - 1} of {network.name}, got {nodes.tolist()[:4]}"
-        )
+        raise InputError(f"ranks must be on nodes 0..{network.n_nodes - 1} of {network.name}, got {nodes.tolist()[:4]}")
     if not 0 <= root < len(nodes):
         raise InputError(f"root must be a rank 0..{len(nodes) - 1}, got {root}")
     demand, graph = demand_of(operation, len(nodes), root, layout), usable(network, nodes, anywhere)
@@ -144,7 +142,7 @@ def _parts(graph: Graph, demand: Demand) -> tuple[list[Cut], list[str]]:
     always = [*latency_bounds(graph, demand), *_adding(graph, demand)]
     by_bytes: list[Cut] = [*partition_cuts(graph, demand)] if demand.kind != "signals" else []
     if any(not np.isfinite(part.per_byte + part.fixed) for part in (*always, *by_bytes)):
-        raise InputError(f"{graph.network.name}: some rank cannot reach another one, so there is no bound")
+        raise InputError(f"{graph.network.name}: a rank cannot reach another one, so there is no bound")
     after = nearest_ranks(graph)  # the last message still takes this, once its bytes have left
     notes: list[str] = []
     if importlib.util.find_spec("scipy") is None:

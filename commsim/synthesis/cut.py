@@ -200,7 +200,7 @@ def volume_bounds(graph: Graph, demand: Demand) -> Iterator[Cut]:
     for length, what in ((np.ones(m), "bytes times links"), (1 / graph.bandwidth, "bytes times time on links")):
         taken = sum(_taken(graph, demand, sources[i : i + EACH], length) for i in range(0, len(sources), EACH))
         if not np.isfinite(taken):
-            raise InputError(f"{graph.network.name}: some rank cannot reach another one, so there is no bound")
+            raise InputError(f"{graph.network.name}: a rank cannot reach another one, so there is no bound")
         yield Cut(taken / float((graph.bandwidth * length).sum()) * (1 - ROUNDING), f"all {m} links together ({what})")
 
 

@@ -47,7 +47,7 @@ class FlowProgram:
         cost[0] = 1.0
         result = linprog(cost, *self._matrix(self.most), *self._matrix(self.equal), bounds=(0, None), method="highs")
         if not result.success:
-            raise InputError(f"{name}: some rank cannot reach another one, so there is no bound")
+            raise InputError(f"{name}: a rank cannot reach another one, so there is no bound")
         return float(result.x[0]) * (1 - rounding)
 
     def _matrix(self, parts: list[tuple[Any, Any, Floats]]) -> tuple[Any, Floats]:

@@ -67,7 +67,7 @@ def _worst(graph: Graph, own: Floats, backwards: bool) -> Iterator[Cut]:
             if not wanted or amount <= capacity * per_byte * (1 + 1e-6):
                 break
             if not capacity:
-                raise InputError(f"{graph.network.name}: some rank cannot reach another one, so there is no bound")
+                raise InputError(f"{graph.network.name}: a rank cannot reach another one, so there is no bound")
             per_byte, best = amount / capacity, side
     if best is not None:
         yield Cut(per_byte, f"the capacity {'into' if backwards else 'out of'} {_named(graph, best)} (minimum cut)")

@@ -60,7 +60,7 @@ class Ranks:
         if backend not in BACKENDS:
             raise InputError(f"unknown backend {backend!r}; a testbed knows {', '.join(BACKENDS)}")
         if len(set(seats)) != len(seats) or not set(seats) <= set(layout.seats):
-            raise InputError(f"ranks of a testbed sit on different hosts of it, got nodes {list(seats)}")
+            raise InputError(f"ranks of a testbed must be on different hosts of it, got nodes {list(seats)}")
         self.place, self.layout, self.seats, self.backend = place, layout, tuple(seats), backend
         self._environment = environment or {}
         self._processes: list[subprocess.Popen[str]] = []

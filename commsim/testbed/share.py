@@ -105,7 +105,7 @@ def share(
     """
     all_nodes = [node for one in seats for node in one]
     if len(set(all_nodes)) != len(all_nodes):
-        raise InputError(f"jobs that run at once sit on different hosts, got {[list(one) for one in seats]}")
+        raise InputError(f"simultaneous jobs must be on different hosts, got {[list(one) for one in seats]}")
     if compute < 0 or min(shifts, default=0.0) < 0:
         raise InputError(f"times of jobs must not be negative, got compute {compute} s and shifts {list(shifts)} s")
     parties: list[Ranks] = []

@@ -40,4 +40,4 @@ def records_of(command: Sequence[str]) -> list[dict[str, Any]]:
 def _reason(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line] or lines
-    return errors[0][:300] if errors else "it does not say why"
+    return errors[0][:300] if errors else "no reason given"

@@ -154,7 +154,7 @@ class KernelPlane:
 
     def _members(self, job_number: int, peers: Sequence[tuple[str, int]], interfaces: Sequence[int]) -> NDArray[Any]:
         if not 0 <= job_number < MAX_JOBS or job_number in self._jobs:
-            raise InputError(f"a job's number is 0 to {MAX_JOBS - 1} and no other job's, got {job_number}")
+            raise InputError(f"a job's number is 0 to {MAX_JOBS - 1} and not in use, got {job_number}")
         if not 1 <= len(peers) <= MAX_WORKERS or len(interfaces) not in (0, len(peers)):
             raise InputError(f"a job has 1 to {MAX_WORKERS} workers, got {len(peers)}")
         members = np.zeros(len(peers), MEMBER)

@@ -25,7 +25,7 @@ _LOAD = 'mount -t bpf none "$1"; bpftool prog load "$2" "$1/program" type classi
 def lacking() -> str:
     """Return why the kernel's switch cannot run here, in a few words, without compiling anything; or nothing."""
     if sys.platform != "linux" or not available():
-        return "it needs Linux, on a processor whose system calls we know"
+        return "it needs Linux, on a processor with known system calls"
     if os.geteuid() != 0:
         return "it needs root"
     missing = {program: package for program, package in PROGRAMS.items() if shutil.which(program) is None}

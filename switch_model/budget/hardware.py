@@ -11,7 +11,7 @@ VALUE_BYTES = 4  # registers add int32
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """A switch as the budget sees it. All pipes are alike, and registers of one pipe are out of reach of the others.
+    """A switch in the budget's model: all pipes are equal, and no pipe can access another's registers.
 
     Parameters
     ----------

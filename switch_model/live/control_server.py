@@ -114,7 +114,7 @@ class ControlServer:
                 self._handle(number, connection, message)
         except InputError as error:
             self._send(number, {"error": str(error)}, True)
-            self.jobs.lost(number, f"said something that the switch does not understand: {error}")
+            self.jobs.lost(number, f"sent an unknown message: {error}")
 
     def _handle(self, number: int, connection: Connection, message: Mapping[str, Any]) -> None:
         if connection.closing:

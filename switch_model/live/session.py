@@ -164,4 +164,4 @@ def _blamed(read: Callable[[], int]) -> int:
     try:
         return read()
     except InputError as error:
-        raise BackendError(f"the switch says something strange: {error}") from None
+        raise BackendError(f"unexpected message from the switch: {error}") from None

@@ -64,7 +64,7 @@ def test_servers_are_tried_beside_among_and_without():
     assert {"omnireduce:n_aggregators=4", "omnireduce:colocated=true"} <= labels
     none, left_out = listed(dataclasses.replace(QUESTION, n_servers=0))
     assert "byteps" in {candidate.label for candidate in none}
-    assert left_out["parameter_server:n_servers=1"] == "needs a host on which no worker sits"
+    assert left_out["parameter_server:n_servers=1"] == "needs a host without a worker"
 
 
 def test_several_densities_make_several_candidates_of_what_is_sparse():

@@ -38,7 +38,7 @@ def test_ranks_are_read_from_several_files_and_none_twice(commsim, tmp_path):
 
 def test_what_has_no_iteration_is_refused(commsim, tmp_path):
     once = record(tmp_path / "rank0.json", n=1)
-    assert "say it, as in --period 200ms" in commsim.refuses("calls", once, "--job", tmp_path / "job.json")
+    assert "give it, as in --period 200ms" in commsim.refuses("calls", once, "--job", tmp_path / "job.json")
     untimed = record(tmp_path / "rank0.json", ms=None)
     assert "has no duration" in commsim.refuses("calls", untimed, "--job", tmp_path / "job.json")
     assert not (tmp_path / "job.json").exists()

@@ -74,7 +74,7 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
         (["--topology", "dgx-h100", "--net-type", "USB"], "invalid choice: 'USB'"),
         (["--topology", "dgx-h100", "--graph", "/nowhere.xml"], "/nowhere.xml: No such file"),
         (["--topology", "dgx-h100", "--nodes", "2"], "--nodes is for --from"),
-        (["--from", "/nowhere"], "say where to, with --tuner-csv FILE"),
+        (["--from", "/nowhere"], "give the output with --tuner-csv FILE"),
     ],
 )
 def test_what_makes_no_sense_is_refused(commsim, arguments, message):

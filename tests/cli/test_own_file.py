@@ -85,7 +85,7 @@ def collective_file(body, operation="all_reduce", parameters="n_ranks: int"):
         (collective_file("return Program(n_ranks, 1).build()", "all_redce"), "unknown operation 'all_redce'"),
         (collective_file("return Program(n_ranks, 1).build()", "custom"), "has no postcondition to check"),
         (collective_file("return Program(ranks, 1).build()", parameters="ranks: int"), "must take n_ranks first"),
-        (collective_file("return Program(1, 1).build()"), "mine was asked for 4 ranks and made 1"),
+        (collective_file("return Program(1, 1).build()"), "mine was called for 4 ranks and made 1"),
         (collective_file("pass").replace("mine", "ring_all_reduce"), "two functions are registered"),
         ("", "registers no collective"),
         ("1 +", "SyntaxError"),

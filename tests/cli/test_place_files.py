@@ -93,8 +93,8 @@ def test_machines_are_imported_as_networks(commsim, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "--tier-bandwidth is needed: slurm-conf files say what is connected, not at which rate"),
-        (("--tier-bandwidth", "1=100Gbps"), "does not say how fast tier 2 is (switch s0 to top)"),
+        ((), "--tier-bandwidth is needed: slurm-conf files contain no rates"),
+        (("--tier-bandwidth", "1=100Gbps"), "does not give the rate of tier 2 (switch s0 to top)"),
         (("--tier-bandwidth", "1=1Gbps,2=1Gbps,3=1Gbps"), "has a tier 3, but there are 1..2"),
         ((*RATES, "--topology", "x"), "--topology has no effect on slurm-conf"),
         ((*RATES, "--latency", "1"), "--latency needs a unit"),

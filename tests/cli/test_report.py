@@ -89,7 +89,7 @@ def test_a_file_that_another_version_made_is_told_from_ours(commsim, tmp_path):
     tree["results"][-1]["time_s"] *= 1.01
     result.write_text(json.dumps(tree))
     assert commsim("report", result, "-o", page).code == 0
-    assert "computed again it takes" in commsim.out
+    assert "repeated, it takes" in commsim.out
     assert "timeline" not in names(page)
 
 

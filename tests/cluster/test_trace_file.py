@@ -45,7 +45,7 @@ def test_what_is_written_reads_back_the_same(tmp_path_factory, submit, gpus, wor
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a,0,2,60", "line 2: 5 cells are wanted, got 4"),
+        ("a,0,2,60", "line 2: 5 cells are required, got 4"),
         ("a,x,2,60,vgg16", "line 2: submit_s must be a number, got 'x'"),
         ("a,-1,2,60,vgg16", "line 2: a: submit_s must be 0..1e+10, got -1"),
         ("a,0,0,60,vgg16", "line 2: a: gpus must be 1..1048576, got 0"),

@@ -32,7 +32,7 @@ def test_the_factor_and_the_true_load_are_always_said():
 
 @pytest.mark.parametrize(
     ("ratio", "word"),
-    [(8.0, "Gb/s"), (7.6, "Gb/s"), (2.0, "one direction"), (1.07, "GiB/s"), (3.0, "no reason that is known here fits")],
+    [(8.0, "Gb/s"), (7.6, "Gb/s"), (2.0, "one direction"), (1.07, "GiB/s"), (3.0, "no known reason fits")],
 )
 def test_mistaken_units_are_recognised_by_their_ratio(ratio, word):
     assert any(word in text for text in reasons(row(ratio)))

@@ -72,7 +72,7 @@ def test_a_repeat_of_no_times_is_left_out():
 
 def test_a_repeat_inside_a_repeat_is_refused():
     p = Program(2, 1)
-    with p.repeat(2), pytest.raises(ScheduleError, match="a repeat cannot stand inside a repeat"), p.repeat(2):
+    with p.repeat(2), pytest.raises(ScheduleError, match="repeats cannot be nested"), p.repeat(2):
         pass
 
 

@@ -172,7 +172,7 @@ def test_nothing_is_written_beside_the_file(numbers, write, tmp_path):
         (GOOD, ":double:times", r"expected key=value"),
         (GOOD.replace("n: int", "n"), "", r"mine\.py: double: parameter n needs an annotation"),
         (GOOD.replace("n: int", "n: 'Nothing'"), "", r"mine\.py.*NameError: name 'Nothing' is not defined"),
-        (GOOD + GOOD.replace("double", "triple"), "", r"registers several; say which: .*py:double, .*py:triple"),
+        (GOOD + GOOD.replace("double", "triple"), "", r"registers several; name one: .*py:double, .*py:triple"),
         ("a\x00b", "", r"mine\.py.*null bytes"),
     ],
 )

@@ -48,7 +48,7 @@ def test_an_iteration_is_cut_where_calls_repeat_or_steps_are_marked():
     assert (marked.n_seen, marked.begin, marked.period) == (3, 0.2, pytest.approx(0.1))
     assert [c.start for c in marked.calls] == pytest.approx([0.22, 0.25])
     once = [call(0.0), call(0.5, size=1.0)]
-    with pytest.raises(InputError, match="nothing says how long an iteration is; say it, as in --period 200ms"):
+    with pytest.raises(InputError, match="so the iteration time is unknown; give it, as in --period 200ms"):
         last_iteration(once)
     assert len(last_iteration(once, period=0.2).calls) == 1
 

@@ -200,7 +200,7 @@ def test_a_file_that_is_wrong_is_refused_with_the_reason(tmp_path: Path, old: st
 def test_thread_blocks_that_race_are_refused(tmp_path: Path) -> None:
     gpus = (block(0, 1, -1, step(0, "s", "i0", "i0")) + block(1, -1, -1, step(0, "cpy", "i1", "i0")),
             block(0, -1, 0, step(0, "r", "i0", "i0")))  # fmt: skip
-    with pytest.raises(InputError, match="no dependency says"):
+    with pytest.raises(InputError, match="without a dependency"):
         read(tmp_path, algo("custom", 2, *gpus))
 
 

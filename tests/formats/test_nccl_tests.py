@@ -108,7 +108,9 @@ def test_the_operation_is_that_of_the_program_of_the_file_or_of_the_user(tmp_pat
     for name in ("sendrecv_perf.log", "sendrecv.log", "sendrecv.2.txt"):
         assert read(tmp_path, plain, name)[0].operation == "send_recv"
     assert read(tmp_path, plain, operation="reduce_scatter")[0].operation == "reduce_scatter"
-    with pytest.raises(InputError, match=r"say it, as in --operation all_reduce, or in the file's name, as in all_red"):
+    with pytest.raises(
+        InputError, match=r"give it, as in --operation all_reduce, or in the file's name, as in all_red"
+    ):
         read(tmp_path, plain)
 
 

@@ -114,7 +114,7 @@ def test_nvlinks_that_a_partial_file_does_not_know_can_be_given_and_known_ones_c
     network = read(tmp_path, PARTIAL, nvlink=240e9)
     assert rate(network, "gpu1", "nvswitch0") == pytest.approx(240)
     whole = cpu(pci("0:0:0.0", "0x030200", gpu(0, NVS)))
-    with pytest.raises(InputError, match="the file says how fast the NVLinks are"):
+    with pytest.raises(InputError, match="the file has the rate of the NVLinks"):
         read(tmp_path, whole, nvlink=1e9)
 
 

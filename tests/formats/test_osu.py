@@ -47,7 +47,7 @@ def test_the_size_of_one_block_becomes_that_of_the_whole_array(tmp_path, title, 
     row = read(tmp_path, text, n_ranks=8)[0]
     assert (row.operation, row.size) == (operation, 1024 * times)
     if times > 1:
-        with pytest.raises(InputError, match=r"sizes of \w+ are those of one block, .*; say it, as in --ranks 8"):
+        with pytest.raises(InputError, match=r"sizes of \w+ are those of one block, .*; give it, as in --ranks 8"):
             read(tmp_path, text)
 
 

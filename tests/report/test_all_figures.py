@@ -126,9 +126,9 @@ def test_measurements_without_an_algorithm_say_that_all_are_compared():
     study = study_of(ranks=(4,))
     rows = [{"operation": "all_reduce", "size_B": 1024, "time_s": 1e-3}]
     caption = OF_ROWS["accuracy"](Study("s", study.rows, study.parameters, table_of_rows(rows))).caption
-    assert "do not say which algorithm ran" in caption
+    assert "do not name the algorithm" in caption
     named = table_of_rows([rows[0] | {"collective": "ring_all_reduce"}])
-    assert "do not say" not in OF_ROWS["accuracy"](Study("s", study.rows, study.parameters, named)).caption
+    assert "do not name" not in OF_ROWS["accuracy"](Study("s", study.rows, study.parameters, named)).caption
 
 
 def test_lanes_name_participants_and_where_they_are():

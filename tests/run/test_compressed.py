@@ -49,7 +49,7 @@ def test_summed_messages_take_the_time_of_one_all_reduce_after_the_other(compres
         ("ring_all_reduce", "top_k", "every rank keeps other elements"),
         ("ring_all_reduce", "sign", r"a sum of p signs .* use an all-gather, such as ring_all_gather"),
         ("ring_all_reduce", "qsgd", "every rank's buckets have norms of their own"),
-        ("ring_all_reduce", "one_bit", "every rank has scales of its own"),
+        ("ring_all_reduce", "one_bit", "every rank has different scales"),
         ("binomial_broadcast", "sign", "binomial_broadcast is a broadcast"),
         ("gtop_k:density=0.1", "random_k", "gtop_k has sparse data already, which random_k would compress once more"),
     ],

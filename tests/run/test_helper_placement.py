@@ -113,7 +113,7 @@ def test_a_rank_on_a_switch_is_refused():
 
 def test_programmability_may_be_left_unassumed():
     network = cs.load_network(LEAF_SPINE)
-    with pytest.raises(cs.InputError, match=r"it needs switches that aggregate, and leaf_spine:.* says of none"):
+    with pytest.raises(cs.InputError, match=r"it needs switches that aggregate, and leaf_spine:.* declares no switch"):
         seat_aggregators("it", SYSTEMS["switchml_udp"].build(), network, assume_programmable=False)
 
 

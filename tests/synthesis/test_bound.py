@@ -163,12 +163,12 @@ def test_ranks_that_sit_elsewhere_are_bounded_where_they_sit():
     ("call", "message"),
     [
         (lambda: lower_bound("all_reduces", star(4)), "unknown operation"),
-        (lambda: lower_bound("all_reduce", star(4), [7]), "ranks must sit on nodes 0..4"),
+        (lambda: lower_bound("all_reduce", star(4), [7]), "ranks must be on nodes 0..4"),
         (lambda: lower_bound("broadcast", star(4), root=4), "root must be a rank 0..3, got 4"),
         (lambda: lower_bound("all_gather_v", star(4)), "counts must be 4 whole numbers"),
         (
             lambda: lower_bound("all_reduce", islands()),
-            "x: some rank cannot",
+            "x: a rank cannot",
         ),
         (lambda: bound_for(prepare("topk_a:density=0.1", star(4))), "topk_a: bounds are of dense data"),
     ],

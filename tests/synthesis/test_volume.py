@@ -76,5 +76,5 @@ def test_operations_whose_data_may_be_copied_have_none():
 
 def test_ranks_apart_are_refused():
     apart = Network("x", ("a", "b", "c"), [HOST] * 3, [0, 1], [1, 0], 1.0, 0.0)
-    with pytest.raises(InputError, match="x: some rank cannot reach"):
+    with pytest.raises(InputError, match="x: a rank cannot reach"):
         largest(apart)

@@ -116,7 +116,7 @@ def test_two_jobs_at_once_are_measured_beside_each_other(clos):
 
 def test_jobs_that_share_a_host_or_start_before_time_are_refused(clos):
     schedules = [load_schedule("ring_all_reduce", 2)] * 2
-    with pytest.raises(InputError, match="jobs that run at once sit on different hosts"):
+    with pytest.raises(InputError, match="simultaneous jobs must be on different hosts"):
         share(*clos, schedules, [(0, 1), (1, 2)], SIZE, (0.0,), compute=0.1)
     with pytest.raises(InputError, match="must not be negative"):
         share(*clos, schedules, [(0, 1), (2, 3)], SIZE, (-1.0,), compute=0.1)
@@ -124,7 +124,7 @@ def test_jobs_that_share_a_host_or_start_before_time_are_refused(clos):
 
 def test_ranks_that_sit_nowhere_or_together_are_refused(star):
     for seats in ((0, 0), (0, 4)):
-        with pytest.raises(InputError, match="ranks of a testbed sit on different hosts"):
+        with pytest.raises(InputError, match="ranks of a testbed must be on different hosts"):
             Ranks(*star, seats)
     with pytest.raises(InputError, match="unknown backend 'nccl'; a testbed knows mpi, gloo"):
         Ranks(*star, (0, 1), "nccl")

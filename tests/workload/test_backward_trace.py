@@ -35,7 +35,7 @@ def test_both_kinds_of_columns_are_read(tmp_path):
         ("numel,gap_us\n1,2\n1,x\n", "line 3: gap_us must be a number, got 'x'"),
         ("numel,gap_us\n-1,2\n", "line 2: numel must be a number of 0 or more, got '-1'"),
         ("numel,gap_us\n1,nan\n", "line 2: gap_us must be"),
-        ("numel,gap_us\n1\n", "line 2: 2 cells are wanted, got 1"),
+        ("numel,gap_us\n1\n", "line 2: 2 cells are required, got 1"),
     ],
 )
 def test_a_damaged_file_is_refused_with_its_line(tmp_path, text, message):

@@ -23,7 +23,7 @@ def test_between_sizes_lines_are_straight_below_them_flat_and_above_them_the_rat
         ("nbytes,seconds\n", "holds no measurement"),
         ("nbytes,seconds\n8,1\n8,2\n", "rise from line to line"),
         ("nbytes,seconds\n8,x\n", "line 2: seconds must be a number, got 'x'"),
-        ("nbytes,seconds\n8\n", "line 2: 2 cells are wanted, got 1"),
+        ("nbytes,seconds\n8\n", "line 2: 2 cells are required, got 1"),
         ("nbytes,seconds\n0,1\n", "nbytes must be above 0"),
         ("nbytes,seconds\n1,inf\n", "line 2"),
     ],

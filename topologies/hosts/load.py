@@ -61,7 +61,7 @@ def load_machine(text: str) -> Network:
 
 
 def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
-    """Build a preset; `raw` replaces arguments, and ``rates=spec`` asks for the numbers as sold.
+    """Build a preset; `raw` replaces arguments, and ``rates=spec`` selects the nominal rates.
 
     Raises
     ------

@@ -83,8 +83,8 @@ def _fabric(config: Config) -> Network:
     from commsim.placement.schedulers.tree_network import build_network, parse_tiers
 
     if config.tier_bandwidth is None:
-        raise InputError(f"--tier-bandwidth is needed: {config.source} files say what is connected, not at which "
-                         "rate; for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
+        raise InputError(f"--tier-bandwidth is needed: {config.source} files contain no rates; for example"
+                         f" --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
     tiers, latency = parse_tiers(config.tier_bandwidth), parse_time(config.latency, "--latency")
     topology = _read(config)
     tree = topology if isinstance(topology, Tree) else topology.tree()

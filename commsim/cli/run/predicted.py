@@ -30,8 +30,8 @@ COLUMNS = [
 METHODS = {
     "recurrence": "a recurrence, since messages are alone on their links or share them in step",
     "simultaneous": "one allocation of rates, since all messages start together",
-    "symmetric": "one of each class of transfers that are alike",
-    "streamed": "event by event, with state for connections and not for messages",
+    "symmetric": "one transfer of each class of equal transfers",
+    "streamed": "event by event, with one state per connection instead of per message",
     "events": "event by event",
 }
 

@@ -49,13 +49,13 @@ def costs(
     from commsim.workload.cost_of import closed_form_costs, network_costs
 
     if config.bandwidth is not None and config.network is not None:
-        raise InputError("--bandwidth and --network both say what communication costs: give one of them")
+        raise InputError("--bandwidth and --network both set the cost of communication; give one of them")
     for name, value in (("placement", config.placement), ("algorithm", algorithm)):
         if value and config.network is None:
             raise InputError(f"--{name} goes with --network")
     if config.network is not None:
         if config.latency is not None:
-            raise InputError("--latency goes with --bandwidth: the network has latencies of its own")
+            raise InputError("--latency goes with --bandwidth: the network already has latencies")
         algorithms = dict(map(_algorithm, algorithm))
         return network_costs(
             config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms

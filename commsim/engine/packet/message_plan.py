@@ -100,7 +100,7 @@ def _check(
             raise InputError(f"the packet engine has no {name}; use the flow engine, or leave it at 0")
     for job in plan.jobs:
         if job.weight != 1 or job.priority or np.isfinite(job.rate_cap):
-            raise InputError("the packet engine knows neither weights, priorities nor rate caps of jobs")
+            raise InputError("the packet engine has no weights, priorities or rate caps of jobs")
     check_room(network, fabric, link, size)
     if isinstance(transport, Window):
         if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():

@@ -1,4 +1,4 @@
-"""The messages of a Chakra trace: nodes with attributes, and what is said of the whole.
+"""The messages of a Chakra trace: nodes with attributes, and metadata.
 
 References
 ----------
@@ -73,7 +73,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a trace says of itself: the version of the schema, and attributes."""
+    """Metadata of a trace: the version of the schema, and attributes."""
 
     version: str = ""
     attributes: Attributes = field(default_factory=lambda: _NONE)

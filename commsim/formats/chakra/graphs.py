@@ -150,7 +150,7 @@ def _group_name(node: Node) -> str:
 def _draft(rank: int, node: Node, members: dict[str, tuple[int, ...]]) -> tuple[tuple[object, ...], _Draft]:
     """Make a task of a node; the key is the same in the files of all ranks that do it."""
     if node.kind not in (METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLLECTIVE):
-        raise InputError(f"rank {rank}: node {node.number} has the type {node.kind}, which is none")
+        raise InputError(f"rank {rank}: node {node.number} has the unknown type {node.kind}")
     time = nanoseconds(rank, node) / 1e9
     resource = str(node.attributes.get(RESOURCE, ("", "compute" if node.kind == COMP else "network"))[1])
     resources = [f"rank{rank}.{resource}"]
@@ -234,7 +234,7 @@ def _check_ranks(graph: Graph, waits: list[set[int]], rank_of: dict[str, int]) -
             theirs = _ranks(graph.tasks[j], rank_of)
             if theirs is not None and ranks is not None and theirs.isdisjoint(ranks):
                 other = graph.tasks[j].name
-                raise InputError(f"task {task.name!r} waits for {other!r} of another rank, and no message says so")
+                raise InputError(f"task {task.name!r} waits for {other!r} of another rank, without a message")
 
 
 def _workers(graph: Graph) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Programs of sends, receives and computations as Chakra traces, which ASTRA-sim plays message by message."""
+"""Programs of sends, receives and computations as Chakra traces, which ASTRA-sim simulates message by message."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:
         if node.kind in (SEND, RECV):
             own, other = ("comm_src", "comm_dst") if node.kind == SEND else ("comm_dst", "comm_src")
             if whole(rank, node, own, rank) != rank:
-                raise InputError(f"rank {rank}: node {node.number} says that it is of rank {whole(rank, node, own)}")
+                raise InputError(f"rank {rank}: node {node.number} names rank {whole(rank, node, own)}")
             kind = ops.SEND if node.kind == SEND else ops.RECV
             size, peer, tag = (whole(rank, node, name) for name in ("comm_size", other, "comm_tag"))
             operations.append(Op(kind, size, peer, tag, after=after))
@@ -143,12 +143,12 @@ def _ops(rank: int, trace: Trace) -> tuple[Op, ...]:
         elif node.kind == COLLECTIVE:
             raise InputError(f"rank {rank}: node {node.number} is a collective; read the traces as a workload")
         else:
-            raise InputError(f"rank {rank}: node {node.number} has the type {node.kind}, which is none")
+            raise InputError(f"rank {rank}: node {node.number} has the unknown type {node.kind}")
     return fenced(operations, stage)
 
 
 def nanoseconds(rank: int, node: Node) -> int:
-    """Return how long a node takes, in ns where it says so."""
+    """Return a node's duration, in ns if it has one in ns."""
     value = whole(rank, node, DURATION, 1000 * node.duration)
     if value >= 2**63:
         raise InputError(f"rank {rank}: node {node.number} takes {value} ns, more than fit 64 bits")

@@ -224,7 +224,7 @@ class Addresses:
         self.apart = not algorithm.in_place and not self._moves
         """Whether output is scratch memory that is to be copied in the end."""
         if algorithm.in_place and self._moves:
-            raise InputError(f"{algorithm.name}: an alltoall is out of place; its file says inplace=1")
+            raise InputError(f"{algorithm.name}: an alltoall is out of place, but the file has inplace=1")
         self._scratch = max(gpu.chunks["s"] for gpu in algorithm.gpus)
         self._output = max(gpu.chunks["o"] for gpu in algorithm.gpus) if self.apart else 0
         self.n_extra = 0

@@ -78,9 +78,7 @@ def execute(algorithm: Algorithm, backwards: bool = False) -> Iterator[Event]:
             yield Event((g, b, number), step, taken)
     if n_left:
         g, b = next(place for place in blocks if done[place] < len(algorithm.gpus[place[0]].blocks[place[1]].steps))
-        raise InputError(
-            f"{_name((g, b, done[g, b]))} waits for ever (a deadlock), and {n_left - 1} other steps with it"
-        )
+        raise InputError(f"{_name((g, b, done[g, b]))} never starts (a deadlock), and {n_left - 1} other steps with it")
     for (src, dst, channel), left in sent.items():
         if left:
             raise InputError(f"gpu {dst} never receives what gpu {src} sends it on channel {channel}")

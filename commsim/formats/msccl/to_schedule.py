@@ -1,4 +1,4 @@
-"""From steps of thread blocks to a schedule, proved to do what its collective promises."""
+"""From steps of thread blocks to a schedule, checked against the postcondition of its collective."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _refuse_races(forwards: Transfers, backwards: Transfers, name: str) -> None:
     ]
     for _, (other, _) in sorted(orders[0] ^ orders[1]):
         raise InputError(
-            f"{name}: on gpu {other[0]} step {other[2]} of thread block {other[1]} touches a chunk that another thread "
-            "block touches too, and no dependency says which goes first"
+            f"{name}: on gpu {other[0]} step {other[2]} of thread block {other[1]} uses a chunk that another thread"
+            f" block also uses, without a dependency between them"
         )
 
 

@@ -118,7 +118,7 @@ def match(programs: Programs) -> list[Message]:
         if any(not 0 <= j < n_ops or j == i for j in (*op.after, *op.after_start)):
             raise InputError(f"rank {rank}: operation {i} waits for one that is not there, or for itself")
         if op.kind == RECV and ANY in (op.peer, op.tag):
-            raise InputError(f"rank {rank}: a receive takes whatever comes, so its sender depends on time; name both")
+            raise InputError(f"rank {rank}: a receive without a source depends on timing; name source and destination")
         if op.kind != CALC and (op.peer >= n or op.peer == rank):
             raise InputError(f"rank {rank}: a message needs another rank 0..{n - 1} as its peer, got {op.peer}")
         if op.kind == RECV:

@@ -1,4 +1,4 @@
-"""From programs to a schedule whose messages wait for exactly what the programs say.
+"""From programs to a schedule with exactly the dependencies of the programs.
 
 A schedule has no dependencies but those of its data, so the data is made to say them: each message arrives in chunks of
 its own; a message that waits for another reads these; one that waits for several reads a chunk into which local copies,
@@ -242,7 +242,7 @@ def schedule_of(programs: Programs, name: str = "custom", n_helpers: int = 0) ->
     if order is None:
         waits = Waits(programs, messages, reductions, eager=True)
         order = sorted_after(waits.every())
-        notes = ("messages come before they are waited for: otherwise ranks would wait for each other for ever",)
+        notes = ("messages may arrive before their receive: otherwise the ranks would deadlock",)
     if order is None:
         raise deadlock(waits.every(), lambda n: _name(n, messages, waits))
     unit, counts = _counts(messages, len(programs.ranks))

@@ -1,4 +1,4 @@
-"""Fences of programs: computations of no time that end a stage of their rank, and what is said by them.
+"""Fences of programs: computations of no time that end a stage of their rank.
 
 A fence of a schedule waits until messages have arrived at their other end, which no rank can know. Where programs are
 executed it waits for what the rank knows: that its sends have left and its receives are complete. Marked with the
@@ -189,7 +189,7 @@ def find_reductions(programs: Programs) -> Reductions:
             recv = op.after[0] if len(op.after) == 1 and not op.after_start else -1
             if recv < 0 or ops[recv].kind != RECV or not ops[recv].size or len(followers[recv]) > 1:
                 raise InputError(
-                    f"rank {rank}: operation {i} computes, which a schedule cannot say; read it as a workload"
+                    f"rank {rank}: operation {i} computes, which a schedule cannot hold; read it as a workload"
                 )
             reductions[rank, recv] = i
     return reductions

@@ -61,7 +61,7 @@ def write_kueue(tree: Tree, comments: tuple[str, ...] = (), name: str = "commsim
     n_tiers = len(next(iter(layers.values())))
     for node, above in layers.items():
         if len(above) != n_tiers:
-            raise InputError(f"Kueue wants nodes below equally many switches: {node} has {len(above)}, the first one "
+            raise InputError(f"Kueue needs nodes below equally many switches: {node} has {len(above)}, the first one "
                              f"{n_tiers}")  # fmt: skip
         for switch in above:
             if len(switch) > _LONGEST_LABEL:

@@ -59,8 +59,8 @@ class Tiers:
             return self.bandwidth[tier]
         if tier in self.oversubscription:
             return below / self.oversubscription[tier]
-        raise InputError(f"--tier-bandwidth does not say how fast tier {tier} is ({what}); the file says nothing "
-                         "about rates; give for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
+        raise InputError(f"--tier-bandwidth does not give the rate of tier {tier} ({what}); the file has no"
+                         f" rates; give for example --tier-bandwidth 1=100Gbps,2=2:1")  # fmt: skip
 
     def require_used(self, n_tiers: int) -> None:
         """Raise if the table says something about a tier that is not there."""

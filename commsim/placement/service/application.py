@@ -60,8 +60,8 @@ EXTENDER_ARGS = _object(
     "Pod", Pod={"type": "object"}, NodeNames=_NULL_OR_NAMES, Nodes={"type": ["object", "null"]},
 )  # fmt: skip
 EXTENDER_ARGS["description"] = (
-    "Names of fields are read whatever their case. The pod's job: the annotation commsim/job, which holds a job as "
-    "JSON, or the name of one that POST /jobs told of; without it, such a name in one of the labels commsim/job, "
+    "Field names are not case-sensitive. The pod's job: the annotation commsim/job, which holds a job as "
+    "JSON, or the name of a job sent with POST /jobs; without it, such a name in one of the labels commsim/job, "
     "batch.kubernetes.io/job-name, job-name, training.kubeflow.org/job-name, volcano.sh/job-name."
 )
 FILTER_RESULT = _object(

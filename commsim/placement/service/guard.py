@@ -20,7 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = ("/healthz",)
-FAULT = "a fault of the service; its log says more"
+FAULT = "an error of the service; see its log"
 _HELD_BODIES = 8  # as many full bodies may be in memory at once
 _DRAIN_TIME = 1.0
 

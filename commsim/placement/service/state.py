@@ -232,7 +232,7 @@ def read_known_jobs(rows: object, source: str, keys: Keys = (), allow_placed: bo
                 fields.fail("placed", "is not known here; placement names all of a job's GPUs")
             fields.items("placed", str, "the name of a node")
             if "placement" in row:
-                fields.fail("placed", "and placement say the same thing twice; give one of them")
+                fields.fail("placed", "and placement have the same meaning; give one of them")
         if isinstance(row.get("phases"), list) and len(row["phases"]) > MAX_PHASES:
             fields.fail("phases", f"are at most {MAX_PHASES}, got {len(row['phases'])}")
     jobs = parse_jobs([{key: row[key] for key in row if key != "placed"} for row in table], source, keys)

@@ -85,7 +85,7 @@ class Choice:
     def lines(self) -> tuple[str, ...]:
         """Say what was chosen and why, and what the known error is a statistic of."""
         one = self.chosen
-        wanted = f"at most {self.tolerance:.3g} was asked for"
+        wanted = f"tolerance {self.tolerance:.3g}"
         if one.reference:
             lines = [
                 f"{format_size(self.size)}: engine {one.engine}: it is the {one.reference}, which the flow engine was"
@@ -93,8 +93,9 @@ class Choice:
                 "  how far that model is from a real network is not known in such a case",
             ]
         else:
-            same = ", whose times are the flow engine's here" if one.same_as_flow else ""
-            of = "" if one.known[0].real else f" against the {one.known[0].against}, a model and not the world"
+            same = ", equal to the flow engine in this case" if one.same_as_flow else ""
+            kind = "which is a model, not a measurement"
+            of = "" if one.known[0].real else f" against the {one.known[0].against}, {kind}"
             lines = [
                 f"{format_size(self.size)}: engine {one.engine}{same}: known error {one.known[0].error:.1%}{of};"
                 f" {wanted}",

@@ -223,7 +223,7 @@ def around(engine: str, against: str, case: Case) -> list[Comparison] | str:
     if why := _costs(against, case):
         return why
     if against not in PACKET.values() and (n := len(near(engine, against, case, pool))) < FEWEST:
-        return f"{n} comparisons are too few to say how far off the worst tenth is"
+        return f"{n} comparisons are too few for a 90th percentile of the error"
     return pool
 
 

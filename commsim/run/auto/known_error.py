@@ -121,7 +121,7 @@ def _read(name: str) -> list[Comparison]:
     try:
         return from_tree(parse_json(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"commsim/data/{name}: damaged: {error!r}; install commsim anew") from None
+        raise InputError(f"commsim/data/{name}: damaged: {error!r}; reinstall commsim") from None
 
 
 def from_tree(tree: Mapping[str, Any]) -> list[Comparison]:

@@ -108,8 +108,8 @@ class Threshold:
     def message_bytes(self, n_elements: int, value_bytes: int = 4) -> NoReturn:  # noqa: ARG002
         """Refuse."""
         raise InputError(
-            f"threshold:above={self.above:g} sends as many elements as the data has above it, which no size tells; "
-            "top_k:density=... sends a number that is known"
+            f"threshold:above={self.above:g} sends as many elements as the data has above it, which does not follow"
+            f" from the size; top_k:density=... sends a known number"
         )
 
 
@@ -196,7 +196,7 @@ class RandomK:
 
 @compressor
 def random_k(density: float = 0.01, k: int | None = None, seed: int = 0, unbiased: bool = False) -> Compressor:
-    """Keep k elements drawn alike at all ranks: k v bytes where messages are summed, with error feedback.
+    """Keep k elements drawn equally at all ranks: k v bytes where messages are summed, with error feedback.
 
     Parameters
     ----------

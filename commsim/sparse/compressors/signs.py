@@ -79,7 +79,7 @@ class OneBit:
     @property
     def not_summed(self) -> str:
         """A bit means something else at every rank."""
-        return "every rank has scales of its own, so that its bits mean other numbers than another rank's"
+        return "every rank has different scales, so equal bits mean different numbers"
 
     def encode(self, vector: Vector, rank: int = 0, step: int = 0) -> Compressed:  # noqa: ARG002
         """Take the signs, and of each column the mean of what is not negative, and of what is."""

@@ -205,7 +205,7 @@ ORDERS = {
 
 
 def ideal_bubble(name: str, n_workers: int, n_micro_batches: int, n_chunks: int = 2) -> Fraction:
-    """Share of time in which workers idle, by the published formula: without communication, stages alike.
+    """Share of time in which workers idle, by the published formula: without communication, with equal stages.
 
     Exact for gpipe, 1f1b and interleaved whatever a backward pass takes; for eager_1f1b when that is no less than a
     forward one; for chimera when both are the same and N is a multiple of D; for gems in the limit of many

@@ -61,7 +61,7 @@ def ddp(
         if not 0 <= tensor < len(trace.n_bytes):
             raise InputError(f"ddp: tensors are 0..{len(trace.n_bytes) - 1}, got {tensor}")
     if unused and not find_unused:
-        raise InputError("ddp: a bucket with an unused tensor is never ready; say find_unused=true")
+        raise InputError("ddp: a bucket with an unused tensor is never ready; give find_unused=true")
     buckets = sorted(_buckets(trace, set(sparse), first_bucket, bucket), key=lambda b: b.tensors[0])
     return bucketed_graph(setting, buckets, overlap=overlap, unused=frozenset(unused), micro_iterations=no_sync)
 

@@ -184,7 +184,7 @@ def efficiency(operations_per_byte: float, bandwidth: float, peak: float) -> flo
 def bandwidth_needed(operations_per_byte: float, peak: float, wanted: float) -> float:
     """Bytes per second and GPU for an efficiency of `wanted`, 0..1 without both ends."""
     if not 0 < wanted < 1:
-        raise InputError(f"an efficiency lies between 0 and 1, got {wanted}")
+        raise InputError(f"an efficiency is between 0 and 1, got {wanted}")
     return wanted / (1 - wanted) * peak / operations_per_byte
 
 

@@ -50,7 +50,7 @@ def test_a_network_and_a_timeline(commsim):
         (("--backward", "1ms", "--activation", "1MB"), "give what communication costs, --bandwidth RATE or --network"),
         (("--backward", "1ms", "--chunks", 3), "--chunks goes with --schedule interleaved"),
         (("--backward", "1ms", "--placement", "spread"), "--placement goes with --network"),
-        (("--backward", "1ms", "--bandwidth", "1Gbps", "--network", "star"), "both say what communication costs"),
+        (("--backward", "1ms", "--bandwidth", "1Gbps", "--network", "star"), "both set the cost of communication"),
         (("--backward", "1ms", "--latency", "1us", "--network", "star:n_hosts=8"), "--latency goes with --bandwidth"),
         (("--backward", "1ms", "--data-parallel", 0), "data parallel must be at least 1"),
         (("--backward", "1ms", "--stages", 7, "--schedule", "chimera"), "even number of workers"),

@@ -67,7 +67,7 @@ def test_each_participant_sends_one_stream_up_and_one_to_each_child_down(drawn):
         ((3, 3, 3, -2), "-1 for exactly one helper, the topmost"),
         ((3, 3, 1, -1), r"parents are helpers 3\.\.3, got 1"),
         ((3, 3, 7, -1), r"parents are helpers 3\.\.3, got 7"),
-        ((3, 3, 3, -1, 3), "helper 4 has nobody below it"),
+        ((3, 3, 3, -1, 3), "helper 4 has no child"),
         ((3, 3, 4, -1, 5, 4), "never reaches the topmost"),
     ],
 )
@@ -81,5 +81,5 @@ def test_unequal_aggregators_have_a_closed_form_only_where_adding_takes_no_time(
     assert tree_cost("it", shape, 1.0, LogGP(B=1.0), 1, None) == 4
     assert tree_cost("it", read_tree("it", 3, (3, 3, 3, -1)), 1.0, LogGP(B=1.0, gamma=1.0), 1, None) == 5
     uneven = read_tree("it", 5, (6, 6, 7, 7, 7, -1, 5, 5))
-    with pytest.raises(InputError, match="closed form with gamma only where all aggregators of a level are alike"):
+    with pytest.raises(InputError, match="closed form with gamma only if all aggregators of a level are equal"):
         tree_cost("it", uneven, 1.0, LogGP(B=1.0, gamma=1.0), 1, None)

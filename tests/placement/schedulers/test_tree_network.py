@@ -116,7 +116,7 @@ def test_what_is_no_table_is_refused(text, message):
 
 def test_a_tier_that_is_missing_or_too_much_is_named():
     tiers = parse_tiers("1=1Gbps,4=1Gbps")
-    with pytest.raises(InputError, match=r"how fast tier 2 is \(switch a to b\)"):
+    with pytest.raises(InputError, match=r"the rate of tier 2 \(switch a to b\)"):
         tiers.uplink(2, 1.0, "switch a to b")
     with pytest.raises(InputError, match=r"has a tier 4, but there are 1..2"):
         tiers.require_used(2)

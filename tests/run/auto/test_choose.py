@@ -53,7 +53,7 @@ def test_it_says_which_evidence_it_has_and_what_each_engine_costs(known):
     text = "\n".join(found.lines)
     assert [known.against for known in found.chosen.known] == ["testbed", "packet engine"]
     assert found.chosen.error == pytest.approx(0.04)
-    assert "known error 4.0%; at most 0.05 was asked for" in text
+    assert "known error 4.0%; tolerance 0.05" in text
     assert "8 comparisons with the testbed: median 2.5%, p90 4.0%, 1 MiB to 4 MiB on 8 ranks of star" in text
     assert "further off in 2 comparisons with the packet engine: median 30.0%, largest 30.0%" in text
     assert "not closed-form" in text
@@ -68,7 +68,7 @@ def test_an_error_against_a_model_is_called_that(known):
     found = choose(prepare("ring_all_reduce", star(8)), 2 * MIB, 0.1)
     assert found.engine == "closed-form"
     assert found.chosen.error == pytest.approx(0.08)
-    assert "known error 8.0% against the packet engine, a model and not the world" in found.lines[0]
+    assert "known error 8.0% against the packet engine, which is a model, not a measurement" in found.lines[0]
 
 
 def test_where_the_flow_engine_is_too_far_from_the_packet_engine_that_one_is_chosen(known):

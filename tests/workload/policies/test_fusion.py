@@ -63,7 +63,7 @@ def test_without_overlap_all_of_the_communication_is_exposed():
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ("ddp:unused=1", "never ready; say find_unused=true"),
+        ("ddp:unused=1", "never ready; give find_unused=true"),
         ("ddp:unused=6,find_unused=true", r"tensors are 0\.\.5, got 6"),
         ("ddp:sparse=9", r"tensors are 0\.\.5, got 9"),
         ("ddp:no_sync=0", "at least 1 batch, got 0"),
