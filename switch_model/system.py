@@ -38,7 +38,8 @@ class System:
     window : int
         Packets that a worker may have outstanding; at most `pool_size` when slots are reserved.
     versions : int
-        2: the slot of the round before answers those who missed its result. 1: it does not.
+        2: the slot of the round before answers workers that missed its result, and is cleared for the round after.
+        Reserved slots need 2 even without loss; 1 leaves the rule out, and sums go wrong from the second round on.
     shared : bool
         Slots belong to the fragment that finds them free (ATP); else they are reserved for a job.
     sliding : bool

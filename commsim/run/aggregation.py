@@ -127,7 +127,8 @@ class Aggregation:
         cap = _rate(system, network, trees, units + overhead, windowed="pool" not in chosen)
         if overhead and packets > per_message:  # several messages, of whose overheads the flow engine counts one
             cap = min(cap, chunk / (chunk / bandwidth + (packets / per_message - 1) * overhead))
-        if packets == unit and not system.segment_time and "pool" not in chosen:
+        whole = packets == unit == per_message  # of parts of messages, a pool would slide on before the message is back
+        if whole and not system.segment_time and "pool" not in chosen:
             parameters["pool"], cap = system.window // unit, math.inf
         cap = cap if cap < bandwidth else math.inf
         n_stages = 2 * (_levels(trees[0]) + system.server)

@@ -220,3 +220,12 @@ def test_what_only_the_schedule_of_the_flow_engine_has_is_refused_for_packets():
     assert predict("atp:collision=0.5", network, 65536).time > predict("atp", network, 65536).time
     with pytest.raises(InputError, match=r"collision=0\.5 is a parameter of the flow engine's schedule"):
         predict("atp:collision=0.5", network, 65536, engine="packet")
+
+
+@pytest.mark.parametrize("messages", [1, 2, 8])
+@pytest.mark.parametrize("per_message", [1, 4, 16])
+def test_small_windows_of_whole_messages_take_what_packets_take(messages, per_message):
+    spec = f"switchml:window={messages * per_message},packets_per_message={per_message}"
+    network = load_network("star:n_hosts=8,bandwidth=100Gbps,latency=1us")
+    flow, packets = (predict(spec, network, 2**20, engine=engine).time for engine in ("flow", "packet"))
+    assert flow == pytest.approx(packets, rel=0.01)

@@ -12,34 +12,34 @@ STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 
 
 @pytest.fixture
-def netreduce(monkeypatch):
+def invented_system(monkeypatch):
     """Stand for the one file that a new system is, and that the registry of systems imports."""
     len(COLLECTIVES)
     for registry in (SYSTEMS, COLLECTIVES):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
     @system
-    def netreduce(elements_per_packet: int = 248, pool_size: int = 256) -> System:
+    def invented_system(elements_per_packet: int = 248, pool_size: int = 256) -> System:
         """Messages of RDMA through a switch beside the network's own, with a window and without quantisation."""
-        return System("netreduce", elements_per_packet, header=82, pool_size=pool_size, window=pool_size)
+        return System("invented_system", elements_per_packet, header=82, pool_size=pool_size, window=pool_size)
 
     register_systems()
 
 
-def test_a_new_system_is_known_to_every_verb(netreduce, commsim):
+def test_a_new_system_is_known_to_every_verb(invented_system, commsim):
     flow, packet = (
-        commsim.results("run", "--collective", "netreduce", "--topology", STAR, "-b", "1M", "-e", "1M", *engine)[
+        commsim.results("run", "--collective", "invented_system", "--topology", STAR, "-b", "1M", "-e", "1M", *engine)[
             "results"
         ][0]
         for engine in ((), ("--engine", "packet"))
     )
-    (simulated,) = commsim.results("switch", "simulate", "--system", "netreduce", "--topology", STAR, "--size", "1MiB")[
+    (simulated,) = commsim.results("switch", "simulate", "--system", "invented_system", "--topology", STAR, "--size", "1MiB")[
         "results"
     ]
     assert packet["time_s"] == simulated["time_s"] == pytest.approx(flow["time_s"], rel=0.01)
     advice = commsim.results("advise", "--topology", STAR, "--workers", "8", "--size", "1MiB", "--programmable")[
         "results"
     ]
-    assert "netreduce" in {row["collective"] for row in advice}
-    assert commsim.results("switch", "budget", "--system", "netreduce")["results"][0]["system"] == "netreduce"
-    check_collective("netreduce:pool_size=64")  # as a sweep does before it begins
+    assert "invented_system" in {row["collective"] for row in advice}
+    assert commsim.results("switch", "budget", "--system", "invented_system")["results"][0]["system"] == "invented_system"
+    check_collective("invented_system:pool_size=64")  # as a sweep does before it begins

@@ -210,3 +210,10 @@ def test_jobs_are_values() -> None:
     assert isinstance(job, AggregationJob)
     assert job.chunks().tolist() == [4, 1]
     assert job.messages().tolist() == [4, 1]
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_every_system_as_it_comes_sums_every_element_once_over_several_rounds(name: str) -> None:
+    system = SYSTEMS[name].build()
+    result = run(system, star(16), 4, 3 * system.window * system.elements)
+    assert result.counters["exact"]
