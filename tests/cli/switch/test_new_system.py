@@ -12,34 +12,34 @@ STAR = "star:n_hosts=8,bandwidth=100Gbps,latency=1us"
 
 
 @pytest.fixture
-def invented_system(monkeypatch):
+def made_up(monkeypatch):
     """Stand for the one file that a new system is, and that the registry of systems imports."""
     len(COLLECTIVES)
     for registry in (SYSTEMS, COLLECTIVES):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
     @system
-    def invented_system(elements_per_packet: int = 248, pool_size: int = 256) -> System:
+    def made_up(elements_per_packet: int = 248, pool_size: int = 256) -> System:
         """Messages of RDMA through a switch beside the network's own, with a window and without quantisation."""
-        return System("invented_system", elements_per_packet, header=82, pool_size=pool_size, window=pool_size)
+        return System("made_up", elements_per_packet, header=82, pool_size=pool_size, window=pool_size)
 
     register_systems()
 
 
-def test_a_new_system_is_known_to_every_verb(invented_system, commsim):
+def test_a_new_system_is_known_to_every_verb(made_up, commsim):
     flow, packet = (
-        commsim.results("run", "--collective", "invented_system", "--topology", STAR, "-b", "1M", "-e", "1M", *engine)[
+        commsim.results("run", "--collective", "made_up", "--topology", STAR, "-b", "1M", "-e", "1M", *engine)[
             "results"
         ][0]
         for engine in ((), ("--engine", "packet"))
     )
-    (simulated,) = commsim.results("switch", "simulate", "--system", "invented_system", "--topology", STAR, "--size", "1MiB")[
+    (simulated,) = commsim.results("switch", "simulate", "--system", "made_up", "--topology", STAR, "--size", "1MiB")[
         "results"
     ]
     assert packet["time_s"] == simulated["time_s"] == pytest.approx(flow["time_s"], rel=0.01)
     advice = commsim.results("advise", "--topology", STAR, "--workers", "8", "--size", "1MiB", "--programmable")[
         "results"
     ]
-    assert "invented_system" in {row["collective"] for row in advice}
-    assert commsim.results("switch", "budget", "--system", "invented_system")["results"][0]["system"] == "invented_system"
-    check_collective("invented_system:pool_size=64")  # as a sweep does before it begins
+    assert "made_up" in {row["collective"] for row in advice}
+    assert commsim.results("switch", "budget", "--system", "made_up")["results"][0]["system"] == "made_up"
+    check_collective("made_up:pool_size=64")  # as a sweep does before it begins
