@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from commsim.core.registry import Registry
-from switch_model.budget.hardware import Hardware
+from switch_model.budget.chip import Hardware
 
 HARDWARE: Registry[Hardware] = Registry("switch hardware", __name__)
 F = TypeVar("F", bound=Callable[..., Hardware])

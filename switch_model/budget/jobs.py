@@ -12,7 +12,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from switch_model.budget.hardware import VALUE_BYTES, Hardware
+from switch_model.budget.chip import VALUE_BYTES, Hardware
 from switch_model.budget.register_layout import (
     QUEUE_PAIRS_PER_WORKER,
     Recirculation,

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
-from switch_model.budget.hardware import VALUE_BYTES, Hardware
+from switch_model.budget.chip import VALUE_BYTES, Hardware
 from switch_model.system import System
 
 # p4app-switchML has 32 arrays of values, four in a stage, on a chip of 12 stages: four stages are left for finding the

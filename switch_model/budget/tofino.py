@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from switch_model.budget import hardware
-from switch_model.budget.hardware import Hardware
+from switch_model.budget.chip import Hardware
 
 GBPS = 1e9 / 8
 # p4c, backends/tofino/bf-p4c/mau/tofino/memories.h, which both chips share: 8 rows of 10 blocks, each of 1024 words of

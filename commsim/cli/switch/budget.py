@@ -12,7 +12,7 @@ from commsim.report.table import print_facts, print_remarks, print_table
 from ..flags import WithJson, flag
 
 if TYPE_CHECKING:
-    from switch_model.budget.hardware import Hardware
+    from switch_model.budget.chip import Hardware
     from switch_model.budget.jobs import Budget
     from switch_model.system import System
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
 from switch_model.budget import HARDWARE
-from switch_model.budget.hardware import Hardware
+from switch_model.budget.chip import Hardware
 from switch_model.budget.jobs import Budget, budget
 from switch_model.budget.register_layout import CONTROL_STAGES, register_layout
 from switch_model.system import System
