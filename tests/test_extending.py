@@ -17,8 +17,6 @@ COPIED = (*SHIPPED, "tests", "benchmarks", "docs", "examples", "README.md", "pyp
 WHEEL = '''
 """The wheel: a ring of switches around a hub."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from commsim.core.network import Network, both_ways, kinds, node_names
@@ -74,8 +72,6 @@ def test_the_hub_is_one_switch_away_from_all():
 
 RELAY = '''
 """An all-reduce in which everybody tells the root, and hears the sum from it."""
-
-from __future__ import annotations
 
 import numpy as np
 

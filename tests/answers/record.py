@@ -9,8 +9,6 @@ the named corrections. What is recorded is the exit code, and numbers and names 
 of other files that it writes, else out of its output. Prose (text with blanks) is neither recorded nor compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import fnmatch

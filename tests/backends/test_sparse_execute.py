@@ -1,7 +1,5 @@
 """Sparse vectors through real messages: between threads here, under mpiexec with real gradients below."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

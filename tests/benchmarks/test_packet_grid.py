@@ -1,7 +1,5 @@
 """The grid that auto looks up: what is in it, and why one rate is enough with an ideal window."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The gap between the two engines, and what it is put down to."""
 
-from __future__ import annotations
-
 from benchmarks.packet_vs_flow import COLUMNS, LINKS, bandwidth_delay, measure, row
 from collectives import COLLECTIVES
 from commsim.core.placement import place

@@ -1,7 +1,5 @@
 """What is put to peers is what commsim plays; and where a peer is installed, it predicts the same time."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

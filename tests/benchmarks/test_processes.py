@@ -1,7 +1,5 @@
 """Programs as processes."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Queues that are compared with the flow engine's heap keep the same order as it does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

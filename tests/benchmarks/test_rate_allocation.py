@@ -1,7 +1,5 @@
 """The published worked example to exact fractions, and the solver against cases that can be seen."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

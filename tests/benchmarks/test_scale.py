@@ -1,7 +1,5 @@
 """The benchmark of scale: its rows, its exponents, and that everything in it can be built."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

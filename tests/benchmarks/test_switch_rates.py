@@ -1,7 +1,5 @@
 """The table of steady rates: that the engine meets the bounds, which know nothing of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.switch_rates import Case, cases, measure, round_trip

@@ -1,7 +1,5 @@
 """The quick subset of the matrix, as the command makes it: contract, pages, and a reason for every miss."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

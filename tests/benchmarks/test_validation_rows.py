@@ -1,7 +1,5 @@
 """Rows, their statistics, and what is read from files."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of the live switch, as a user types them, in processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

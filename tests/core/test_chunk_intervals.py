@@ -1,7 +1,5 @@
 """What transfers touch, cut into cells."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from flow_cases import random_schedule

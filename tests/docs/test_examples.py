@@ -1,7 +1,5 @@
 """Every example of the README, the tutorial, the how-tos and the theory is run, and prints what the page says."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a run reports, the faults of other simulators that must not be ours, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every registered collective with a closed form meets it on a star; the double tree stays inside its bounds."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

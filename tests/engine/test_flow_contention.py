@@ -4,8 +4,6 @@ Messages have as many bytes as they should get per second, so that a right alloc
 and no rate but the right one does: whoever gets less ends later, and whoever gets more ends earlier.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The flow engine against the slow oracle, on random networks with random jobs."""
 
-from __future__ import annotations
-
 import numpy as np
 from flow_cases import Case, cases
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Simulated time depends on what is sent, never on the order in which it was written down; and it repeats exactly."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import os

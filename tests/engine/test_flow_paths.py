@@ -1,7 +1,5 @@
 """Which way the flow engine computes, and what it says when a way does not apply."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

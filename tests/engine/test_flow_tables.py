@@ -1,7 +1,5 @@
 """Which links the event engine has: no more than could limit a flow, and always one for each connection."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

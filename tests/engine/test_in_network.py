@@ -1,7 +1,5 @@
 """In-network aggregation on the flow engine: closed forms on a star and on trees, bytes on links, and the window."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

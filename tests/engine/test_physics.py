@@ -1,7 +1,5 @@
 """Times that were tampered with are refused, and the message names the culprit."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

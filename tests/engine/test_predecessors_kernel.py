@@ -1,7 +1,5 @@
 """The kernel that looks for transfers out of order, against every pair looked at in phase."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

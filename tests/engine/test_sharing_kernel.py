@@ -1,7 +1,5 @@
 """The sharing kernel alone: incremental arrivals and departures against exact water-filling in fractions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Streamed rings: the full engine's answer, from counts of messages and without a table of transfers."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Times written to files are those that a result would have held."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Who hears whom in a testbed: datagrams between sockets that were made in its namespaces, and nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Random small cases for the flow engine: networks, legal schedules, jobs; drawn by hypothesis from one seed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

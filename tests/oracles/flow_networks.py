@@ -1,7 +1,5 @@
 """Small networks and jobs that the tests of the flow engine solve by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any

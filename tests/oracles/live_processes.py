@@ -1,7 +1,5 @@
 """A live switch and its workers as processes of their own, on loopback, on ports that the system picks."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import subprocess
@@ -9,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -44,7 +42,7 @@ class SwitchProcess:
         self.process.kill()
         self.process.wait(LIMIT_S)
 
-    def __enter__(self) -> SwitchProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

@@ -4,8 +4,6 @@ Links keep their order. Workers clock themselves and may repeat at any moment, a
 by `Pool`, and the same operations are written to a log, so that both ways to the sums can be compared.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Workers and a live switch without sockets, joined by a link that loses, doubles and delays as a test decides."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

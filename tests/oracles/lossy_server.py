@@ -1,7 +1,5 @@
 """ATP without a network: workers, switches with shared slots, and a parameter server, at an adversary's mercy."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The numeric reference: a schedule run on NumPy arrays, hop by hop. Every real backend must agree with it."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Packets of small invented runs, and a slow, obvious reading of what happened in them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The order checker: dependencies and wire order leave no freedom that could change what a schedule computes."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 Shares only the routes, the values and the meaning with commsim; data order, wires, sharing and time are its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Shares only the routes, the values and the meaning with commsim; data order, wires, queues and time are its own.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import deque
@@ -39,7 +37,7 @@ class Message:
 class Packet:
     """Data, or an acknowledgement, on its path."""
 
-    flow: Flow
+    flow: "Flow"
     path: list[int]
     size: int
     number: int

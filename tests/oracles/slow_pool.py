@@ -3,8 +3,6 @@
 Slow and plain. The live switch is compared with it, and tests and worked examples are driven through it.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

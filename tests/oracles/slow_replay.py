@@ -1,7 +1,5 @@
 """The value pass written to be read: a log of operations carried out in Python integers or floats, row by row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Breadth-first search written to be read."""
 
-from __future__ import annotations
-
 from commsim.core.network import Network
 
 

@@ -1,7 +1,5 @@
 """The rule of aggregation in words and sets, from the reference's description and nothing else. Knows no kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

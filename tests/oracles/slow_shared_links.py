@@ -4,8 +4,6 @@ Knows nothing of the kernel: links that nobody can fill are kept, phases that wr
 that traffic repeats, and what every link carries is checked after every step.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from slow_sharing import Flow, max_min_rates

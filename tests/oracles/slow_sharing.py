@@ -3,8 +3,6 @@
 Works in any numbers: floats, or fractions for an exact answer. Knows nothing of the kernels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The numeric reference of sparse collectives: a schedule run on sparse vectors, hop by hop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A transport between threads of one process: shows the executor's behaviour without MPI."""
 
-from __future__ import annotations
-
 import queue
 import threading
 import time
@@ -36,7 +34,7 @@ class World:
         with self.lock:
             return self.lines[key]
 
-    def run(self, program: Callable[[ThreadTransport], Any]) -> list[Any]:
+    def run(self, program: Callable[["ThreadTransport"], Any]) -> list[Any]:
         """Run `program` on every rank and return what each returned; the first error is raised."""
         results: list[Any] = [None] * self.size
         errors: list[BaseException] = []

@@ -1,7 +1,5 @@
 """A transport between threads of this process: what schedules are executed over where no MPI is needed."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """SwitchML's frames from their description, byte by byte with `struct`; knows no kernel and no words."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

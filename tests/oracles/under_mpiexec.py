@@ -1,7 +1,5 @@
 """Run a program under mpiexec, as tests do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What each participant of a schedule sends, counted one transfer at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from commsim.core.schedule import Schedule

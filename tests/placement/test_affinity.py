@@ -1,7 +1,5 @@
 """Algorithm 1: the paper's chain, the property that holds, and the one that does not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Unified circles: common multiples, exact averages, and what rounding does."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

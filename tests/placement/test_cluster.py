@@ -1,7 +1,5 @@
 """Clusters are read strictly: every fault names the file, the line and the field."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rings over hosts, and the links that they pass."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Candidates are scored, ranked, and compared with simulations of the same jobs."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

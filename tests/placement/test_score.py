@@ -1,7 +1,5 @@
 """Scores of a link: the paper's example, the optimum by brute force and by integer programming."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Line charts: every point is where its axes say."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.validation.html_page import draw_scatter

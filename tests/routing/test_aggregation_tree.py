@@ -1,7 +1,5 @@
 """Trees of aggregating switches: where paths join, a switch aggregates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

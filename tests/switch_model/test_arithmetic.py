@@ -1,7 +1,5 @@
 """What registers do, against integers of any size and against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

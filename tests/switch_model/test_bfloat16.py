@@ -1,7 +1,5 @@
 """Two bytes per value, against torch's bfloat16 where it is installed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The reference's computed tables, and what the bounds have to do with each other."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A switch with values: what leaves it, its exponents, its arithmetic, shared slots, and the worked example."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

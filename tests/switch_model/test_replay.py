@@ -1,7 +1,5 @@
 """The value pass against itself written row by row, on logs that make sense and on logs that do not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rule against itself in words, and against an adversary who loses, doubles and repeats what he likes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

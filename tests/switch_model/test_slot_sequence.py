@@ -1,7 +1,5 @@
 """The sequence of slots and versions, and how many packets a tensor needs."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The systems' facts against published numbers, and what is refused."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

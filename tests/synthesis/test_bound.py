@@ -1,7 +1,5 @@
 """The test that matters: nothing that commsim can send is ever faster than what is said to be impossible to beat."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

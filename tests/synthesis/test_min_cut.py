@@ -1,7 +1,5 @@
 """Minimum cuts and linear programs beside trying every cut, on networks small enough for that."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Distances beside the linear program, whose dual they are, and beside cuts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Networks as namespaces: everybody is reached, nothing is left, two do not meet."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

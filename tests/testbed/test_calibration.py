@@ -1,7 +1,5 @@
 """Costs of messages, from ranks whose network is a formula."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

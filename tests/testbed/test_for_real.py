@@ -4,8 +4,6 @@ Times are asserted loosely, of the fastest of a few runs, and upwards only where
 feel what else the machine does, times do.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """Processes that are killed at random moments, and testbeds that are taken away all the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.kill_testbed import VERBS, kill_in_turn, main

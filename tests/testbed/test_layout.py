@@ -1,7 +1,5 @@
 """What is to be built, before anything is."""
 
-from __future__ import annotations
-
 import dataclasses
 from ipaddress import IPv4Address
 

@@ -1,7 +1,5 @@
 """Cells, costs and jobs as values: what is made of numbers that have been measured."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Forwarding tables: that a message which follows them arrives, by the paths that predictions take."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

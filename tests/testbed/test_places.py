@@ -1,7 +1,5 @@
 """Names and what is remembered; nothing here is a namespace."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

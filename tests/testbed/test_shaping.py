@@ -1,7 +1,5 @@
 """Rates, buffers and losses of links as the kernel's queues have them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

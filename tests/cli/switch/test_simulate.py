@@ -1,7 +1,5 @@
 """`commsim switch simulate`: the contract for scripts, and what it says to wrong input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`commsim testbed`: what it refuses anywhere, and what it does where it may."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """One description, one answer: flow engine, packet engine and `switch simulate` on in-network aggregation."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """In-network aggregation packet by packet: right sums whatever is lost, at the speed that the bounds allow."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

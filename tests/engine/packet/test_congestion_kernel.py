@@ -1,7 +1,5 @@
 """DCTCP's window, one acknowledgement after the other; DCQCN's rate: cuts, recovery, and the two kinds of rise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

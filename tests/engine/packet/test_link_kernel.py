@@ -1,7 +1,5 @@
 """Queues, buffers, marks, pauses and losses of links."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

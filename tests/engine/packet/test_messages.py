@@ -1,7 +1,5 @@
 """Ordinary collectives packet by packet: closed forms, conservation, agreement with the flow engine, refusals."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

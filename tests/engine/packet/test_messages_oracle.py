@@ -1,7 +1,5 @@
 """The packet engine without loss against the slow oracle, on random networks with random jobs: equal picoseconds."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

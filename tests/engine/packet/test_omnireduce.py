@@ -1,7 +1,5 @@
 """OmniReduce with loss recovery: right sums whatever is lost, and no bytes but those of blocks that somebody has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

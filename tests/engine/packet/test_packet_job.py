@@ -1,7 +1,5 @@
 """The rounds of slots, against workers that look ahead in their columns one packet at a time."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

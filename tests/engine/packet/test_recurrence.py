@@ -1,7 +1,5 @@
 """The max-plus recurrence gives the event engine's times to the picosecond."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

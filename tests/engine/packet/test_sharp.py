@@ -1,7 +1,5 @@
 """SHARP against its published points, on a tree of 128 hosts; its unit and host times are fitted, see `sharp`."""
 
-from __future__ import annotations
-
 import pytest
 
 from commsim.engine.packet.aggregation import simulate_aggregation

@@ -1,7 +1,5 @@
 """The wheel against a heap."""
 
-from __future__ import annotations
-
 import heapq
 
 import numpy as np

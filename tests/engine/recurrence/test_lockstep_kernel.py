@@ -1,7 +1,5 @@
 """Messages of a hop that share links: where the kernel finds rates, they are the max-min fair ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import event, given, settings

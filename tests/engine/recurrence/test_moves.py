@@ -1,7 +1,5 @@
 """That plans of too many transfers are not made."""
 
-from __future__ import annotations
-
 import pytest
 
 from collectives.dense.halving_doubling import halving_doubling_all_reduce

@@ -1,7 +1,5 @@
 """What the recurrence says is what the event-driven engine says, or it says nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

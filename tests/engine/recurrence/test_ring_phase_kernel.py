@@ -1,7 +1,5 @@
 """Kernels of rings against loops that say the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

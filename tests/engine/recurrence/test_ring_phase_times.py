@@ -1,7 +1,5 @@
 """What is left out when a phase is simulated: connections that are alike, and rounds in which all advance alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import event, given, settings

@@ -1,7 +1,5 @@
 """Rings found in blocks: the same messages as the expanded schedule's, and no condition of its order left out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Flows that all start together: they end when the full engine says so."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One connection of each class gives what the event engine gives for all, for any schedule and network."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

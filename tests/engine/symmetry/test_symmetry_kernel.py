@@ -1,7 +1,5 @@
 """The kernels that tell connections apart, against dictionaries of neighbourhoods."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Muri's grouping: the formula, and matchings against all matchings."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Candidates: every job gets its GPUs, none is given twice, and each strategy does what its scheduler does."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """What fits into a switch, against what public programs fit into it, and what is said when something does not."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

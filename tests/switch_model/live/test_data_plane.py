@@ -1,7 +1,5 @@
 """The live switch without sockets: the same answers as the slow pool, and what it refuses, counted by cause."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

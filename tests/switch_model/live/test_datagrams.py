@@ -1,7 +1,5 @@
 """Datagrams in batches over loopback, in every way that this system has."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from typing import Any

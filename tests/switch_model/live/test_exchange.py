@@ -1,7 +1,5 @@
 """Workers and switch on links that lose, double and reorder: each element is summed exactly once, and it ends."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

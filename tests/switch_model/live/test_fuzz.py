@@ -1,7 +1,5 @@
 """A hundred thousand wrong datagrams while workers reduce: no crash, no wrong sum, and every one is counted."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

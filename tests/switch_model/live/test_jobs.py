@@ -1,7 +1,5 @@
 """Who may join, what workers must agree on, and who is told what when one fails; without sockets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A real switch and real workers, processes on loopback: sums under losses, and what happens when one of them dies."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

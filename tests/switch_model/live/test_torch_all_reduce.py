@@ -1,7 +1,5 @@
 """What programs call: arrays and torch tensors, in place or not, and a torch model trained through the switch."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Scapy builds the same bytes as NumPy, and reads them back, field by field."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from packet_story import event

@@ -1,7 +1,5 @@
 """Captures of all kinds are read, also those that lie."""
 
-from __future__ import annotations
-
 import struct
 import time
 import tracemalloc

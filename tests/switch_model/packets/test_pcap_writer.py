@@ -1,7 +1,5 @@
 """Captures are written in blocks, cut as asked for, and read by the tools that people have."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

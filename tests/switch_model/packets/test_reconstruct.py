@@ -1,7 +1,5 @@
 """What the packets of invented runs, whose course is known, are said to mean."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Sizes and places of header fields, as the specifications say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
