@@ -26,33 +26,32 @@ NOJIT_FILES = {
     "cluster": "contention_kernel",
     "collectives": "contract",
     "collectives/servers": "parameter_server",
-    "collectives/sparse": "gtop_k hitopk_comm ok_topk topk_a",
-    "comparison": "one_algorithm",
-    "core": "coordinates dependencies errors faults layouts locality machine metric network network_queries placement "
+    "collectives/sparse": "hitopk_comm ok_topk topk_a",
+    "core": "dependencies errors faults layouts machine network network_queries placement "
     "program registry result schedule spec units value",
     "core/checking": "check numeric_run random_order",
     "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel sharing_kernel",
-    "engine/packet": "congestion_kernel messages_oracle packet_job wheel_kernel",
+    "engine/packet": "congestion_kernel packet_job wheel_kernel",
     "engine/recurrence": "lockstep_kernel ring_phase_kernel",
     "formats": "hostile kineto markup nccl_topology nvidia_smi",
     "placement": "crux",
-    "placement/schedulers": "fabric_tree hostlist kubernetes slurm slurm_yaml tree_network",
+    "placement/schedulers": "fabric_tree hostlist kubernetes slurm tree_network",
     "report": "chart columns derive figure interval_kernel network_picture paint schedule_picture study",
     "report/page": "write",
-    "routing": "aggregation_tree aggregator_placement bisection link_rows merge_switches network_metrics routing "
+    "routing": "aggregation_tree aggregator_placement link_rows merge_switches network_metrics routing "
     "routing_kernel search_kernel valiant",
     "run": "inputs",
     "run/auto": "evidence known_error",
-    "sparse": "bitmap encodings form limits measures occupancy partition regroup sparse_run sparse_vector",
+    "sparse": "bitmap encodings form measures occupancy partition sparse_run sparse_vector",
     "sweep": "axis chunks config drive expression plan points price progress table",
     "switch_model": "arithmetic bounds quantize slot_sequence systems",
     "switch_model/budget": "jobs",
     "switch_model/live": "control_messages jobs",
     "synthesis": "cut demand latency optimal",
-    "testbed": "layout places shaping",
+    "testbed": "layout places",
     "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "
     "rail_optimized ring star three_tier torus",
-    "workload": "backward_trace data_parallel setting staleness task_graph tensor_queue timeline vector_add",
+    "workload": "backward_trace data_parallel setting staleness task_graph tensor_queue timeline ",
     "workload/sharing": "periodic",
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}

@@ -31,3 +31,70 @@ def test_a_saved_network_is_the_same_network(commsim, tmp_path, suffix):
 
 def test_an_unknown_suffix_is_refused(commsim, tmp_path):
     assert ".toml" in commsim.refuses("topo", "save", "fat_tree:k=4", "-o", tmp_path / "net.yaml")
+
+
+pytest.importorskip("scipy")
+
+
+def bounds(commsim, text):
+    return commsim.results("topo", "check", text)["results"][0]["bounds_Bps"]
+
+
+def test_a_whole_network_gets_its_bounds(commsim):
+    found = bounds(commsim, "star:n_hosts=4,bandwidth=1GB/s")
+    assert found["bisection"] == pytest.approx(2e9)
+    assert found["all_reduce, any schedule"] == pytest.approx(4 / 6 * 1e9)
+    assert found["all_reduce, trees"] == pytest.approx(4 / 6 * 1e9)
+    assert found["all_to_all"] == pytest.approx(4 / 3 * 1e9)
+    assert "connected" in commsim.out
+
+
+def test_a_large_network_is_bounded_by_counting_only(commsim):
+    found = bounds(commsim, "rail_optimized:n_hosts=32,preset=dgx-h100")
+    assert found["all_to_all"] is None
+    assert found["all_reduce, any schedule"] == pytest.approx(32 * 8 * 48.5e9 / 62)
+    assert "the linear program is for small networks" in commsim.out
+
+
+def test_one_rank_has_no_bound(commsim):
+    assert bounds(commsim, "star:n_hosts=1")["all_to_all"] is None
+    assert "unlimited" in commsim.out
+
+
+def test_machines_in_files_of_others_are_checked_too(commsim, tmp_path):
+    (tmp_path / "box.txt").write_text("GPU0 GPU1 CPU Affinity\nGPU0 X NV4 0-7\nGPU1 NV4 X 0-7\n")
+    assert bounds(commsim, tmp_path / "box.txt")["all_reduce, trees"] == pytest.approx((80 + 12) * 1e9)
+    (tmp_path / "box.xml").write_text('<system>\n<cpu>\n<pci busid="1" class="0x0302" link_width="-1"/></cpu></system>')
+    assert "box.xml, line 3: <pci> link_width must be" in commsim.refuses("topo", "check", tmp_path / "box.xml")
+
+
+def test_what_is_cut_off_is_refused(commsim, tmp_path):
+    (tmp_path / "x.json").write_text(
+        '{"schema": 1, "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}], "links": []}'
+    )
+    assert "no path from b to a" in commsim.refuses("topo", "check", tmp_path / "x.json")
+
+
+def test_links_without_a_way_back_and_nodes_without_links_are_said(commsim, tmp_path):
+    nodes = ", ".join(f'{{"name": "{name}", "kind": "{kind}"}}' for name, kind in
+                      (("a", "host"), ("b", "host"), ("c", "host"), ("s", "switch")))  # fmt: skip
+    links = ", ".join(f'{{"from": "{a}", "to": "{b}", "bandwidth": "1GB/s", "latency": "1us"}}' for a, b in
+                      (("a", "b"), ("b", "c"), ("c", "a")))  # fmt: skip
+    text = f'{{"schema": 1, "nodes": [{nodes}], "links": [{links}]}}'.replace('"host"}', '"host", "forwards": true}')
+    (tmp_path / "x.json").write_text(text)
+    assert commsim("topo", "check", tmp_path / "x.json").code == 0
+    assert "3 links, such as a->b, have no way back" in commsim.out
+    assert "1 nodes without links, such as s" in commsim.out
+
+
+def test_a_wrong_line_of_a_long_file_is_named_by_its_number(commsim, tmp_path):
+    lines = ["schema = 1", "[[nodes]]", 'name = "s"', 'kind = "switch"']
+    for i in range(500):
+        lines += ["[[nodes]]", f'name = "h{i}"', 'kind = "host"', "[[links]]", f'from = "h{i}"', 'to = "s"',
+                  'bandwidth = "100Gbps"', 'latency = "1us"', "both_ways = true", ""]  # fmt: skip
+    assert len(lines) > 5000
+    wrong = 4 + 10 * 437 + 6
+    lines[wrong] = 'bandwidth = "100Gb"'
+    (tmp_path / "long.toml").write_text("\n".join(lines))
+    error = commsim.refuses("topo", "check", tmp_path / "long.toml")
+    assert f"long.toml, line {wrong + 1}: links[437].bandwidth must be a rate" in error

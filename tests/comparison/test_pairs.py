@@ -1,6 +1,13 @@
 import pytest
 
-from commsim.comparison.pairs import one_per_size, pair_up, predictions_of, summarise
+from commsim.comparison.pairs import (
+    of_one_algorithm,
+    one_per_size,
+    pair_up,
+    predictions_of,
+    several_algorithms,
+    summarise,
+)
 from commsim.core.errors import InputError
 from commsim.formats.measured import Measured
 
@@ -56,3 +63,28 @@ def test_what_cannot_be_compared_is_refused():
 def test_a_prediction_inside_the_spread_is_said():
     pairs, _ = pair_up([row(10, 2.0, low=1.0, high=3.0), row(20, 2.0, low=1.0, high=1.5), row(30, 2.0)], lambda _: 2.0)
     assert [pair.is_within for pair in pairs] == [True, False, None]
+
+
+def row_of(algorithm, operation="all_reduce"):
+    return Measured(operation, 8, 1.0, 4, algorithm, source="r.json")
+
+
+RING, TREE = row_of("ring_all_reduce"), row_of("tree:n_chunks=4")
+
+
+@pytest.mark.nojit
+def test_an_algorithm_is_chosen_by_its_name_with_or_without_parameters():
+    assert of_one_algorithm([RING, TREE], "tree") == [TREE]
+    assert of_one_algorithm([RING, TREE], "tree:n_chunks=4") == [TREE]
+    assert of_one_algorithm([RING, row_of("ring_all_gather", "all_gather")], None)[0] == RING
+
+
+@pytest.mark.nojit
+def test_of_several_none_is_taken_without_being_told():
+    assert several_algorithms([RING, TREE, row_of("x", "all_gather")]) == {
+        "all_reduce": ("ring_all_reduce", "tree:n_chunks=4")
+    }
+    with pytest.raises(InputError, match=r"r.json: has several algorithms of all_reduce: ring.*; choose, as in --coll"):
+        of_one_algorithm([RING, TREE], None)
+    with pytest.raises(InputError, match=r"has no rows of sharp; of ring_all_reduce, tree:n_chunks=4"):
+        of_one_algorithm([RING, TREE], "sharp")

@@ -13,7 +13,7 @@ from commsim.sparse.encodings import bitmap, blocks, coo, dense
 from commsim.sparse.generate import PATTERNS, drawn_gradients, drawn_occupancy
 from commsim.sparse.measures import densification, union_density
 from commsim.sparse.occupancy import Occupancy
-from commsim.sparse.propagate import UNLIMITED, transfer_bytes, transfer_contents
+from commsim.sparse.propagate import UNLIMITED, limits_of, transfer_bytes, transfer_contents
 from commsim.sparse.sparse_vector import SparseVector
 
 ALL_REDUCES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"]
@@ -338,3 +338,18 @@ def test_a_message_of_several_lists_of_one_chunk_holds_the_short_last_block_once
     assert as_rows(got) == slow_contents(schedule, bitmap.tolist(), 5, 2)
     assert (got.elements == got.all_elements).all()
     assert got.elements.max() == 10  # two lists of 5 elements
+
+
+@pytest.mark.nojit
+def test_one_limit_is_that_of_every_transfer():
+    assert limits_of(None, 2).tolist() == [UNLIMITED] * 2
+    assert limits_of(7, 3).tolist() == [7, 7, 7]
+    assert limits_of([1, UNLIMITED], 2).tolist() == [1, UNLIMITED]
+    assert limits_of(None, 0).tolist() == []
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("keep", [0, -1, [1, 0], 1.5, [1, 2, 3], np.nan, "5"])
+def test_other_limits_are_refused(keep):
+    with pytest.raises(InputError, match="keep must be"):
+        limits_of(keep, 2)

@@ -1,8 +1,7 @@
 """Collectives in namespaces: the bytes on every link are those that were predicted, and the sums are right.
 
 Times are asserted loosely, of the fastest of a few runs, and upwards only where the processors were free: bytes do not
-feel what else the machine does, times do.
-"""
+feel what else the machine does, times do."""
 
 import contextlib
 import dataclasses
@@ -10,6 +9,7 @@ import os
 
 import pytest
 
+from benchmarks.kill_testbed import VERBS, kill_in_turn, main
 from commsim.core.errors import BackendError, InputError
 from commsim.run.inputs import load_network, load_schedule
 from commsim.testbed.build import build
@@ -136,3 +136,21 @@ def test_ranks_that_are_killed_are_told_of_and_leave_nothing(star):
         ranks.run("all_reduce", SIZE)
     assert star[0].processes() == []
     assert not list(star[0].directory.glob("ranks-*"))
+
+
+# Processes that are killed at random moments, and testbeds that are taken away all the same.
+def test_nothing_is_left_of_testbeds_whose_process_is_killed():
+    about = {"up": 1.2, "run": 4.0, "down": 0.6}
+    kills, durations = kill_in_turn(4, 1, "star:n_hosts=3,bandwidth=200Mbps,latency=0s", about)
+    assert durations == about
+    assert [kill.verb for kill in kills] == [*VERBS, "up"]
+    assert all(0 <= kill.moment <= durations[kill.verb] for kill in kills)
+    assert [kill.left for kill in kills] == [()] * 4
+    assert kills[2].begun  # what is to be taken down was there
+
+
+def test_without_root_there_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr("os.geteuid", lambda: 65534)
+    assert main(["--times", "1"]) == 2
+    assert capsys.readouterr().err.strip() == ("benchmarks.kill_testbed: error: a testbed needs Linux and root: "
+                                               "it makes network namespaces")  # fmt: skip

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from volumes import volumes
 
@@ -9,6 +9,7 @@ from collectives.dense.halving_doubling import (
     non_power_of_two,
     real_ranks,
     recursive_doubling_all_gather,
+    recursive_doubling_all_reduce,
 )
 
 
@@ -77,3 +78,22 @@ def test_a_folded_gather_sends_at_most_what_its_cost_says(n_ranks):
 def test_memory_is_ranks_times_rounds(build):
     schedule = build(65_536)
     assert sum(len(block.body) for block in schedule.blocks) <= 65_536 * 2 * 16
+
+
+@given(n_ranks=st.integers(1, 200))
+@settings(max_examples=40)
+def test_whole_vectors_are_exchanged_in_the_logarithm_of_rounds(n_ranks):
+    k, r = non_power_of_two(n_ranks)
+    schedule = recursive_doubling_all_reduce(n_ranks)
+    sent, received, _ = volumes(schedule)
+    assert schedule.n_hops == k + 2 * (r > 0)
+    assert (sent[real_ranks(n_ranks)] == k + (np.arange(2**k) < r)).all()
+    assert (sent[: 2 * r : 2] == 1).all()
+    np.testing.assert_array_equal(received, sent)
+
+
+def test_partners_exchange():
+    transfers = recursive_doubling_all_reduce(16).expand()
+    pairs = {(int(t["hop"]), int(t["src"]), int(t["dst"])) for t in transfers}
+    assert pairs == {(hop, dst, src) for hop, src, dst in pairs}
+    assert {abs(src - dst) for _, src, dst in pairs} == {1, 2, 4, 8}
