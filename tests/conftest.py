@@ -10,7 +10,7 @@ from hypothesis import settings
 TESTS = Path(__file__).parent
 
 # What is run again without the JIT (`make test-nojit`): whole folders, and files of others by what follows `test_`.
-# A single test of another file bears the mark itself.
+# A single test of another file bears the mark itself; one of these that needs the JIT is marked `jit`.
 NOJIT_FOLDERS = {
     "collectives/dense",
     "collectives/in_network",
@@ -20,6 +20,7 @@ NOJIT_FOLDERS = {
     "workload/policies",
 }
 NOJIT_FILES = {
+    "advice": "question",
     "backends": "sparse_wire",
     "benchmarks": "omnireduce_model queue_kernels rate_allocation validation_rows",
     "cli/flags": "declared",
@@ -32,8 +33,8 @@ NOJIT_FILES = {
     "core/checking": "check numeric_run random_order",
     "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel sharing_kernel",
     "engine/packet": "congestion_kernel packet_job wheel_kernel",
-    "engine/recurrence": "lockstep_kernel ring_phase_kernel",
-    "formats": "hostile kineto markup nccl_topology nvidia_smi",
+    "engine/recurrence": "lockstep_kernel ring_phase_kernel ring_phase_times",
+    "formats": "astra chakra goal hostile kineto markup nccl_topology networks nvidia_smi",
     "placement": "crux",
     "placement/schedulers": "fabric_tree hostlist kubernetes slurm tree_network",
     "report": "chart columns derive figure interval_kernel network_picture paint schedule_picture study",
@@ -44,7 +45,7 @@ NOJIT_FILES = {
     "run/auto": "evidence known_error",
     "sparse": "bitmap encodings form measures occupancy partition sparse_run sparse_vector",
     "sweep": "axis chunks config drive expression plan points price progress table",
-    "switch_model": "arithmetic bounds quantize slot_sequence systems",
+    "switch_model": "arithmetic bounds pool quantize slot_kernel slot_sequence systems",
     "switch_model/budget": "jobs",
     "switch_model/live": "control_messages jobs",
     "synthesis": "cut demand latency optimal",
@@ -83,14 +84,16 @@ def can_lose(testbed):
     return testbed.has_netem() or testbed.has_nftables()
 
 
-def pytest_configure():
+def pytest_configure(config):
+    config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
     absent = [p for p in (*NOJIT_PATHS, *(TESTS / folder for folder in NOJIT_FOLDERS)) if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
 
 
 def pytest_itemcollected(item):
-    if item.path in NOJIT_PATHS or item.path.parent.relative_to(TESTS).as_posix() in NOJIT_FOLDERS:
+    listed = item.path in NOJIT_PATHS or item.path.parent.relative_to(TESTS).as_posix() in NOJIT_FOLDERS
+    if listed and not item.get_closest_marker("jit"):
         item.add_marker("nojit")
 
 

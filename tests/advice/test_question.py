@@ -15,6 +15,7 @@ def asked(**changes):
     return Question(**{"n_workers": 4, "size": 4e6, "densities": (0.05,)} | changes)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("name", sorted(FORMS))
 @pytest.mark.parametrize("block", [None, 1, 64])
 def test_every_sparse_collective_is_given_the_same_elements(name, block):
@@ -32,14 +33,12 @@ def test_every_sparse_collective_is_given_the_same_elements(name, block):
         assert found.block == BLOCK
 
 
-@pytest.mark.nojit
 def test_as_many_servers_as_workers_may_help_unless_there_are_fewer_places():
     network = load_network(STAR)
     assert [asked(n_workers=n).on(network).n_servers for n in (1, 4, 10, 12)] == [1, 4, 2, 0]
     assert asked(n_servers=3).on(network).n_servers == 3
 
 
-@pytest.mark.nojit
 def test_gradients_are_named_in_the_data_and_lossy_ways_get_a_density_too():
     question = asked(gradients="g.npy", densities=(0.01,), lossy=True)
     assert question.data_of(FORMS["agsparse"]) == {"": "gradients=g.npy"}
@@ -47,7 +46,6 @@ def test_gradients_are_named_in_the_data_and_lossy_ways_get_a_density_too():
     assert asked(gradients="g.npy", block=64).data_of(FORMS["omnireduce"]) == {"": "block=64,gradients=g.npy"}
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -71,7 +69,6 @@ def test_what_cannot_be_asked_is_refused(changes, message):
         asked(**changes).on(load_network(STAR))
 
 
-@pytest.mark.nojit
 def test_gradients_say_how_large_they_are_and_of_how_many_workers(tmp_path):
     np.save(tmp_path / "g.npy", np.ones((3, 50), np.float16))
     assert size_of_gradients(str(tmp_path / "g.npy"), None) == (100.0, 3)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numeric_run import run_reference
 from sparse_run import run_sparse
-from threads_transport import ThreadTransport, on_threads
+from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
 from commsim.backends.sparse_execute import SparseExecution
@@ -45,7 +45,7 @@ def execute(
         run.run()
         return run
 
-    return on_threads(schedule.n_participants, work)
+    return World(schedule.n_participants, rendezvous=False).run(work)
 
 
 @pytest.mark.parametrize("name", LOSSLESS)

@@ -202,20 +202,7 @@ def test_an_own_training_policy_is_run_with_its_arguments(commsim, files):
 
 def test_a_report_does_not_execute_the_code_of_a_placement(commsim, files):
     (files / "own.py").write_text(STRATEGY)
-    argv = (
-        "run",
-        "--collective",
-        "ring_all_reduce",
-        "--topology",
-        STAR,
-        "--placement",
-        "own.py",
-        "-b",
-        "1M",
-        "-e",
-        "1M",
-    )
-    commsim.results(*argv)
+    commsim.results(*f"run --collective ring_all_reduce --topology {STAR} --placement own.py -b 1M -e 1M".split())
     (files / "own.py").write_text("raise SystemExit('executed')")
     assert commsim("report", files / "results.json", "-o", "r.html").code == 0
     assert "which a report does not execute" in (files / "r.html").read_text() + commsim.out

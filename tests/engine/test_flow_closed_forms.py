@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drawn_inputs import links
 from flow_cases import Case
 from flow_networks import on_star, star_of
 from hypothesis import given, settings
@@ -26,10 +27,6 @@ MUST_BE_EXACT = {
     "binomial_broadcast", "pairwise_all_to_all", "direct_all_to_all",
 }  # fmt: skip
 sizes = st.floats(1.0, 1e12)
-seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
-links = st.builds(
-    LogGP, L=seconds, o=seconds, B=st.floats(1e6, 1e12), gamma=st.one_of(st.just(0.0), st.floats(1e-13, 1e-8))
-)
 
 
 @st.composite

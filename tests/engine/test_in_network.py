@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from drawn_inputs import links
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,10 +24,6 @@ from topologies.star import star
 
 ON_SWITCHES = [name for name in COLLECTIVES if COLLECTIVES[name].metadata["systems"]]
 sizes = st.floats(1.0, 1e12)
-seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
-links = st.builds(
-    LogGP, L=seconds, o=seconds, B=st.floats(1e6, 1e12), gamma=st.one_of(st.just(0.0), st.floats(1e-13, 1e-8))
-)
 LEAF_SPINE = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
 
 

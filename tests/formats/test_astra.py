@@ -31,7 +31,6 @@ dimension = st.builds(
 )  # fmt: skip
 
 
-@pytest.mark.nojit
 def test_a_gb_is_2_to_the_30_bytes_and_latency_is_in_ns(tmp_path: Path) -> None:
     path = tmp_path / "net.yml"
     path.write_text(EXAMPLE)
@@ -42,7 +41,6 @@ def test_a_gb_is_2_to_the_30_bytes_and_latency_is_in_ns(tmp_path: Path) -> None:
     assert (len(network.hosts), network.n_nodes, network.n_links) == (128, 128 + 16 + 8, 4 * 128)
 
 
-@pytest.mark.nojit
 @settings(max_examples=60)
 @given(st.lists(dimension, min_size=1, max_size=3).map(tuple))
 def test_every_product_is_recognised_and_survives_a_round_trip_exactly(
@@ -67,7 +65,6 @@ def test_every_product_is_recognised_and_survives_a_round_trip_exactly(
         assert same or found[wanted.block] == got.block
 
 
-@pytest.mark.nojit
 def test_the_file_is_what_a_yaml_reader_expects(tmp_path: Path) -> None:
     path = tmp_path / "net.yml"
     write_astra_network(load_network("torus:dims=4x8,bandwidth=400Gbps,latency=500ns"), path)
@@ -81,6 +78,7 @@ NETWORKS = ("ring:n_hosts=8", "star:n_hosts=8,bandwidth=25Gbps", "fully_connecte
             "torus:dims=2x2x2")  # fmt: skip
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("collective", ["ring_all_reduce", "halving_doubling_all_reduce", "pairwise_all_to_all"])
 def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, network: str, collective: str) -> None:
@@ -91,7 +89,6 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, networ
     assert times[1] == pytest.approx(times[0], rel=1e-12)
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("network", "wanted"),
     [
@@ -106,7 +103,6 @@ def test_other_networks_are_refused_with_the_reason(tmp_path: Path, network: str
     assert not (tmp_path / "n.yml").exists()
 
 
-@pytest.mark.nojit
 def test_a_link_that_differs_is_named_and_costs_that_are_lost_are_said(tmp_path: Path) -> None:
     from dataclasses import replace
 
@@ -121,7 +117,6 @@ def test_a_link_that_differs_is_named_and_costs_that_are_lost_are_said(tmp_path:
         )
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -146,7 +141,6 @@ def system(tmp_path: Path, **said: object) -> System:
     return read_system(path)
 
 
-@pytest.mark.nojit
 def test_a_system_file_is_kept_whole_and_chooses_our_collectives(tmp_path: Path) -> None:
     tree = {"scheduling-policy": "LIFO", "all-reduce-implementation": ["ring", "ring"], "peak-perf": 900,
             "all-gather-implementation": ["oneDirect4"], "local-mem-bw": 1.5, "x-unknown": {"a": [1]},
@@ -168,7 +162,6 @@ NAMED = ["ring_all_reduce", "double_tree_all_reduce", "halving_doubling_all_redu
          "ring_reduce_scatter", "direct_all_to_all"]  # fmt: skip
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("sizes", [(8,), (4, 2)])
 @pytest.mark.parametrize("collective", NAMED)
 def test_the_choice_of_a_collective_survives_a_round_trip(
@@ -191,6 +184,7 @@ WAYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("optimization", ["baseline", "localBWAware"])
 @pytest.mark.parametrize(("ways", "sizes"), WAYS)
 def test_an_all_reduce_over_several_dimensions_is_one_whatever_is_chosen_for_each(
@@ -203,6 +197,7 @@ def test_an_all_reduce_over_several_dimensions_is_one_whatever_is_chosen_for_eac
     assert schedule_of_system(said, operation, sizes)[0] == schedule
 
 
+@pytest.mark.jit
 def test_the_order_of_phases_decides_how_much_each_dimension_carries() -> None:
     """Two dimensions of 4: baseline carries the whole array along both, localBWAware a quarter along the second."""
     ranks = np.arange(16)
@@ -215,6 +210,7 @@ def test_the_order_of_phases_decides_how_much_each_dimension_carries() -> None:
             assert sent == pytest.approx(2 * 3 / 4 * wanted)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("operation", ["reduce_scatter", "all_gather", "all_to_all"])
 @pytest.mark.parametrize("way", ["ring", "direct", "halvingDoubling"])
 def test_other_collectives_have_one_phase_per_dimension(operation: str, way: str) -> None:
@@ -234,7 +230,6 @@ def test_other_collectives_have_one_phase_per_dimension(operation: str, way: str
     assert sent == pytest.approx(wanted[operation])
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("ways", "wanted"),
     [(["doubleBinaryTree", "ring"], "is unknown"), (["oneRing", "ring"], "over all dimensions"),
@@ -249,7 +244,6 @@ def test_choices_whose_meaning_is_not_known_are_refused(tmp_path: Path, ways: li
         schedule_of_system(read, "all_reduce", (6,))
 
 
-@pytest.mark.nojit
 def test_what_astra_sim_has_not_built_in_is_left_to_chakra_traces(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Chakra"):
         system_of("binomial_tree_all_reduce", (8,))
@@ -258,7 +252,6 @@ def test_what_astra_sim_has_not_built_in_is_left_to_chakra_traces(tmp_path: Path
         schedule_of_system(read_system(tmp_path / "s.json"), "all_reduce", (8,))
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("value", [["ringg"], "ring", [1], ["direct-1"]])
 def test_a_system_file_that_is_wrong_is_refused(tmp_path: Path, value: object) -> None:
     path = tmp_path / "s.json"
@@ -267,7 +260,6 @@ def test_a_system_file_that_is_wrong_is_refused(tmp_path: Path, value: object) -
         read_system(path)
 
 
-@pytest.mark.nojit
 def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "deep.json"
     path.write_text("[" * 2_000_000)

@@ -86,7 +86,6 @@ RECORDED_VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.nojit
 def test_a_node_with_all_types_has_the_recorded_bytes() -> None:
     singles = {f"{name}1": (f"{name}_val", one) for name, one in RECORDED_VALUES.items()}
     lists = {f"{name}2": (f"{name}_list", (one, one)) for name, one in RECORDED_VALUES.items()}
@@ -98,7 +97,6 @@ def test_a_node_with_all_types_has_the_recorded_bytes() -> None:
     assert encode_metadata(metadata).hex() == "0a05312e302e3012050a0165520012060a0173ea0100"
 
 
-@pytest.mark.nojit
 @settings(max_examples=150)
 @given(node)
 def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
@@ -107,7 +105,6 @@ def test_nodes_and_metadata_are_read_as_they_were_written(one: Node) -> None:
     assert decode_metadata(encode_metadata(metadata)) == metadata
 
 
-@pytest.mark.nojit
 @settings(max_examples=400)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
@@ -118,20 +115,17 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     assert encode_node(decode_node(encode_node(one))) == encode_node(one)
 
 
-@pytest.mark.nojit
 def test_a_value_that_does_not_fit_its_type_is_refused() -> None:
     with pytest.raises(InputError, match="'x' does not fit a Chakra trace"):
         encode_node(Node(0, "x", attributes={"tag": ("int32_val", 2**31)}))
 
 
-@pytest.mark.nojit
 def test_without_protobuf_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
     with pytest.raises(InputError, match=r"need protobuf: pip install 'commsim\[chakra\]'"):
         chakra_messages._messages.__wrapped__()
 
 
-@pytest.mark.nojit
 def test_a_file_is_messages_after_their_lengths_and_may_be_packed(tmp_path: Path) -> None:
     path = tmp_path / "x.0.et"
     nodes = (Node(0, "ar", COLLECTIVE, attributes={"comm_size": ("int64_val", 2**20)}), Node(300, "f", COMP, data=(0,)))
@@ -153,6 +147,7 @@ SAME = ("ring_all_reduce", "halving_doubling_all_reduce", "double_tree_all_reduc
         "multi_ring_all_reduce")  # fmt: skip
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("network", ["star:n_hosts=8", "torus:dims=2x4"])
 @pytest.mark.parametrize("collective", SAME)
 def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, collective: str, network: str) -> None:
@@ -165,7 +160,6 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, collec
     assert after.time == pytest.approx(before.predict(4096.0 * before.schedule.n_chunks).time, rel=1e-12)
 
 
-@pytest.mark.nojit
 def test_messages_say_what_astra_sim_reads_and_time_is_rounded_up_to_microseconds(tmp_path: Path) -> None:
     from commsim.formats.programs.operations import CALC, Op, Programs
     from commsim.formats.programs.operations import RECV as TAKE
@@ -199,7 +193,6 @@ def iteration(n: int) -> Graph:
     return Graph(tuple(tasks))
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("n", [2, 5])
 def test_a_workload_takes_as_long_after_a_round_trip(tmp_path: Path, n: int) -> None:
     graph = iteration(n)
@@ -217,7 +210,6 @@ def test_a_workload_takes_as_long_after_a_round_trip(tmp_path: Path, n: int) -> 
     assert graph_of_traces(traces) == again  # groups that no file lists are those whose ranks name them
 
 
-@pytest.mark.nojit
 def test_a_graph_of_one_worker_is_what_all_ranks_do() -> None:
     graph = Graph(
         (
@@ -232,7 +224,6 @@ def test_a_graph_of_one_worker_is_what_all_ranks_do() -> None:
     assert len(graph_of_traces(traces).tasks) == 3 + 1
 
 
-@pytest.mark.nojit
 def test_what_chakra_cannot_say_is_refused() -> None:
     apart = Graph((Task("a", ("gpu0.c",), 1e-6), Task("b", ("gpu1.c",), 1e-6, after=(0,))))
     with pytest.raises(InputError, match="without a message"):
@@ -249,7 +240,6 @@ def collective(size: int, rank: int) -> Node:
     )
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("nodes", "wanted"),
     [
@@ -268,7 +258,6 @@ def test_traces_that_make_no_sense_are_refused(nodes: list[list[Node]], wanted: 
         graph_of_traces([Trace(Metadata(), tuple(mine)) for mine in nodes])
 
 
-@pytest.mark.nojit
 def test_a_process_group_that_does_not_fit_and_a_collective_as_a_schedule_are_refused() -> None:
     traces = [Trace(Metadata(), (collective(8, r),)) for r in range(2)]
     with pytest.raises(InputError, match="workload"):
@@ -277,7 +266,6 @@ def test_a_process_group_that_does_not_fit_and_a_collective_as_a_schedule_are_re
         graph_of_traces(traces, {"": [0, 7]})
 
 
-@pytest.mark.nojit
 def test_files_of_all_ranks_are_found_by_prefix_or_by_one_of_them(tmp_path: Path) -> None:
     for rank in (0, 1, 2):
         write_trace(Trace(Metadata("1", {"rank": ("int32_val", rank)}), ()), tmp_path / f"a.b.{rank}.et")
@@ -292,7 +280,6 @@ def test_files_of_all_ranks_are_found_by_prefix_or_by_one_of_them(tmp_path: Path
         read_traces(tmp_path / "x\0y")
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     "data",
     [
@@ -308,7 +295,6 @@ def test_damaged_numbers_and_lengths_are_refused(tmp_path: Path, data: bytes) ->
         read_trace(path)
 
 
-@pytest.mark.nojit
 def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path) -> None:
     from commsim.files.whole_files import read_bytes
 
@@ -321,7 +307,6 @@ def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path)
     tracemalloc.stop()
 
 
-@pytest.mark.nojit
 def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(11)
     write_traces(traces_of_graph(iteration(2))[0], tmp_path / "x")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_inputs import schedules
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_schedules import schedules
 
 from commsim.core.errors import InputError
 from commsim.core.schedule import Schedule
@@ -58,7 +58,6 @@ def programs(draw: st.DrawFn) -> Programs:
     return Programs(tuple(ranks))
 
 
-@pytest.mark.nojit
 @settings(max_examples=60)
 @given(programs())
 def test_text_and_binary_give_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, given_: Programs) -> None:
@@ -69,7 +68,6 @@ def test_text_and_binary_give_back_what_was_written(tmp_path_factory: pytest.Tem
     assert read_goal_binary(path) == given_
 
 
-@pytest.mark.nojit
 def test_the_example_of_the_format_is_read(tmp_path: Path) -> None:
     path = tmp_path / "two.goal"
     path.write_text(EXAMPLE)
@@ -78,7 +76,6 @@ def test_the_example_of_the_format_is_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.nojit
 def test_every_line_that_is_written_is_in_the_grammar_of_txt2bin(tmp_path: Path) -> None:
     path = tmp_path / "ring.goal"
     schedule = load_schedule("ring_all_reduce", 3)
@@ -92,6 +89,7 @@ def test_every_line_that_is_written_is_in_the_grammar_of_txt2bin(tmp_path: Path)
         assert any(re.fullmatch(one, line) for one in lines), line
 
 
+@pytest.mark.jit
 def test_the_binary_layout_is_that_of_the_records_byte_by_byte(tmp_path: Path) -> None:
     path = tmp_path / "two.bin"
     write_goal_binary(Programs(((Op(CALC, 1200), Op(SEND, 4096, 1, 7, after=(0,))), (Op(RECV, 4096, 0, 7),))), path)
@@ -113,6 +111,7 @@ SAME = ("ring_all_reduce", "chain_broadcast:n_chunks=8",
         "multi_ring_all_reduce:n_channels=2", "direct_all_to_all", "hierarchical_all_reduce")  # fmt: skip
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("network", ["star:n_hosts=8", "fat_tree:k=4,bandwidth=40Gbps", "torus:dims=4x2"])
 @pytest.mark.parametrize("collective", SAME)
@@ -135,6 +134,7 @@ def test_predicted_times_after_a_round_trip_are_unchanged(
     assert simulate_flows(plan_flows(where, [job]), 1.0)[0].time == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.jit
 @settings(max_examples=60)
 @given(schedules(), st.booleans())
 def test_any_schedule_takes_as_long_after_a_round_trip(schedule: Schedule, adds: bool) -> None:
@@ -148,6 +148,7 @@ def test_any_schedule_takes_as_long_after_a_round_trip(schedule: Schedule, adds:
     assert after.time == pytest.approx(before.predict(2000.0 * schedule.n_chunks).time, rel=1e-12)
 
 
+@pytest.mark.jit
 def test_messages_of_sizes_without_a_common_measure_keep_them(tmp_path: Path) -> None:
     ops = Programs(((Op(SEND, 2**40 + 1, 1, 0), Op(SEND, 0, 1, 1)), (Op(RECV, 2**40 + 1, 0, 0), Op(RECV, 0, 0, 1))))
     read = schedule_of(ops)
@@ -155,13 +156,11 @@ def test_messages_of_sizes_without_a_common_measure_keep_them(tmp_path: Path) ->
     assert sorted(read.n_bytes) == [0, 2**40 + 1]
 
 
-@pytest.mark.nojit
 def test_ranks_that_send_before_they_receive_do_not_wait_for_each_other_for_ever() -> None:
     both = tuple((Op(SEND, 8, 1 - r), Op(RECV, 8, 1 - r, after=(0,))) for r in range(2))
     assert any("before their receive" in note for note in schedule_of(Programs(both)).notes)
 
 
-@pytest.mark.nojit
 def test_ranks_that_receive_before_they_send_are_refused_as_a_deadlock() -> None:
     ranks = Programs(tuple((Op(RECV, 8, 1 - r), Op(SEND, 8, 1 - r, after=(0,))) for r in range(2)))
     with pytest.raises(InputError, match="deadlock"):
@@ -170,7 +169,6 @@ def test_ranks_that_receive_before_they_send_are_refused_as_a_deadlock() -> None
         graph_of(ranks)
 
 
-@pytest.mark.nojit
 def test_computation_becomes_tasks_of_a_workload_and_is_refused_as_a_schedule(tmp_path: Path) -> None:
     path = tmp_path / "two.goal"
     path.write_text(EXAMPLE)
@@ -181,7 +179,6 @@ def test_computation_becomes_tasks_of_a_workload_and_is_refused_as_a_schedule(tm
         schedule_of(read)
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("ranks", "wanted"),
     [
@@ -201,7 +198,6 @@ def test_programs_that_make_no_schedule_are_refused_with_the_reason(
         schedule_of(Programs(ranks))
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -221,7 +217,6 @@ def test_text_that_is_wrong_is_refused_with_its_line(tmp_path: Path, old: str, n
         read_goal_text(path)
 
 
-@pytest.mark.nojit
 def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     sample = programs_of(load_schedule("halving_doubling_all_reduce", 4), 64.0, 1e-9)
@@ -242,7 +237,6 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
         assert refused > 500
 
 
-@pytest.mark.nojit
 def test_text_that_makes_a_careless_reader_slow_is_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "slow.goal"
     path.write_text("/*\n" * 200_000)
@@ -253,7 +247,6 @@ def test_text_that_makes_a_careless_reader_slow_is_read_at_once(tmp_path: Path) 
     assert len(read_goal_text(path).ranks[0][0].after) == 49_999
 
 
-@pytest.mark.nojit
 def test_a_binary_file_that_claims_much_takes_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.bin"
     claims = [
@@ -271,7 +264,6 @@ def test_a_binary_file_that_claims_much_takes_no_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_a_deadlock_says_who_waits_for_whom(n: int) -> None:
     # everyone sends to the next only after having received from the one before

@@ -5,10 +5,10 @@ from pathlib import Path
 import msccl_steps
 import numpy as np
 import pytest
+from drawn_inputs import schedules
 from hypothesis import given
 from numeric_run import expected
 from numeric_run import run_reference as run_schedule
-from random_schedules import schedules
 
 from commsim.core.errors import InputError, ScheduleError
 from commsim.core.program import Program

@@ -41,7 +41,6 @@ def networks(draw: st.DrawFn) -> Network:
     )  # fmt: skip
 
 
-@pytest.mark.nojit
 @settings(max_examples=80)
 @given(networks())
 def test_node_link_json_and_graphml_give_back_what_was_written(
@@ -54,7 +53,6 @@ def test_node_link_json_and_graphml_give_back_what_was_written(
     assert read_graphml(path / "n.graphml") == network
 
 
-@pytest.mark.nojit
 def test_networkx_reads_our_node_link_json() -> None:
     import networkx
 
@@ -64,7 +62,6 @@ def test_networkx_reads_our_node_link_json() -> None:
     assert graph.edges["h0", "edge0"]["rate_bps"] == network.bandwidth[0] * 8
 
 
-@pytest.mark.nojit
 def test_graphml_of_another_program_is_read_by_the_names_of_its_fields(tmp_path: Path) -> None:
     path = tmp_path / "x.graphml"
     path.write_text("""<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -81,7 +78,6 @@ BILLION = """<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a
 <graphml>&b;</graphml>"""
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     "text",
     [BILLION, "<graphml>" * 100, "<graphml/>", "<graph/>", "", "<graphml><graph><node/></graph></graphml>",
@@ -95,6 +91,7 @@ def test_graphml_that_is_wrong_is_refused(tmp_path: Path, text: str) -> None:
         read_graphml(path)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("name", ["fat_tree:k=4", "star:n_hosts=8,bandwidth=12.3Gbps,latency=1.7us", "torus:dims=4x4"])
 def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, name: str) -> None:
     before = load_network(name)
@@ -109,7 +106,6 @@ def test_predicted_times_after_a_round_trip_are_unchanged(tmp_path: Path, name: 
         assert times[1:] == pytest.approx([times[0]] * len(ways), rel=1e-12)
 
 
-@pytest.mark.nojit
 @settings(max_examples=40)
 @given(st.floats(1, 1e15), st.floats(1e-12, 1.0), st.integers(2, 9))
 def test_cables_keep_their_numbers_exactly(
@@ -129,13 +125,11 @@ def test_cables_keep_their_numbers_exactly(
         np.testing.assert_array_equal(getattr(gpus, name), getattr(network, name))
 
 
-@pytest.mark.nojit
 def test_the_file_of_ns3_says_counts_switches_and_cables(tmp_path: Path) -> None:
     write_ns3(load_network("star:n_hosts=2,bandwidth=400Gbps,latency=500ns"), tmp_path / "n.txt")
     assert (tmp_path / "n.txt").read_text() == "3 1 2\n2\n0 2 400Gbps 0.0005ms 0\n1 2 400Gbps 0.0005ms 0\n"
 
 
-@pytest.mark.nojit
 def test_nvswitches_are_inside_of_the_servers_of_their_gpus(tmp_path: Path) -> None:
     lines = ["7 2 2 1 8 H100", "4 5 6", *(f"{g} {4 + g // 2} 2880Gbps 0.000025ms 0" for g in range(4)),
              *(f"{g} 6 400Gbps 0.0005ms 0" for g in range(4))]  # fmt: skip
@@ -148,7 +142,6 @@ def test_nvswitches_are_inside_of_the_servers_of_their_gpus(tmp_path: Path) -> N
     assert (tmp_path / "again.txt").read_text().split() == path.read_text().split()
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     "text",
     ["", "3 1 2", "3 1 2\n2\n0 2 400Gbps 0.0005ms 0\n", "3 1 1\n2\n0 2 400 0.0005ms 0\n", "3 1 1\n9\n0 2 4Gbps 1ms 0\n",
@@ -164,7 +157,6 @@ def test_lists_of_cables_that_are_wrong_are_refused(tmp_path: Path, text: str) -
             read(path)
 
 
-@pytest.mark.nojit
 def test_networks_that_the_files_cannot_say_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a"):
         write_ns3(load_network("dgx-h100"), tmp_path / "n.txt")
@@ -174,7 +166,6 @@ def test_networks_that_the_files_cannot_say_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.nojit
 def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     star = load_network("star:n_hosts=3")
@@ -198,7 +189,6 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
         assert refused > n / 4
 
 
-@pytest.mark.nojit
 def test_trees_are_written_for_htsim(tmp_path: Path) -> None:
     path = tmp_path / "x.topo"
     write_htsim(load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,uplink_bandwidth=100Gbps,"
@@ -213,7 +203,6 @@ def test_trees_are_written_for_htsim(tmp_path: Path) -> None:
     assert [words[i + 1] for i, word in enumerate(words) if word == "Radix_Down"] == ["4", "4", "8"]
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("name", ["star:n_hosts=4", "torus:dims=4x4", "dragonfly:p=2,a=2,h=1", "dual_tor", "dgx-h100"])
 def test_what_is_no_tree_is_not_written_for_htsim(tmp_path: Path, name: str) -> None:
     network = load_network(name if name != "dual_tor" else "bcube:n=4,k=1")
@@ -221,7 +210,6 @@ def test_what_is_no_tree_is_not_written_for_htsim(tmp_path: Path, name: str) -> 
         write_htsim(network, tmp_path / "x.topo")
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("collective", "exact"),
     [
@@ -259,7 +247,6 @@ def test_flows_wait_for_what_messages_wait_for(tmp_path: Path, collective: str, 
         write_flows(schedule, 1.0, path, (3, 2, 1, 1), 8)
 
 
-@pytest.mark.nojit
 def test_cables_are_the_same_however_many_are_read_at_once_and_the_wrong_line_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,18 +54,10 @@ class Worker:
 
 
 class LossyJob:
-    """One job on one or two levels of switches.
+    """One job in reserved slots on one or two levels of switches; `racks` are workers on each leaf (one is the root).
 
-    Parameters
-    ----------
-    system : System
-        Reserved slots.
-    tensors : list of int32[n_workers, n]
-        Reduced one after the other; a worker goes on without waiting for the others.
-    racks : sequence of int
-        Workers on each leaf switch; one leaf is a root of its own.
-    seen_check, continued_slots : bool
-        Rules that can be left out.
+    Tensors int32[n_workers, n] are reduced one after the other; a worker goes on without waiting for the others.
+    `seen_check` and `continued_slots` are rules that can be left out.
     """
 
     def __init__(

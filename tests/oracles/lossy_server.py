@@ -25,16 +25,9 @@ class Piece:
 
 
 class LossyServer:
-    """One job, whose window holds all fragments; fragment f hashes to slot 5 f modulo the pool.
+    """One job in shared slots that reduces int32[n_workers, n]; fragment f hashes to slot 5 f modulo the pool.
 
-    Parameters
-    ----------
-    system : System
-        Shared slots.
-    tensor : int32[n_workers, n]
-        What is reduced.
-    racks : sequence of int
-        Workers on each leaf switch; with more than one, another switch stands before the server.
+    Its window holds all fragments. `racks` are workers on each leaf; with more than one, a switch precedes the server.
     """
 
     def __init__(self, system: System, tensor: Any, racks: Sequence[int]) -> None:

@@ -21,8 +21,6 @@ def run_reference(schedule: Schedule, inputs: ArrayLike) -> NDArray[Any]:
     place.
     """
     inputs = np.asarray(inputs)
-    if inputs.ndim != 2 or len(inputs) != schedule.n_ranks:
-        raise InputError(f"inputs must be [{schedule.n_ranks}, n_elements], got shape {inputs.shape}")
     n = inputs.shape[1]
     bounds = _address_bounds(schedule, n)
     memory = np.zeros((schedule.n_participants, int(bounds[-1])), inputs.dtype)

@@ -5,12 +5,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 from switch_model.packets import packet_event as p
 
 SWITCH = 1000
 GAP = 1_000_000  # ps between workers
 ROUND = 100 * GAP
+CASES = [(p.SWITCHML_UDP, 1), (p.SWITCHML_RDMA, 1), (p.SWITCHML_RDMA, 4), (p.ATP, 1)]
+every_protocol = pytest.mark.parametrize(("protocol", "per"), CASES)
 
 
 def event(**fields: Any) -> Any:

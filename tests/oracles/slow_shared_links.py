@@ -12,14 +12,8 @@ from slow_sharing import Flow, max_min_rates
 def run_slowly(jobs, use, capacity, *, shifts, iterations, weights, priorities, adjust=None, factors=None):
     """Times of iterations and communication, what links carried, contention, and when jobs began to wait.
 
-    Parameters
-    ----------
-    jobs
-        ``(period, [(offset, duration, rate), ...])`` of fractions.
-    use
-        Per job, a mapping from links to how many times its rate they carry.
-    capacity
-        Mapping from links to fractions.
+    Jobs are ``(period, [(offset, duration, rate), ...])`` of fractions; `use` maps, per job, links to how many times
+    its rate they carry, `capacity` links to fractions.
     """
     runs = [_Run(job, shifts[j], adjust, factors[j] if factors else [Fraction(1)]) for j, job in enumerate(jobs)]
     carried, contended = dict.fromkeys(capacity, Fraction(0)), dict.fromkeys(capacity, Fraction(0))

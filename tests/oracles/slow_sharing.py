@@ -10,19 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Flow:
-    """Something that moves at one rate through all that it uses.
+    """Something that moves at one rate through all that it uses."""
 
-    Parameters
-    ----------
-    uses : mapping
-        Share of the flow's rate that each resource carries.
-    weight, priority
-        Rates per weight are made equal; priority 0 is served first, the next gets what is left.
-    """
-
-    uses: Mapping[Hashable, Any]
-    weight: Any = 1
-    priority: int = 0
+    uses: Mapping[Hashable, Any]  # the share of its rate that each resource carries
+    weight: Any = 1  # rates per weight are made equal
+    priority: int = 0  # 0 is served first, the next gets what is left
 
 
 def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Hashable, Any]) -> list[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.checking.check import hops
-from commsim.core.errors import InputError, ScheduleError
+from commsim.core.errors import ScheduleError
 from commsim.core.schedule import REDUCE, Schedule, Transfers
 from commsim.sparse.partition import Partition
 from commsim.sparse.propagate import UNLIMITED, limits_of
@@ -42,12 +42,6 @@ def run_sparse(
     least magnitude that is left. Where every contribution takes one way to the result, as in a tree, inputs = output +
     residuals, up to rounding.
     """
-    if len(vectors) != schedule.n_ranks:
-        raise InputError(f"{schedule.name} needs {schedule.n_ranks} vectors, one per rank, got {len(vectors)}")
-    if len({(v.n_elements, v.value.dtype) for v in vectors}) != 1:
-        raise InputError(f"{schedule.name} needs vectors of one length and kind of number")
-    if not schedule.in_place:
-        raise InputError(f"{schedule.name} is out of place: sparse vectors keep their chunks where they are")
     limits, floors = limits_of(keep, schedule.n_transfers), np.broadcast_to(above, schedule.n_transfers)
     state = _initial(vectors, Partition(vectors[0].n_elements, block, schedule.n_chunks, hashed, bounds))
     empty = vectors[0].at(np.arange(0))

@@ -60,17 +60,8 @@ def test_a_worker_has_one_thread_and_the_driver_what_it_had(small, tmp_path, mon
 @pytest.mark.mpi
 def test_two_ranks_of_mpi_give_the_table_of_one_process(small, tmp_path):
     write_tree(tmp_path / "sweep.toml", small)
-    command = (
-        "-m",
-        "mpi4py.futures",
-        "-m",
-        "commsim",
-        "sweep",
-        str(tmp_path / "sweep.toml"),
-        "-o",
-        str(tmp_path / "mpi"),
-    )
-    done = under_mpiexec(2, *command)
+    command = ["-m", "mpi4py.futures", "-m", "commsim", "sweep"]
+    done = under_mpiexec(2, *command, str(tmp_path / "sweep.toml"), "-o", str(tmp_path / "mpi"))
     assert done.returncode == 0, done.stderr
     assert "24 points" in done.stdout
     run_sweep(tmp_path / "sweep.toml", tmp_path / "serial", "serial")

@@ -6,14 +6,17 @@ from hypothesis.extra import numpy as hnp
 
 from commsim.core.errors import InputError
 from switch_model.quantize import (
+    BFLOAT16_ROUNDING,
     block_exponents,
     dequantize,
     dequantize_fixed,
     error_bound,
+    from_bfloat16,
     quantize,
     quantize_fixed,
     saturated,
     scale,
+    to_bfloat16,
 )
 
 vectors = hnp.arrays(
@@ -91,3 +94,41 @@ def test_a_factor_whose_largest_value_does_not_fit_is_refused(factor, limit):
 
 def test_saturated_sums_are_told_from_those_beside_them():
     assert saturated([2**31 - 1, 2**31 - 2, -(2**31), -(2**31) + 1, 0]).tolist() == [True, False, True, False, False]
+
+
+# Two bytes per value, against torch's bfloat16 where it is installed.
+every = np.arange(2**16, dtype=np.uint32).astype(np.uint16)
+any_floats = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(width=32))
+
+
+def test_every_bfloat16_comes_back_as_itself() -> None:
+    numbers = every[~np.isnan(from_bfloat16(every))]
+    assert np.array_equal(to_bfloat16(from_bfloat16(numbers)), numbers)
+
+
+def test_nan_stays_nan_and_infinity_infinity() -> None:
+    odd = np.array([np.nan, np.inf, -np.inf], np.float32)
+    quiet_low_bit = np.array([0x7F800001], np.uint32).view(np.float32)  # a NaN whose upper half is infinity's
+    assert np.array_equal(from_bfloat16(to_bfloat16(odd)), odd, equal_nan=True)
+    assert np.isnan(from_bfloat16(to_bfloat16(quiet_low_bit))).all()
+
+
+@pytest.mark.jit
+@given(values=hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(-(2.0**100), 2.0**100, width=32)))
+def test_rounding_is_within_its_bound(values: np.ndarray) -> None:
+    normal = np.abs(values) >= np.finfo(np.float32).smallest_normal
+    error = np.abs(from_bfloat16(to_bfloat16(values)).astype(np.float64) - values)
+    assert (error[normal] <= BFLOAT16_ROUNDING * np.abs(values[normal])).all()
+
+
+@pytest.mark.jit
+@pytest.mark.torch
+@given(values=any_floats)
+def test_bfloat16_is_torchs(values: np.ndarray) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.from_numpy(values).to(torch.bfloat16).to(torch.float32).numpy()
+    assert np.array_equal(from_bfloat16(to_bfloat16(values)), theirs, equal_nan=True)
+
+
+def test_numbers_above_the_range_of_ieee_half_precision_are_held() -> None:
+    assert from_bfloat16(to_bfloat16([1.0, 70144.0])).tolist() == [1.0, 70144.0]

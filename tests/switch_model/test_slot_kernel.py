@@ -35,7 +35,6 @@ def tensors_of(n_workers: int, sizes: list[int], seed: int) -> list[np.ndarray]:
     return [random.integers(-(2**31), 2**31, (n_workers, n), np.int32) for n in sizes]
 
 
-@pytest.mark.nojit
 @given(data=st.data(), fan_in=st.integers(1, 4), has_parent=st.booleans(), n_slots=st.integers(1, 2))
 def test_the_kernel_does_what_the_words_say_whatever_arrives(
     data: st.DataObject, fan_in: int, has_parent: bool, n_slots: int
@@ -51,7 +50,6 @@ def test_the_kernel_does_what_the_words_say_whatever_arrives(
             assert words(action) == slow.contribute(slot, version, child)
 
 
-@pytest.mark.nojit
 @given(data=st.data(), n_workers=st.integers(1, 4))
 def test_shared_slots_do_what_the_words_say_whatever_arrives(data: st.DataObject, n_workers: int) -> None:
     slow, slots = SlowShared(2, set(range(n_workers))), np.zeros(2, rule.SLOT_ROW)
@@ -67,7 +65,6 @@ def test_shared_slots_do_what_the_words_say_whatever_arrives(data: st.DataObject
             assert words(action) == slow.claim(slot, key, workers, kind == "again")
 
 
-@pytest.mark.nojit
 def test_the_sixty_fourth_child_counts_like_any_other() -> None:
     slots = np.zeros(2, rule.SLOT_ROW)
     actions = [rule.contribute(slots, 0, 1, child, 64, False) for child in range(64)]
@@ -78,7 +75,6 @@ def test_the_sixty_fourth_child_counts_like_any_other() -> None:
     assert slots["seen"][0] == np.uint64(2**64 - 1)
 
 
-@pytest.mark.nojit
 def test_a_duplicate_is_dropped_before_completion_and_answered_to_its_sender_after() -> None:
     slots = np.zeros(2, rule.SLOT_ROW)
     rule.contribute(slots, 0, 1, 0, 2, False)
@@ -87,6 +83,7 @@ def test_a_duplicate_is_dropped_before_completion_and_answered_to_its_sender_aft
     assert words(rule.contribute(slots, 0, 1, 0, 2, False)) == {"duplicate", "read", "sender"}
 
 
+@pytest.mark.jit
 @settings(max_examples=300)
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=3),
@@ -107,6 +104,7 @@ def test_every_element_is_summed_exactly_once_whatever_is_lost_doubled_or_repeat
     assert (done.wrong_elements, done.missing_elements) == (0, 0)
 
 
+@pytest.mark.jit
 @given(
     racks=st.lists(st.integers(1, 3), min_size=1, max_size=2),
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
@@ -147,7 +145,6 @@ MUTATIONS = {
 }
 
 
-@pytest.mark.nojit
 @pytest.mark.parametrize("without", MUTATIONS)
 def test_a_rule_left_out_makes_exact_false(without: str) -> None:
     sizes, what = MUTATIONS[without]

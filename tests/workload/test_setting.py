@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from drawn_inputs import traces
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,13 +11,6 @@ from commsim.workload.backward_trace import BackwardTrace
 from commsim.workload.cost_of import closed_form_costs
 from commsim.workload.setting import Bucket, Setting, bucketed_graph, fill_buckets
 from commsim.workload.task_graph import simulate_graph
-
-some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
-traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
-    lambda rows: BackwardTrace(
-        np.array([r[0] for r in rows]), np.cumsum([r[1] for r in rows]), np.array([r[2] for r in rows])
-    )
-)
 
 
 def setting(trace, n_workers=2, bandwidth=1.0, **more):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn_inputs import some, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,12 +14,6 @@ from commsim.workload.backward_trace import BackwardTrace, read_backward_trace
 from commsim.workload.tensor_queue import BYTE_SCHEDULER, WAIT_FREE, Discipline, run_iteration
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
-some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
-traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
-    lambda rows: BackwardTrace(
-        np.array([r[0] for r in rows]), np.cumsum([r[1] for r in rows]), np.array([r[2] for r in rows])
-    )
-)
 links = st.builds(LogGP, L=some, o=some, B=st.floats(0.2, 10.0))
 disciplines = st.builds(
     Discipline,

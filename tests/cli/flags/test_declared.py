@@ -1,5 +1,7 @@
 """Flags as frozen dataclasses: what argparse makes of them, and that nothing else reads argparse's namespace."""
 
+from __future__ import annotations
+
 import argparse
 import ast
 import dataclasses

@@ -3,6 +3,10 @@ import json
 import pytest
 
 STAGES = ["workload", "pipeline", "--stages", 8, "--micro-batches", 32, "--forward", "10ms"]
+MS_BACK = [*STAGES, "--backward", "1ms"]
+MOE = ["workload", "moe", "--layers", 12, "--ranks", 16, "--attention", "2ms", "--expert", "3ms", "--tokens", "64MB"]
+MOE += ["--gradients", "200MB"]
+RESHARD = ["workload", "reshard", "--size", "1GiB", "--receivers", 4]
 
 
 def test_without_messages_every_schedule_has_the_bubble_of_its_formula(commsim):
@@ -42,29 +46,6 @@ def test_a_network_and_a_timeline(commsim):
     assert len(json.loads(path.read_text())["traceEvents"]) >= 2 * 8 * 32
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (("--backward", "10"), "--backward needs a unit"),
-        (("--backward", "1ms", "--schedule", "dapple"), "unknown --schedule 'dapple'; known: gpipe, 1f1b"),
-        (("--backward", "1ms", "--activation", "1MB"), "give what communication costs, --bandwidth RATE or --network"),
-        (("--backward", "1ms", "--chunks", 3), "--chunks goes with --schedule interleaved"),
-        (("--backward", "1ms", "--placement", "spread"), "--placement goes with --network"),
-        (("--backward", "1ms", "--bandwidth", "1Gbps", "--network", "star"), "both set the cost of communication"),
-        (("--backward", "1ms", "--latency", "1us", "--network", "star:n_hosts=8"), "--latency goes with --bandwidth"),
-        (("--backward", "1ms", "--data-parallel", 0), "data parallel must be at least 1"),
-        (("--backward", "1ms", "--stages", 7, "--schedule", "chimera"), "even number of workers"),
-        (("--backward", "0s", "--forward", "0s"), "must not both be 0"),
-    ],
-)
-def test_what_cannot_be_played_is_refused_on_one_line(commsim, flags, message):
-    assert message in commsim.refuses(*STAGES, *flags)
-
-
-MOE = ["workload", "moe", "--layers", 12, "--ranks", 16, "--attention", "2ms", "--expert", "3ms", "--tokens", "64MB"]
-MOE += ["--gradients", "200MB"]
-
-
 def test_lina_is_the_fastest_and_all_policies_send_for_as_long(commsim):
     rows = commsim.results(*MOE, "--bandwidth", "100Gbps")["results"]
     assert [row["policy"] for row in rows] == ["fifo", "priority", "lina"]
@@ -79,23 +60,6 @@ def test_lina_is_the_fastest_and_all_policies_send_for_as_long(commsim):
 def test_one_gpu_sends_nothing(commsim):
     row = commsim.results(*MOE, "--ranks", 1, "--policy", "lina")["results"][0]
     assert (row["exposed_comm_s"], row["iteration_s"]) == (0, pytest.approx(0.18))
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ((), "give what communication costs, --bandwidth RATE or --network SPEC"),
-        (("--policy", "tutel"), "unknown --policy 'tutel'; known: fifo, priority, lina"),
-        (("--bandwidth", "1Gbps", "--micro-op", "1B"), "at most 50000 pieces"),
-        (("--bandwidth", "1Gbps", "--policy", "fifo", "--micro-op", "1MB"), "--micro-op goes with --policy lina"),
-        (("--bandwidth", "1Gbps", "--layers", 0), "layers and ranks must be at least 1"),
-    ],
-)
-def test_what_experts_cannot_play_is_refused_on_one_line(commsim, flags, message):
-    assert message in commsim.refuses(*MOE, *flags)
-
-
-RESHARD = ["workload", "reshard", "--size", "1GiB", "--receivers", 4]
 
 
 def test_the_closed_forms_are_what_the_simulation_gives(commsim):
@@ -115,13 +79,32 @@ def test_a_local_network_gathers_faster(commsim):
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
+    ("words", "flags", "message"),
     [
-        ((), "give --bandwidth RATE for the closed forms, --network SPEC to simulate, or both"),
-        (("--bandwidth", "1Gbps", "--receivers", 0), "at least 1 receiver"),
-        (("--bandwidth", "1Gbps", "--placement", "spread"), "--placement goes with --network"),
-        (("--network", "star:n_hosts=5", "--local-bandwidth", "1Gbps"), "--local-bandwidth goes with --bandwidth"),
+        (STAGES, ("--backward", "10"), "--backward needs a unit"),
+        (MS_BACK, ("--schedule", "dapple"), "unknown --schedule 'dapple'; known: gpipe, 1f1b"),
+        (MS_BACK, ("--activation", "1MB"), "give what communication costs, --bandwidth RATE or --network"),
+        (MS_BACK, ("--chunks", 3), "--chunks goes with --schedule interleaved"),
+        (MS_BACK, ("--placement", "spread"), "--placement goes with --network"),
+        (MS_BACK, ("--bandwidth", "1Gbps", "--network", "star"), "both set the cost of communication"),
+        (MS_BACK, ("--latency", "1us", "--network", "star:n_hosts=8"), "--latency goes with --bandwidth"),
+        (MS_BACK, ("--data-parallel", 0), "data parallel must be at least 1"),
+        (MS_BACK, ("--stages", 7, "--schedule", "chimera"), "even number of workers"),
+        (STAGES, ("--backward", "0s", "--forward", "0s"), "must not both be 0"),
+        (MOE, (), "give what communication costs, --bandwidth RATE or --network SPEC"),
+        (MOE, ("--policy", "tutel"), "unknown --policy 'tutel'; known: fifo, priority, lina"),
+        (MOE, ("--bandwidth", "1Gbps", "--micro-op", "1B"), "at most 50000 pieces"),
+        (MOE, ("--bandwidth", "1Gbps", "--policy", "fifo", "--micro-op", "1MB"), "--micro-op goes with --policy lina"),
+        (MOE, ("--bandwidth", "1Gbps", "--layers", 0), "layers and ranks must be at least 1"),
+        (RESHARD, (), "give --bandwidth RATE for the closed forms, --network SPEC to simulate, or both"),
+        (RESHARD, ("--bandwidth", "1Gbps", "--receivers", 0), "at least 1 receiver"),
+        (RESHARD, ("--bandwidth", "1Gbps", "--placement", "spread"), "--placement goes with --network"),
+        (
+            RESHARD,
+            ("--network", "star:n_hosts=5", "--local-bandwidth", "1Gbps"),
+            "--local-bandwidth goes with --bandwidth",
+        ),
     ],
 )
-def test_what_cannot_be_answered_is_refused_on_one_line(commsim, flags, message):
-    assert message in commsim.refuses(*RESHARD, *flags)
+def test_what_cannot_be_played_is_refused_on_one_line(commsim, words, flags, message):
+    assert message in commsim.refuses(*words, *flags)

@@ -26,17 +26,8 @@ def test_every_system_is_listed_described_and_run(commsim, name):
 
 
 def test_parameters_have_units_and_lists(commsim):
-    words = (
-        "workload",
-        "systems",
-        "pipedream",
-        "--compute-ms",
-        "10x10.5",
-        "--weights-mb=0.1x0.1",
-        "--outputs-mb",
-        "5x5",
-    )
-    row = commsim.results(*words, "--n-machines", 2, "--bandwidth", "100GB/s")["results"][0]
+    words = "workload systems pipedream --compute-ms 10x10.5 --weights-mb=0.1x0.1 --outputs-mb 5x5 --n-machines 2"
+    row = commsim.results(*words.split(), "--bandwidth", "100GB/s")["results"][0]
     assert row["stages"] == [{"first_layer": 0, "last_layer": 1, "replicas": 2, "time_s": pytest.approx(10.252e-3)}]
 
 

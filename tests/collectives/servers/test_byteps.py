@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from drawn_inputs import links
 from flow_networks import star_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,10 +20,6 @@ from commsim.engine.flow_plan import Job, plan_flows
 from commsim.run import prepare
 
 counts = st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
-seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
-links = st.builds(
-    LogGP, L=seconds, o=seconds, B=st.floats(1e6, 1e12), gamma=st.one_of(st.just(0.0), st.floats(1e-13, 1e-8))
-)
 
 
 @st.composite

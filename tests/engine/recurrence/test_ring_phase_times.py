@@ -36,6 +36,7 @@ def slow(phase: RingPhase, start: Ticks, last: Ticks, costs: tuple[Ticks, ...]) 
     return sent, done
 
 
+@pytest.mark.jit
 @settings(max_examples=120)
 @given(
     period=st.integers(1, 4),
@@ -58,7 +59,6 @@ def test_a_phase_is_played_as_a_loop_would(
     assert (simulated[0].tolist(), simulated[1].tolist()) == slow(phase, start, last, tuple(costs))
 
 
-@pytest.mark.nojit
 def test_the_least_period_is_found() -> None:
     table = np.array([[[1], [2], [1], [2], [1], [2]], [[0], [0], [0], [0], [0], [0]]])
     assert _period(table) == 2
@@ -66,7 +66,6 @@ def test_the_least_period_is_found() -> None:
     assert _period(np.arange(6).reshape(1, 6, 1)) == 6
 
 
-@pytest.mark.nojit
 @given(st.integers(1, 500), st.integers(0, 60))
 def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) -> None:
     state, simulated = np.array([0, 100]), [0]
@@ -84,6 +83,7 @@ def test_rounds_that_advance_alike_are_multiplied(n_rounds: int, uneven: int) ->
         assert simulated[0] <= 17
 
 
+@pytest.mark.jit
 def test_connections_of_a_group_must_be_in_step() -> None:
     phase = phase_of(4, 1, ((9, False),))
     start, nothing = np.zeros(4, np.int64), np.zeros(4, np.int64)
@@ -105,7 +105,6 @@ def at(begin: int, end: int, done: int = 0) -> tuple[Ticks, Ticks, Ticks]:
     return np.array([begin << 20]), np.array([end << 20]), np.array([done << 20])
 
 
-@pytest.mark.nojit
 def test_phases_may_use_a_resource_one_after_the_other_or_together_if_it_is_enough() -> None:
     load = Load(1)
     assert load.add(use(1.0), *at(0, 5))
@@ -114,7 +113,6 @@ def test_phases_may_use_a_resource_one_after_the_other_or_together_if_it_is_enou
     assert not load.add(use(0.1), *at(7, 9))
 
 
-@pytest.mark.nojit
 def test_what_reaches_back_before_a_cluster_is_refused() -> None:
     load = Load(1)
     assert load.add(use(0.1), *at(0, 5))
@@ -122,7 +120,6 @@ def test_what_reaches_back_before_a_cluster_is_refused() -> None:
     assert not load.add(use(0.1), *at(4, 6))
 
 
-@pytest.mark.nojit
 def test_a_reduction_unit_is_used_until_all_is_complete() -> None:
     load = Load(1)
     assert load.add(use(1.0, n_links=0), *at(0, 5, 7))

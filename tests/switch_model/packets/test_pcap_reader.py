@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from packet_story import event, story
+from packet_story import event, every_protocol, story
 
 from commsim.core.errors import InputError
 from switch_model.packets import capture_file
@@ -18,8 +18,6 @@ from switch_model.packets.pcap_reader import read_pcap
 from switch_model.packets.pcap_writer import encode, write_pcap
 from switch_model.packets.reconstruct import reconstruct
 
-CASES = [(p.SWITCHML_UDP, 1), (p.SWITCHML_RDMA, 1), (p.SWITCHML_RDMA, 4), (p.ATP, 1)]
-every_protocol = pytest.mark.parametrize(("protocol", "per"), CASES)
 HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
 
 

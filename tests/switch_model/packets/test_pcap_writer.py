@@ -8,16 +8,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from packet_story import event, story
+from packet_story import event, every_protocol, story
 
 from commsim.core.errors import InputError
 from switch_model.packets import packet_event as p
 from switch_model.packets import pcap_writer
 from switch_model.packets.headers import ip_checksums
 from switch_model.packets.pcap_writer import encode, write_pcap
-
-CASES = [(p.SWITCHML_UDP, 1), (p.SWITCHML_RDMA, 1), (p.SWITCHML_RDMA, 4), (p.ATP, 1)]
-every_protocol = pytest.mark.parametrize(("protocol", "per"), CASES)
 
 
 def values_of(events):

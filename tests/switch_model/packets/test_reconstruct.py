@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packet_story import GAP, ROUND, event, slow_counts, story
+from packet_story import GAP, ROUND, event, every_protocol, slow_counts, story
 
 from switch_model.packets import packet_event as p
 from switch_model.packets.pcap_reader import read_pcap
 from switch_model.packets.pcap_writer import write_pcap
 from switch_model.packets.reconstruct import MAX_JOBS, reconstruct
-
-CASES = [(p.SWITCHML_UDP, 1), (p.SWITCHML_RDMA, 1), (p.SWITCHML_RDMA, 4), (p.ATP, 1)]
-every_protocol = pytest.mark.parametrize(("protocol", "per"), CASES)
 
 
 def one(events, tmp_path):

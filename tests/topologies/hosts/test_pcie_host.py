@@ -1,7 +1,10 @@
 import pytest
 
+from commsim.core.network import MEMORY
+from commsim.core.placement import place
 from commsim.routing.network_metrics import bisection_bandwidth
 from commsim.routing.routing import find_routes
+from topologies.hosts.cpu_host import cpu_host
 from topologies.hosts.pcie_host import pcie_host
 
 
@@ -33,3 +36,14 @@ def test_staging_goes_to_the_memory_of_the_own_socket():
     machine = pcie_host()
     assert path(machine, "gpu0", "memory0") == ["pcie0", "cpu0", "memory0"]
     assert path(machine, "gpu7", "memory0") == ["pcie1", "cpu1", "cpu0", "memory0"]
+
+
+def test_ranks_sit_on_the_memories():
+    machine = cpu_host(n_cpus=2, n_nics=2)
+    assert (machine.kind[machine.endpoints] == MEMORY).all()
+    place(machine, 2).check(machine, 2)
+
+
+def test_helpers_take_memories_from_ranks_where_ranks_sit_on_memories():
+    machine = cpu_host(n_cpus=4, n_nics=0)
+    place(machine, 4, n_helpers=1).check(machine, 3, 1)

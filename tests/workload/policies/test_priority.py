@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from drawn_inputs import some, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,13 +15,6 @@ from commsim.workload.policies.priority import bytescheduler, p3
 from commsim.workload.setting import Setting
 from commsim.workload.task_graph import simulate_graph
 from commsim.workload.tensor_queue import Discipline, run_iteration
-
-some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
-traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
-    lambda rows: BackwardTrace(
-        np.array([r[0] for r in rows]), np.cumsum([r[1] for r in rows]), np.array([r[2] for r in rows])
-    )
-)
 
 
 @given(

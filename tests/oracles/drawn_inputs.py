@@ -1,9 +1,23 @@
-"""Schedules that promise nothing: random copies and sums, of which any may be in one hop."""
+"""Inputs that hypothesis draws for several tests: costs of links, traces of backward passes, schedules."""
 
+import numpy as np
 from hypothesis import strategies as st
 
+from commsim.core.cost import LogGP
 from commsim.core.program import Program
 from commsim.core.schedule import INPUT, SCRATCH, Schedule
+from commsim.workload.backward_trace import BackwardTrace
+
+seconds = st.one_of(st.just(0.0), st.floats(1e-9, 1e-3))
+links = st.builds(
+    LogGP, L=seconds, o=seconds, B=st.floats(1e6, 1e12), gamma=st.one_of(st.just(0.0), st.floats(1e-13, 1e-8))
+)
+some = st.one_of(st.just(0.0), st.floats(1e-3, 5.0))
+traces = st.lists(st.tuples(some, some, some), min_size=1, max_size=12).map(
+    lambda rows: BackwardTrace(
+        np.array([r[0] for r in rows]), np.cumsum([r[1] for r in rows]), np.array([r[2] for r in rows])
+    )
+)
 
 
 @st.composite
