@@ -133,17 +133,17 @@ def test_what_a_hop_has_written_is_cut_once_and_the_rest_is_kept_as_residual():
 
 def test_a_lossy_form_must_be_told_k_and_an_encoding_that_only_counts_cannot_be_sent():
     schedule = COLLECTIVES["sparcml_ssar"].build(1)
-    transport = ThreadTransport(None, 0, 1)
+    transport = ThreadTransport(World(1), 0)
     lossy = SparseForm(coo, truncate=lambda schedule, k: np.full(schedule.n_transfers, k))
     with pytest.raises(InputError, match="lossy, and needs the k"):
         SparseExecution(transport, schedule, lossy, 4)
     two = COLLECTIVES["sparcml_ssar"].build(2)
     with pytest.raises(BackendError, match="counts bytes, and cannot be sent"):
-        SparseExecution(ThreadTransport(None, 0, 2), two, SparseForm(lambda contents: contents.elements * 1.0), 4)
+        SparseExecution(ThreadTransport(World(2), 0), two, SparseForm(lambda contents: contents.elements * 1.0), 4)
 
 
 def test_nan_infinite_values_and_other_lengths_are_refused_before_anything_is_sent():
-    run = SparseExecution(ThreadTransport(None, 0, 1), COLLECTIVES["agsparse"].build(1), SparseForm(coo), 4)
+    run = SparseExecution(ThreadTransport(World(1), 0), COLLECTIVES["agsparse"].build(1), SparseForm(coo), 4)
     with pytest.raises(InputError, match="nan"):
         run.load([0, np.nan, 0, 0])
     with pytest.raises(InputError, match="inf"):

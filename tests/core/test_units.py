@@ -125,22 +125,20 @@ def test_the_sizes_that_a_hint_offers_are_read():
     assert (parse_size("64KiB"), parse_size("64kB")) == (65536, 64000)
 
 
-@pytest.mark.parametrize("text", ["0Gbps", "-1Gbps", "1e-400Gbps"])
-def test_a_rate_that_is_not_positive_and_finite_is_refused(text):
-    with pytest.raises(InputError, match="positive and finite"):
-        parse_bandwidth(text)
-
-
-@pytest.mark.parametrize(("parse", "text"), [(parse_size, "-1B"), (parse_time, "-1ns"), (parse_time, "-1e9h")])
-def test_a_negative_or_infinite_quantity_is_refused(parse, text):
-    with pytest.raises(InputError, match="must not be negative or infinite"):
-        parse(text)
-
-
-@pytest.mark.parametrize("text", ["1u", "1US", "1sec", "1 u s"])
-def test_only_the_units_of_time_are_times(text):
-    with pytest.raises(InputError, match="units are ps, ns, us, ms, s, m, h"):
-        parse_time(text)
+@pytest.mark.parametrize(
+    ("parse", "texts", "message"),
+    [
+        (parse_bandwidth, ["0Gbps", "-1Gbps", "1e-400Gbps"], "positive and finite"),
+        (parse_size, ["-1B"], "must not be negative or infinite"),
+        (parse_time, ["-1ns", "-1e9h"], "must not be negative or infinite"),
+        (parse_time, ["1u", "1US", "1sec", "1 u s"], "units are ps, ns, us, ms, s, m, h"),
+        (parse_time, ["1e400s", "1e301s", "-1e400s", "1e999999999s", "9" * 5000 + "s"], "too large"),
+    ],
+)
+def test_what_is_out_of_range_or_of_another_unit_is_refused(parse, texts, message):
+    for text in texts:
+        with pytest.raises(InputError, match=message):
+            parse(text)
 
 
 @pytest.mark.parametrize(
@@ -195,9 +193,3 @@ def test_formats_are_those_that_people_read():
     assert format_bandwidth(50e9) == "400 Gb/s (50 GB/s)"
     assert format_bandwidth(math.inf) == "unlimited"
     assert [format_time(t) for t in (0, 1.5e-6, 2e-9, 0.25, 3.0)] == ["0 s", "1.5 us", "2 ns", "250 ms", "3 s"]
-
-
-@pytest.mark.parametrize("text", ["1e400s", "1e301s", "-1e400s", "1e999999999s", "9" * 5000 + "s"])
-def test_a_quantity_beyond_all_measure_is_refused(text):
-    with pytest.raises(InputError, match="too large"):
-        parse_time(text)

@@ -92,39 +92,27 @@ def test_a_placement_may_say_where_the_server_is():
     assert names(ready) == ["leaf1", "leaf0", "h6"]
 
 
-def test_a_placement_with_aggregators_where_they_are_of_no_use_is_refused():
+@pytest.mark.parametrize(
+    ("spec", "placed", "n_ranks", "message"),
+    [
+        ("switchml", ("h0", "h1", "leaf0", "leaf1"), None, "an aggregator on leaf1, where no paths of ranks join"),
+        ("switchml", ("h0", "h1", "h2"), 5, "switchml: the placement has 3 ranks, got n_ranks=5"),
+        ("switchml", ("h0", "h1", "leaf0", "leaf1"), 3, "rank 2 is placed on leaf0, a switch"),
+        ("switchml", None, 0, "ranks must be at least 1, got 0"),
+        ("switchml:tree=2x2x-1", None, None, "switchml has no parameter 'tree'"),
+    ],
+)
+def test_ranks_aggregators_and_trees_that_cannot_be_are_refused(spec, placed, n_ranks, message):
     network = cs.load_network(LEAF_SPINE)
-    nodes = [network.nodes.index(name) for name in ("h0", "h1", "leaf0", "leaf1")]
-    with pytest.raises(cs.InputError, match="an aggregator on leaf1, where no paths of ranks join"):
-        prepare("switchml", network, placement=Placement(nodes))
-
-
-def test_a_placement_of_fewer_ranks_than_asked_for_is_refused():
-    with pytest.raises(cs.InputError, match="switchml: the placement has 3 ranks, got n_ranks=5"):
-        prepare("switchml", LEAF_SPINE, placement=Placement([0, 1, 2]), n_ranks=5)
-
-
-def test_a_rank_on_a_switch_is_refused():
-    network = cs.load_network(LEAF_SPINE)
-    leaf = network.nodes.index("leaf0")
-    with pytest.raises(cs.InputError, match="rank 2 is placed on leaf0, a switch"):
-        prepare("switchml", network, placement=Placement([0, 1, leaf, leaf + 1]), n_ranks=3)
+    placement = Placement([network.nodes.index(name) for name in placed]) if placed else None
+    with pytest.raises(cs.InputError, match=message):
+        prepare(spec, network, placement=placement, n_ranks=n_ranks)
 
 
 def test_programmability_may_be_left_unassumed():
     network = cs.load_network(LEAF_SPINE)
     with pytest.raises(cs.InputError, match=r"it needs switches that aggregate, and leaf_spine:.* declares no switch"):
         seat_aggregators("it", SYSTEMS["switchml_udp"].build(), network, assume_programmable=False)
-
-
-def test_no_ranks_are_refused():
-    with pytest.raises(cs.InputError, match="ranks must be at least 1, got 0"):
-        prepare("switchml", LEAF_SPINE, n_ranks=0)
-
-
-def test_the_tree_is_not_the_users_to_give():
-    with pytest.raises(cs.InputError, match="switchml has no parameter 'tree'"):
-        prepare("switchml:tree=2x2x-1", LEAF_SPINE)
 
 
 def test_groups_have_aggregators_of_their_own():

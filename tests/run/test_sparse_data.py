@@ -50,11 +50,6 @@ def test_without_data_it_is_dense_which_is_said():
     assert ready.predict(400_000).time == pytest.approx(ready.predict(400_000, engine="closed-form").time)
 
 
-def test_the_closed_form_is_that_of_dense_data():
-    with pytest.raises(InputError, match="closed form is that of dense data; use --engine flow"):
-        predict("agsparse:density=0.01", STAR, 400_000, engine="closed-form")
-
-
 def test_real_gradients_are_read_and_have_the_size_that_they_have(tmp_path):
     occupancy = drawn_occupancy(8, 5000, density=0.02)
     path = write(tmp_path, drawn_gradients(occupancy))
@@ -111,9 +106,17 @@ def test_what_makes_no_sense_is_refused(spec, message):
         prepare(spec, STAR).predict(400_000)
 
 
-def test_more_aggregators_than_free_hosts_are_refused():
-    with pytest.raises(InputError, match=r"6 ranks and 3 helpers need 9 hosts, .* has 8"):
-        prepare("omnireduce:density=0.1,n_aggregators=3", STAR, n_ranks=6)
+@pytest.mark.parametrize(
+    ("spec", "n_ranks", "size", "engine", "message"),
+    [
+        ("agsparse:density=0.01", None, 400_000, "closed-form", "closed form is that of dense data; use --engine flow"),
+        ("agsparse:density=0.1", None, 1001, "flow", "whole elements of 4 bytes, got a size of 1001"),
+        ("omnireduce:density=0.1,n_aggregators=3", 6, 400_000, "flow", r"6 ranks and 3 helpers need 9 hosts, .* has 8"),
+    ],
+)
+def test_an_engine_a_size_or_ranks_that_do_not_fit_the_data_are_refused(spec, n_ranks, size, engine, message):
+    with pytest.raises(InputError, match=message):
+        prepare(spec, STAR, n_ranks=n_ranks).predict(size, engine=engine)
 
 
 def test_data_may_be_drawn_in_runs_of_another_length_than_a_block():
@@ -127,11 +130,6 @@ def test_data_may_be_drawn_in_runs_of_another_length_than_a_block():
     assert scattered.predict(400_000).counters["density"] == pytest.approx(hit.mean())
     with pytest.raises(InputError, match="a run has at least 1 element, got run=0"):
         prepare("agsparse:density=0.1,run=0", STAR)
-
-
-def test_a_size_that_is_no_whole_number_of_elements_is_refused():
-    with pytest.raises(InputError, match="whole elements of 4 bytes, got a size of 1001"):
-        prepare("agsparse:density=0.1", STAR).predict(1001)
 
 
 @pytest.mark.parametrize(
