@@ -29,17 +29,8 @@ def test_what_was_killed_and_gone_on_with_is_what_was_let_alone(small, tmp_path)
 def test_ctrl_c_keeps_what_is_there_ends_all_processes_and_is_one_line(small, tmp_path):
     small["collective"]["size"]["steps"] = 600
     write_tree(tmp_path / "sweep.toml", small)
-    command = [
-        sys.executable,
-        "-m",
-        "commsim",
-        "sweep",
-        str(tmp_path / "sweep.toml"),
-        "-o",
-        str(tmp_path / "r"),
-        "--jobs",
-        "2",
-    ]
+    files = [str(tmp_path / "sweep.toml"), "-o", str(tmp_path / "r")]
+    command = [sys.executable, "-m", "commsim", "sweep", *files, "--jobs", "2"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while not n_rows(tmp_path / "r") and process.poll() is None:
         time.sleep(0.01)

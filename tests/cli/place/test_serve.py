@@ -23,17 +23,8 @@ def cluster(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_answers_until_it_is_told_to_stop(tmp_path, cluster, number):
-    command = [
-        sys.executable,
-        "-m",
-        "commsim",
-        "place",
-        "serve",
-        "--cluster",
-        cluster,
-        "--jobs",
-        tmp_path / "jobs.json",
-    ]
+    flags = ["--cluster", cluster, "--jobs", tmp_path / "jobs.json"]
+    command = [sys.executable, "-m", "commsim", "place", "serve", *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()
