@@ -71,7 +71,7 @@ def test_the_network_gives_back_the_times_that_were_fitted() -> None:
 @pytest.mark.parametrize("n_ranks", [2, 3, 4, 5])
 @pytest.mark.parametrize("over_sent", [False, True])
 def test_in_an_exchange_every_rank_sends_and_receives_once_a_hop(n_ranks: int, over_sent: bool) -> None:
-    several = [exchange(n_ranks, over_sent=over_sent), train(n_ranks, 2, everyone=True)]
+    several = [exchange(n_ranks, over_sent=over_sent), train(n_ranks, 2, all_pairs=True)]
     for transfers, hop in itertools.product((schedule.expand() for schedule in several), (0, 1)):
         now = transfers[transfers["hop"] == hop]
         assert sorted(now["src"]) == sorted(now["dst"]) == list(range(n_ranks))
