@@ -154,6 +154,7 @@ def run(tree, *argv):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_command_line_lists_shows_and_runs_them(tree):
     assert "wheel:n_hosts,bandwidth,latency" in run(tree, "-m", "commsim", "topo", "list")
     assert "17 switches" in run(tree, "-m", "commsim", "topo", "show", "wheel:n_hosts=16", "--draw", "wheel.svg")
@@ -171,6 +172,7 @@ def test_the_checker_proves_the_collective(tree):
     assert "relay_all_reduce on 9 ranks: correct, by exact check of 16 transfers" in out
 
 
+@pytest.mark.slow
 def test_the_contract_tests_of_both_and_their_own_tests_pass(tree):
     out = run(
         tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/topologies", "tests/collectives",
@@ -180,6 +182,7 @@ def test_the_contract_tests_of_both_and_their_own_tests_pass(tree):
     assert n_passed > 33 + 2 + 2  # 1 to 33 ranks; two large numbers of them; the tests of their own; and more
 
 
+@pytest.mark.slow
 def test_the_flow_engine_is_held_to_the_cost_that_the_collective_states(tree):
     out = run(
         tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/engine/test_flow_closed_forms.py", "-k", "relay"
@@ -187,6 +190,7 @@ def test_the_flow_engine_is_held_to_the_cost_that_the_collective_states(tree):
     assert "1 passed" in out
 
 
+@pytest.mark.slow
 def test_a_collective_that_breaks_its_promise_fails_the_contract(tree):
     path = tree / "collectives" / "relay.py"
     path.write_text(RELAY.lstrip().replace("p.copy(0, src=0, dst=others)", "p.copy(0, src=0, dst=others[1:])"))
@@ -197,6 +201,7 @@ def test_a_collective_that_breaks_its_promise_fails_the_contract(tree):
         path.write_text(RELAY.lstrip())
 
 
+@pytest.mark.slow
 def test_pages_and_their_tables_need_no_change(tree):
     run(
         tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs", "tests/benchmarks/test_tables.py",

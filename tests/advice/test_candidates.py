@@ -93,6 +93,7 @@ def test_coarser_partitions_are_tried_only_where_messages_cost_something():
     assert groups == [("parameter_server:n_servers=4", "")] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, 64, 256])
 def test_what_is_tried_is_small_enough_however_many_workers_there_are(n):
     network = load_network(f"star:n_hosts={2 * n}")

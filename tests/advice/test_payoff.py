@@ -76,6 +76,7 @@ def test_only_what_is_drawn_in_little_time_and_sums_all_values_is_searched():
     assert not can_search(prepare("ring_all_reduce", STAR, n_ranks=8), QUESTION)
 
 
+@pytest.mark.slow
 def test_byteps_gains_by_every_server_on_equal_links_as_theorem_1_says():
     network = load_network(STAR)
     found = server_gains(dataclasses.replace(QUESTION, size=1e9).on(network), network)

@@ -32,6 +32,7 @@ def assert_equals_reference(schedule: Schedule, n_elements: int, **world: object
         np.testing.assert_array_equal(got.view(np.int32), wanted.view(np.int32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("name", list(COLLECTIVES))
 def test_every_collective_gives_the_bits_of_the_reference(name: str, n_ranks: int) -> None:
@@ -261,6 +262,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return p.build()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     schedule=schedules(),

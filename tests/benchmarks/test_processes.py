@@ -26,6 +26,7 @@ def test_a_process_that_says_nothing_is_an_error() -> None:
         run([sys.executable, "-c", ""])
 
 
+@pytest.mark.slow
 def test_a_process_ends_at_its_limit_of_processor_time_and_of_memory() -> None:
     with pytest.raises(BackendError, match="more than 1 s of processor time"):
         run([sys.executable, "-c", "while True: pass"], limit=1)

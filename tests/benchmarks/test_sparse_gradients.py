@@ -11,6 +11,7 @@ from commsim.sparse.occupancy import occupancy_of
 pytestmark = pytest.mark.torch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Recommender, LanguageModel])
 def test_training_lowers_the_loss_and_leaves_most_of_the_gradient_zero(kind):
     losses, gradients = train(kind, n_ranks=2, n_steps=6)
@@ -20,6 +21,7 @@ def test_training_lowers_the_loss_and_leaves_most_of_the_gradient_zero(kind):
     assert not np.array_equal(gradients[0], gradients[1])
 
 
+@pytest.mark.slow
 def test_tables_are_printed_for_both_and_the_gradients_kept(tmp_path, capsys):
     assert main(["--ranks", "3", "--steps", "1", "--save", str(tmp_path)]) == 0
     printed = capsys.readouterr().out

@@ -23,6 +23,7 @@ def tree(made: Path) -> Any:
     return json.loads((made / "rows.json").read_text())
 
 
+@pytest.mark.slow
 def test_every_row_has_what_the_contract_wants(tree: Any) -> None:
     for row in tree["rows"]:
         assert {"id", "kind", "reference", "source", "ours", "error"} <= row.keys()

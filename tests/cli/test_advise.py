@@ -12,6 +12,7 @@ STAR = "star:n_hosts=16,bandwidth=100Gbps,latency=1us"
 ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")
 
 
+@pytest.mark.slow
 def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01", "--programmable", "--lossy")
     known = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
@@ -28,6 +29,7 @@ def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
     assert tree["left_out"] == {}
 
 
+@pytest.mark.slow
 def test_a_row_is_what_run_says_of_the_same_text(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01", "--block", "64", "--pattern", "zipf", "--seed", "3")
     for row in tree["results"]:
@@ -37,6 +39,7 @@ def test_a_row_is_what_run_says_of_the_same_text(commsim):
         assert {key: row[key] for key in alone} == alone
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_said_with_the_reason(commsim):
     tree = commsim.results(*ASKED)
     assert {row["way"] for row in tree["results"]} == {"dense", "servers"}
@@ -48,6 +51,7 @@ def test_what_is_left_out_is_said_with_the_reason(commsim):
     assert "--lossy ranks it too" in tree["left_out"]["ok_topk"]
 
 
+@pytest.mark.slow
 def test_the_density_at_which_sparse_stops_paying_and_the_servers_that_suffice_are_found(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01")
     density, servers = tree["crossovers"]["density"], tree["crossovers"]["servers"]
@@ -85,6 +89,7 @@ def test_gradients_are_ranked_as_they_are(commsim, tmp_path):
     assert "gradients=" in lists["spec"]
 
 
+@pytest.mark.slow
 def test_several_densities_are_ranked_together(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01,0.5")
     found = [row["spec"] for row in tree["results"] if row["collective"] == "sparcml_ssar"]
@@ -97,6 +102,7 @@ def test_one_worker_has_nothing_to_send(commsim):
     assert {row["bound_by"] for row in tree["results"]} == {"nothing to send"}
 
 
+@pytest.mark.slow
 def test_many_workers_are_answered_in_seconds_and_what_was_made_smaller_is_said(commsim):
     began = time.process_time()
     large = ("advise", "--topology", "star:n_hosts=256", "--workers", "128", "--size", "1MiB", "--density", "0.01")

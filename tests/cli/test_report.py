@@ -199,6 +199,7 @@ def test_a_run_with_losses_is_played_again(commsim, tmp_path):
     assert "timeline" in names(tmp_path / "p.html")
 
 
+@pytest.mark.slow
 def test_plot_writes_the_figure_and_its_numbers(commsim, tmp_path):
     pytest.importorskip("matplotlib")
     assert commsim(*RUN, "--json", tmp_path / "r.json").code == 0

@@ -19,6 +19,7 @@ def busy_trace(n=40, seed=5):
     return poisson(32, names, n, 1.5, seed, days=0.5, mean_gpus=6.0, max_gpus=32, deadlines=0.3, elastic=0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cassini", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy, cassini):

@@ -36,6 +36,7 @@ def test_a_fit_gives_back_what_a_table_was_made_of(a, b):
         assert fit.busbw.value == pytest.approx(1.75 / b, rel=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.integers(0, 10**6))
 def test_with_noise_the_truth_lies_near_the_interval(seed):
@@ -49,6 +50,7 @@ def test_with_noise_the_truth_lies_near_the_interval(seed):
         assert estimate.low - 2 * width <= truth <= estimate.high + 2 * width
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     a, b = 20e-6, 1e-11
     fits = [fit_table(rows(line(a, b, noise=0.03, seed=seed))) for seed in range(12)]
@@ -77,6 +79,7 @@ def test_what_the_rows_cannot_tell_is_said():
         fit_table(rows([0.0, *line(1e-6, 1e-9)[1:]]))
 
 
+@pytest.mark.slow
 def test_two_rows_say_nothing_of_how_sure_a_line_through_them_is():
     two, three = (fit_table(rows(line(20e-6, 1e-11))[::5][:n]) for n in (2, 3))
     assert two.hidden == ("how sure the two are: a line goes through any two rows; measure more sizes",)

@@ -21,6 +21,7 @@ def commands(page):
     return [one for block in examples.BLOCK.findall(text) for one in examples.sessions(block)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_print_what_the_page_says(page):
     with examples.beside(page.read_text(encoding="utf-8")):

@@ -28,6 +28,7 @@ def on_star(schedule, size, link):
     return walked(plan_flows(network, [Job(schedule, place(network, schedule.n_participants))]), size)[0]
 
 
+@pytest.mark.slow
 @given(cases())
 def test_the_path_has_no_gap_and_its_terms_add_up_to_the_time(case):
     plan = plan_flows(case.network, case.jobs[:1], routing=case.routing, seed=case.seed)

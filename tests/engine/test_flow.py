@@ -53,6 +53,7 @@ def test_a_transfer_needs_only_its_own_two_ends_to_have_started() -> None:
     assert result.trace.start.tolist() == [0.0, 9.0]
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(n_ranks=st.integers(2, 6), seed=st.integers(0, 999))
 def test_a_ring_with_jitter_is_what_the_oracle_says(n_ranks: int, seed: int) -> None:
@@ -168,6 +169,7 @@ def simulated(case: Case) -> FlowTimes:
     return simulate_plan(plan, payload(plan, case.sizes), starts=case.starts)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(case=cases())
 def test_every_transfer_starts_and_ends_when_the_oracle_says(case: Case) -> None:
@@ -202,6 +204,7 @@ def shuffled(schedule: Schedule, rng: np.random.Generator) -> tuple[Schedule, ND
     return dataclasses.replace(schedule, blocks=tuple(blocks)), np.concatenate(orders)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(case=cases(plain=True, routings=("shortest", "ecmp")), seed=st.integers(0, 999))
 def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int) -> None:
@@ -213,6 +216,7 @@ def test_the_order_of_transfers_inside_hops_changes_no_bit(case: Case, seed: int
         assert (before[order] == after).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(case=cases(plain=True, routings=("shortest",)), seed=st.integers(0, 999))  # ECMP hashes the number of the job
 def test_the_order_of_jobs_changes_no_bit(case: Case, seed: int) -> None:
@@ -262,6 +266,7 @@ print(times.done.tobytes().hex())
 """
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_bits() -> None:
     outputs = [
         subprocess.run(

@@ -92,6 +92,7 @@ def test_the_collectives_that_have_an_exact_form_are_among_those_tested() -> Non
     assert set(WITH_COST) >= MUST_BE_EXACT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_COST)
 @settings(max_examples=60)
 @given(data=st.data(), n_ranks=st.integers(1, 17), size=sizes, link=links)

@@ -85,6 +85,7 @@ def rates_after_each_step(sharing: Sharing) -> list[tuple[list[int], NDArray[np.
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priorities", [False, True])
 @settings(max_examples=200)
 @given(data=st.data())
@@ -99,6 +100,7 @@ def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
         np.testing.assert_allclose(rates, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(sharing=sharings())
 def test_every_flow_always_has_a_bottleneck_and_no_resource_is_overloaded(sharing: Sharing) -> None:

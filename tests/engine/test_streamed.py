@@ -84,6 +84,7 @@ def random_rings(rng: np.random.Generator, n_ranks: int, n_phases: int) -> Sched
     return p.build()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     seed=st.integers(0, 2**32),

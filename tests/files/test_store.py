@@ -53,6 +53,7 @@ def networks(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(network=networks(), suffix=st.sampled_from(SUFFIXES))
 def test_a_network_reads_back_exactly_as_it_was_saved(tmp_path_factory, network, suffix):
@@ -260,6 +261,7 @@ def schedules():
     return [ring_all_reduce(1), ring_all_reduce(5), ring_all_reduce(131_072), p.build()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", schedules(), ids=lambda s: f"{s.name}-{s.n_ranks}")
 def test_a_schedule_reads_back_as_it_was_saved_and_stays_compact(tmp_path, schedule):
     save(schedule, tmp_path / "x.npz")
@@ -465,6 +467,7 @@ def test_damaged_bytes_give_an_input_error_or_a_valid_value(tmp_path, kind):
     assert refused > 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READERS)
 @settings(max_examples=150)
 @given(data=st.data())

@@ -307,6 +307,7 @@ def test_a_bomb_of_zeros_in_gzip_is_refused_without_unpacking_it(tmp_path: Path)
     tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(11)
     write_traces(traces_of_graph(iteration(2))[0], tmp_path / "x")

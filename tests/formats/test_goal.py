@@ -217,6 +217,7 @@ def test_text_that_is_wrong_is_refused_with_its_line(tmp_path: Path, old: str, n
         read_goal_text(path)
 
 
+@pytest.mark.slow
 def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     sample = programs_of(load_schedule("halving_doubling_all_reduce", 4), 64.0, 1e-9)
@@ -237,6 +238,7 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
         assert refused > 500
 
 
+@pytest.mark.slow
 def test_text_that_makes_a_careless_reader_slow_is_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "slow.goal"
     path.write_text("/*\n" * 200_000)

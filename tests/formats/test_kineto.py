@@ -17,6 +17,7 @@ STEP = {"ph": "X", "name": "ProfilerStep#3", "ts": 1.5, "dur": 2}
 COLLECTIVE = {"ph": "X", "name": "nccl:all_reduce", "args": {"Collective name": "allreduce", "dtype": "Float"}}
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(min_size=3), VALUES, max_size=5),
     st.lists(st.sampled_from([STEP, COLLECTIVE]) | st.fixed_dictionaries({"ph": VALUES, "args": VALUES})),

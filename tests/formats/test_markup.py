@@ -48,6 +48,7 @@ def test_many_entities_inside_each_other_take_no_memory(tmp_path):
         read_xml(tmp_path / "x.xml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -125,6 +126,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text("abc", min_size=1), TREES, min_size=1))
 def test_text_comes_back_as_it_was(tree):
     assert read_yaml(write_yaml([tree], ("a comment",)), "f") == tree

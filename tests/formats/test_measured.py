@@ -92,6 +92,7 @@ def test_wrong_rows_are_refused(tmp_path, content, message):
         read(tmp_path, content)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_unpacks(tmp_path):
     bomb = gzip.compress(b" " * (300 * 2**20), 9)
     tracemalloc.start()

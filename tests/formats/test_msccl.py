@@ -144,6 +144,7 @@ def is_ambiguous(schedule: Schedule) -> bool:
     return False
 
 
+@pytest.mark.slow
 @given(schedules())
 def test_any_schedule_computes_the_same_and_takes_as_long_after_a_round_trip(
     tmp_path_factory: pytest.TempPathFactory, schedule: Schedule
@@ -245,6 +246,7 @@ def test_adding_to_scratch_that_holds_nothing_is_written_as_a_receive(tmp_path: 
     assert again.n_hops == schedule.n_hops == 2
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)

@@ -68,6 +68,7 @@ def test_a_pickle_of_more_values_than_are_read_is_refused(monkeypatch):
         load_plain_pickle(pickle.dumps([None] * 100, 4), "x")
 
 
+@pytest.mark.slow
 def test_a_deep_pickle_is_neither_a_crash_nor_a_hang():
     deep = load_plain_pickle(b"\x80\x04" + b"]" * 200_000 + b"a" * 199_999 + b".", "x")
     assert isinstance(deep, list)

@@ -86,6 +86,7 @@ def test_through_goal_and_chakra(tmp_path: Path, collective: str, n_ranks: int) 
         assert time_of(read.schedule, read.n_bytes, before) == pytest.approx(wanted, rel=1e-12), through
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("collective", "n_ranks"), cases())
 def test_through_msccl(tmp_path: Path, collective: str, n_ranks: int) -> None:
     try:

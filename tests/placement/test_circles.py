@@ -62,6 +62,7 @@ def test_a_step_of_time_can_be_asked_for() -> None:
 PHASES = st.lists(st.floats(0.01, 1.0), min_size=2, max_size=8).map(lambda parts: [100 * p / sum(parts) for p in parts])
 
 
+@pytest.mark.slow
 @given(PHASES, st.floats(0, 99.9), st.integers(1, 300))
 def test_averages_are_exact(parts: list[float], turn: float, n: int) -> None:
     """Against a sum over tiny steps; and all that is sent in an iteration is in the averages of one."""

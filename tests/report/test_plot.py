@@ -141,6 +141,7 @@ def test_the_same_data_gives_the_same_bytes_without_a_date(made, suffix, tmp_pat
     assert b"1.2.3" in first
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_bytes(made, tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_plot as t; "

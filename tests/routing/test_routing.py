@@ -235,6 +235,7 @@ def slow_costs(network):
     return cost
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_every_path_has_the_least_sum_that_an_obvious_algorithm_finds(seed):
@@ -252,6 +253,7 @@ def test_every_path_has_the_least_sum_that_an_obvious_algorithm_finds(seed):
             assert network.forwards[network.dst[links[:-1]]].all()
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_spraying_splits_equally_at_every_node_over_links_on_paths_of_the_least_sum(seed):

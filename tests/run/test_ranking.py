@@ -73,6 +73,7 @@ def test_times_that_differ_by_rounding_are_equal_and_the_name_decides():
     assert found.crossovers == ()
 
 
+@pytest.mark.slow
 def test_on_a_star_the_ranking_is_that_of_the_closed_forms():
     network = load_network("star:n_hosts=16")
     known = [name for name in algorithms_for("all_reduce") if COLLECTIVES[name].metadata["cost"] is not None]

@@ -29,6 +29,7 @@ def test_a_block_is_marked_when_one_of_its_elements_is_not_zero(n, density, bloc
     assert sum(int(w).bit_count() for w in words) == sum(slow)  # nothing beyond the last block
 
 
+@pytest.mark.slow
 @given(
     kind=st.sampled_from((np.float16, np.float32, np.float64)),
     threshold=st.floats(0, 1e5),

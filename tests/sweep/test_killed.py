@@ -17,6 +17,7 @@ from commsim.sweep.table import read_table
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
+@pytest.mark.slow
 def test_what_was_killed_and_gone_on_with_is_what_was_let_alone(small, tmp_path):
     small["collective"]["size"]["steps"] = 600  # 4800 points
     write_tree(tmp_path / "sweep.toml", small)
@@ -26,6 +27,7 @@ def test_what_was_killed_and_gone_on_with_is_what_was_let_alone(small, tmp_path)
     assert all(0 < kill.n_before < kill.n_rows for kill in kills), kills
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_there_ends_all_processes_and_is_one_line(small, tmp_path):
     small["collective"]["size"]["steps"] = 600
     write_tree(tmp_path / "sweep.toml", small)

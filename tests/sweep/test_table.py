@@ -50,6 +50,7 @@ def test_sql_answers_over_the_table(results):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

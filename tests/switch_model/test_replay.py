@@ -71,6 +71,7 @@ def logs(draw: Any, legal: bool) -> Any:
     return log
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 @settings(max_examples=150)
 @given(log=logs(True) | logs(False), system=st.sampled_from([WRAP, SATURATE, FLOAT]), seed=st.integers(0, 9))

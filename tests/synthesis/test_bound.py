@@ -58,6 +58,7 @@ def regular_network(rng):
     ][int(rng.integers(5))]
 
 
+@pytest.mark.slow
 @given(name=st.sampled_from(DENSE), seed=st.integers(0, 2**32 - 1), regular=st.booleans())
 def test_no_collective_on_any_network_is_faster_than_the_bound(name, seed, regular):
     rng = np.random.default_rng(seed)
@@ -93,6 +94,7 @@ def test_algorithms_that_are_known_to_be_optimal_meet_it(name, network, anywhere
     assert ready.predict(1e9).time == pytest.approx(bound_for(ready).time(1e9), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_switches_that_add_meet_the_bound_of_their_kind_and_beat_that_of_ranks():
     ready = prepare("switchml:n_chunks=100000", star(8, 1e9, latency=0.0))
     time = ready.predict(1e9, framing=Framing()).time  # without the headers of SwitchML, as the bound is
@@ -100,6 +102,7 @@ def test_switches_that_add_meet_the_bound_of_their_kind_and_beat_that_of_ranks()
     assert time < lower_bound("all_reduce", ready.network).time(1e9)
 
 
+@pytest.mark.slow
 def test_on_a_star_the_bound_is_the_textbook_s():
     p, S, B = 8, 1e9, 1e9
     network = star(p, B, latency=0.0)
@@ -133,6 +136,7 @@ def test_one_rank_needs_nothing():
     assert found.why(1e9) == "nothing to send"
 
 
+@pytest.mark.slow
 def test_a_network_too_large_for_programs_is_bounded_by_cuts_and_says_so():
     found = lower_bound("all_to_all", fat_tree(8))
     assert "no linear program, only cuts and distances" in found.notes[0]

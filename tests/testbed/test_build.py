@@ -37,6 +37,7 @@ def up_for_now(network, end="a"):
         place.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spec", "bridged"), [(STAR, True), (CLOS, False), ("torus:dims=3,bandwidth=1Gbps", False)])
 def test_everybody_hears_everybody_and_every_byte_is_counted(spec, bridged):
     with up_for_now(load_network(spec)) as (place, layout, _):
@@ -62,6 +63,7 @@ def test_the_live_switch_can_be_reached_where_the_network_has_its_switch():
         assert sockets[3].recv(9000) == b"hello"
 
 
+@pytest.mark.slow
 def test_two_testbeds_do_not_meet():
     network = load_network("star:n_hosts=2,bandwidth=200Mbps,latency=0s")
     with (
@@ -135,6 +137,7 @@ def test_a_testbed_of_a_run_is_gone_with_it_whatever_happened():
     assert nothing_is_left(place)
 
 
+@pytest.mark.slow
 def test_a_bucket_lets_pass_what_its_rate_says_and_counts_what_waits():
     with up_for_now(load_network("star:n_hosts=2,bandwidth=8Mbps,latency=0s")) as (place, layout, _):
         with ears(place, layout, (0, 1)) as sockets:
@@ -149,6 +152,7 @@ def test_a_bucket_lets_pass_what_its_rate_says_and_counts_what_waits():
         assert counted.dropped.sum() == 0
 
 
+@pytest.mark.slow
 def test_a_queue_that_is_full_drops_and_that_is_counted():
     network = dataclasses.replace(load_network("star:n_hosts=2,bandwidth=8Mbps,latency=0s"), buffer=np.full(4, 40_000))
     with up_for_now(network) as (place, layout, _), ears(place, layout, (0, 1)) as sockets:

@@ -60,6 +60,7 @@ def meets_its_prediction(cell, bytes_within=0.01):
         assert cell.result.samples.min() < 2 * cell.predicted.time
 
 
+@pytest.mark.slow
 def test_bytes_on_every_link_of_a_star_are_those_predicted_over_mpi(star):
     cells, costs = run_cells(*star, ("ring_all_reduce", "pairwise_all_to_all"), [SIZE], **SHORT)
     assert sorted(name for name, _ in cells) == ["pairwise_all_to_all", "ring_all_reduce"]
@@ -69,6 +70,7 @@ def test_bytes_on_every_link_of_a_star_are_those_predicted_over_mpi(star):
         meets_its_prediction(cell)
 
 
+@pytest.mark.slow
 def test_bytes_on_every_link_behind_routers_are_those_predicted_over_mpi(clos):
     assert not clos[1].bridged
     ((_, cell),), _ = run_cells(*clos, ("ring_all_reduce",), [SIZE], placement="spread", **SHORT)
@@ -77,6 +79,7 @@ def test_bytes_on_every_link_behind_routers_are_those_predicted_over_mpi(clos):
     assert cell.predicted.link_bytes[inner].max() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_ours_and_the_native_all_reduce_are_right_over_gloo(star):
     pytest.importorskip("torch")
@@ -87,6 +90,7 @@ def test_ours_and_the_native_all_reduce_are_right_over_gloo(star):
     assert found["all_reduce"].result.collective == "native all_reduce"
 
 
+@pytest.mark.slow
 def test_the_live_switch_adds_rightly_and_its_packets_are_those_predicted():
     with up_for_now("star:n_hosts=4,bandwidth=50Mbps,latency=0s", "live") as (place, layout):
         cell = measure_switch(place, layout, layout.seats, SIZE // 4, iterations=2)
@@ -94,6 +98,7 @@ def test_the_live_switch_adds_rightly_and_its_packets_are_those_predicted():
         assert place.processes() == []
 
 
+@pytest.mark.slow
 def test_a_sparse_all_reduce_is_right_and_sends_what_was_predicted(star):
     spec = "omnireduce:density=0.1,block=256,n_aggregators=1,n_partitions=1"
     ((_, cell),), _ = run_cells(*star, (spec,), [SIZE], n_ranks=3, **SHORT)
@@ -102,6 +107,7 @@ def test_a_sparse_all_reduce_is_right_and_sends_what_was_predicted(star):
     assert cell.bytes_error <= 0.05  # small messages: headers of their own, and acknowledgements
 
 
+@pytest.mark.slow
 def test_two_jobs_at_once_are_measured_beside_each_other(clos):
     schedules = [load_schedule("ring_all_reduce", 2)] * 2
     unshifted, shifted = share(*clos, schedules, [(0, 2), (1, 3)], SIZE // 4, (0.0, 0.1), compute=0.1, iterations=3)
@@ -139,6 +145,7 @@ def test_ranks_that_are_killed_are_told_of_and_leave_nothing(star):
 
 
 # Processes that are killed at random moments, and testbeds that are taken away all the same.
+@pytest.mark.slow
 def test_nothing_is_left_of_testbeds_whose_process_is_killed():
     about = {"up": 1.2, "run": 4.0, "down": 0.6}
     kills, durations = kill_in_turn(4, 1, "star:n_hosts=3,bandwidth=200Mbps,latency=0s", about)

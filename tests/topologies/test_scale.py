@@ -24,6 +24,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", LARGE)
 def test_65536_hosts_are_built_in_a_second_and_half_a_gigabyte(spec):
     start = time.process_time()
@@ -37,6 +38,7 @@ def test_65536_hosts_are_built_in_a_second_and_half_a_gigabyte(spec):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", LARGE)
 def test_the_routes_of_a_ring_of_65536_hosts_are_found_in_seconds(spec):
     network, host = load_network(spec), np.arange(65536)

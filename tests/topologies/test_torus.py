@@ -27,6 +27,7 @@ def neighbours(dims, at, wrap):
                 yield (*at[:d], there, *at[d + 1 :])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(dims=shapes, wrap=st.booleans())
 def test_every_host_has_one_cable_to_each_neighbour_in_the_grid(dims, wrap):

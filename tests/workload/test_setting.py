@@ -17,6 +17,7 @@ def setting(trace, n_workers=2, bandwidth=1.0, **more):
     return Setting(trace, n_workers, closed_form_costs(0.0, bandwidth), **more)
 
 
+@pytest.mark.slow
 @given(trace=traces, limit=st.sampled_from([0.0, 1.0, 4.0, math.inf]), first=st.sampled_from([0.0, 0.5, 2.0]))
 def test_buckets_hold_every_tensor_once_in_order_and_only_the_last_may_be_too_small(trace, limit, first):
     buckets = list(fill_buckets(trace, range(len(trace.n_bytes)), first, limit))

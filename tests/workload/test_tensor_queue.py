@@ -43,6 +43,7 @@ def test_without_overlap_communication_is_added_to_computation(trace, link):
     assert run_iteration(trace, link, WAIT_FREE).time <= run.time + 1e-9
 
 
+@pytest.mark.slow
 @given(trace=traces, link=links)
 def test_wait_free_is_the_queue_of_one_server(trace, link):
     free = 0.0

@@ -90,6 +90,7 @@ def test_bad_damage_is_one_clear_line(commsim, flags, what):
     assert what in commsim.refuses(*RUN, *flags)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("topology", "routing"),
     [

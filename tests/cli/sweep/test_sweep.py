@@ -84,6 +84,7 @@ def test_errors_of_points_are_in_the_status(commsim, sweep, tmp_path):
     assert "8 points, 6 of them from before, 2 failed" in commsim.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -156,6 +157,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(commsim, sweep, tmp_path, mo
     assert commsim("sweep", sweep, "-o", tmp_path / "r", "--executor", "serial").code == 0
 
 
+@pytest.mark.slow
 def test_the_cheapest_topology_is_named_with_its_bill(commsim, sweep):
     sweep.write_text(SWEEP + COST)
     tree = commsim.results("advise", "--sweep", sweep, "--jobs", 1)

@@ -44,6 +44,7 @@ def workers(switch, n, *flags, job="job", each=None):
     return [ended(one) for one in run]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_workers_print_and_write_what_they_did(switch, tmp_path, dtype):
     flags = ("--size", "256KiB", "--dtype", dtype, "--iterations", 2, "--check")
@@ -60,6 +61,7 @@ def test_workers_print_and_write_what_they_did(switch, tmp_path, dtype):
             assert row["packets_sent"] - row["retransmissions"] == 1024 + 128 * (dtype == "float32")
 
 
+@pytest.mark.slow
 def test_tensors_come_from_files_and_sums_go_to_files(switch, tmp_path):
     tensors = [np.random.default_rng(rank).standard_normal((30, 50)).astype(np.float32) for rank in range(3)]
     for rank, tensor in enumerate(tensors):
@@ -71,6 +73,7 @@ def test_tensors_come_from_files_and_sums_go_to_files(switch, tmp_path):
     assert all((one == sums[0]).all() for one in sums)
 
 
+@pytest.mark.slow
 def test_status_shows_jobs_slots_and_counters(commsim, switch):
     waiting = started("all-reduce", "--rank", 1, "--workers", 3, "--port", switch.port, "--job", "half", "--slots", 64)
     try:
@@ -89,6 +92,7 @@ def test_status_shows_jobs_slots_and_counters(commsim, switch):
         assert ended(waiting)[0] == 130
 
 
+@pytest.mark.slow
 def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
     report = tmp_path / "status.json"
     with SwitchProcess("--json", report) as switch:
@@ -139,6 +143,7 @@ def test_what_the_switch_refuses_is_one_clear_line(commsim, switch):
     assert "job 'job': 600 slots do not fit in what is free of 512: at most 512 fit" in said
 
 
+@pytest.mark.slow
 def test_listening_to_other_machines_is_allowed_with_a_warning():
     process = started("serve", "--host", "0.0.0.0", "--port", 0)
     assert process.stdout.readline().startswith("# serving on 0.0.0.0, port ")
@@ -210,6 +215,7 @@ def test_interfaces_that_do_not_exist_are_an_error_not_a_reason_to_serve_elsewhe
         ask(dataplane="bpf", interfaces="nowhere0")
 
 
+@pytest.mark.slow
 @pytest.mark.needs_kernel("bpf", "namespaces")
 @pytest.mark.skipif(bool(switch_world.lacking()), reason=switch_world.lacking() or "all there")
 def test_the_commands_work_together_from_the_hosts_of_a_network():

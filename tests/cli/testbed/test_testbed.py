@@ -106,6 +106,7 @@ def test_up_says_what_is_where_status_lists_it_and_down_takes_it_away(commsim):
     assert NAME not in [row["name"] for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.needs_kernel("testbed")
 def test_run_builds_measures_and_takes_away(commsim):
     run = ("testbed", "run", "--network", STAR, "--no-calibration", "-b", "1M", "-e", "1M", "-n", "2", "-w", "0",

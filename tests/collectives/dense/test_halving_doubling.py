@@ -74,6 +74,7 @@ def test_a_folded_gather_sends_at_most_what_its_cost_says(n_ranks):
     assert by_hop == [1, *(2**j + min(2**j, r) for j in range(k)), n_ranks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [halving_doubling_all_reduce, recursive_doubling_all_gather])
 def test_memory_is_ranks_times_rounds(build):
     schedule = build(65_536)

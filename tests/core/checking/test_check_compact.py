@@ -14,6 +14,7 @@ def test_a_small_schedule_is_run():
     assert isinstance(check_builder(ring_all_reduce, 12), CheckReport)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_ranks", [131_072, 100_000, 99_999])
 @pytest.mark.parametrize("name", ["ring_all_reduce", "ring_all_gather", "pairwise_all_to_all", "direct_all_to_all"])
 def test_a_schedule_of_billions_is_checked_by_its_rounds(name, n_ranks):
@@ -44,6 +45,7 @@ def test_a_wrong_collective_is_found_at_a_small_size():
         check_builder(wrong, 100_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["halving_doubling_all_reduce", "recursive_doubling_all_gather"])
 @pytest.mark.parametrize("n_ranks", [131_072, 100_000])
 def test_a_schedule_with_too_many_addresses_is_followed_for_some_chunks(name, n_ranks):
@@ -55,6 +57,7 @@ def test_a_schedule_with_too_many_addresses_is_followed_for_some_chunks(name, n_
     assert report.failure_probability < 1e-11
 
 
+@pytest.mark.slow
 def test_a_wrong_transfer_among_millions_is_found_when_its_chunk_is_followed():
     schedule = COLLECTIVES["halving_doubling_all_reduce"].build(2**16)
     (block,) = schedule.blocks

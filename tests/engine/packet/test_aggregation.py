@@ -52,6 +52,7 @@ def test_a_pool_below_the_bandwidth_delay_product_gives_a_window_per_round_trip(
     assert result.counters["elements_per_s"] == pytest.approx(pool * system.elements / round_trip, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "atp", "panama"])
 @pytest.mark.parametrize("where", ["star:n_hosts=9,bandwidth=100Gbps,latency=1us", RACKS])
 @settings(max_examples=40)
@@ -239,6 +240,7 @@ def test_segments_follow_each_other_at_the_pace_of_the_unit() -> None:
     assert seconds(16 * 256) - seconds(8 * 256) == pytest.approx(8 * pace, rel=0.01)
 
 
+@pytest.mark.slow
 def test_streams_reach_the_published_share_of_the_links() -> None:
     n_bytes = 1 << 24
     assert n_bytes / seconds(n_bytes, "streaming") == pytest.approx(0.95 * 12.5e9, rel=0.01)

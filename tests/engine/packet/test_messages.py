@@ -283,6 +283,7 @@ def test_a_transport_that_cannot_be_is_refused(make: Any, message: str) -> None:
 
 
 # The packet engine without loss against the slow oracle, on random networks with random jobs: equal picoseconds.
+@pytest.mark.slow
 @pytest.mark.nojit
 @given(
     case=cases(plain=True, routings=("ecmp", "shortest")),

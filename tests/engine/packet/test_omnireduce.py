@@ -48,6 +48,7 @@ def run(network: Network, system: System, n_workers: int, n: int, **options: Any
     return simulate_aggregation(network, [job_on(network, system, n_workers, n, **options)]).results[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["star:n_hosts=12,bandwidth=100Gbps,latency=1us", RACKS])
 @settings(max_examples=80)
 @given(
@@ -114,6 +115,7 @@ def test_without_loss_a_worker_sends_its_blocks_and_empty_packets_and_receives_t
         assert down == received - rounds_here * full + sum(k * full + (rounds_here - k) * 84 for k in others)
 
 
+@pytest.mark.slow
 def test_sending_every_block_takes_as_long_as_a_dense_job_and_as_the_line_rate_says() -> None:
     network, system, n = star(16), omnireduce(), 1 << 21
     sparse, dense = (run(network, system, 8, n, density=d) for d in (1.0, None))

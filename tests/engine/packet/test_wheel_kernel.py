@@ -3,6 +3,7 @@
 import heapq
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def delays(draw: st.DrawFn, shift: int) -> int:
     return max(0, edge + draw(st.one_of(st.just(0), st.integers(-2 * bucket, 2 * bucket), st.integers(-half, half))))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=st.data(), shift=st.integers(0, 14))
 def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(data: st.DataObject, shift: int) -> None:

@@ -50,6 +50,7 @@ def assert_same(ours: Result, full: Result) -> None:
     assert ours.counters["transfers"] == full.counters["transfers"]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(case=cases(), header=st.booleans())
 def test_random_schedules_agree_transfer_by_transfer_or_are_refused(case: Case, header: bool) -> None:
@@ -96,6 +97,7 @@ def settings_of(draw: st.DrawFn) -> tuple[Network, Placement, dict[str, object],
     return network, place(network, n_ranks, draw(st.sampled_from(["packed", "random"])), seed=1), how, n_ranks
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(
     name=st.sampled_from(WITHOUT_HELPERS),

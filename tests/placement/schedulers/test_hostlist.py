@@ -9,6 +9,7 @@ from commsim.placement.schedulers.hostlist import MAX_NAMES, compress_hosts, exp
 ANY_NAME = st.from_regex(r"[a-zA-Z][a-z0-9.\-]{0,6}[0-9]{0,4}", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_NAME, min_size=1, max_size=30))
 def test_any_names_come_back_in_their_order(hosts):
     assert expand_hosts(compress_hosts(hosts)) == tuple(hosts)

@@ -87,6 +87,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         yield browser
         assert complaints(browser) == []
 
+    @pytest.mark.slow
     def test_every_figure_is_there_and_is_not_blank(page):
         figures = make_figures(study())[0]
         cards = page.find_elements("css selector", "figure.card:not(#figure-results)")
@@ -159,6 +160,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
         assert tip.text.startswith("rank 0 on h0: chunk")
         assert "µs to" in tip.text
 
+    @pytest.mark.slow
     def test_a_stretch_of_a_timeline_is_chosen_by_dragging_and_by_buttons(page):
         from selenium.webdriver import ActionChains
 

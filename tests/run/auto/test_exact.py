@@ -28,6 +28,7 @@ def networks(p, seed):
     ][seed % 5]
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(
     name=st.sampled_from(DENSE),

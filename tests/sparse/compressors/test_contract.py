@@ -27,6 +27,7 @@ def residual_of(worker):
     return worker.memory.residual if isinstance(worker.memory, Residual) else worker.memory.accumulated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ALL)
 @given(data=st.data(), dtype=st.sampled_from([np.float32, np.float64]))
 @settings(max_examples=30)
@@ -67,6 +68,7 @@ def test_a_sum_or_residual_that_overflows_is_refused_and_not_sent(spec):
             compressed_sum(workers, [huge, huge])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", WITH_FEEDBACK)
 @given(steps=st.lists(vectors(40, 40), min_size=1, max_size=6))
 @settings(max_examples=40)

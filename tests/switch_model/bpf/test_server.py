@@ -24,6 +24,7 @@ def world():
         yield world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elements", [64, 256])
 def test_sums_are_exact_and_every_packet_is_counted(world, elements):
     switch = world.serve(elements)
@@ -39,6 +40,7 @@ def test_sums_are_exact_and_every_packet_is_counted(world, elements):
     assert not any(n for name, n in counted.items() if name.startswith("dropped"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_hosts", "elements"), [(2, 256), (8, 64)])
 def test_sums_are_exact_with_other_numbers_of_workers(n_hosts, elements):
     with SwitchWorld(n_hosts) as world:
@@ -69,6 +71,7 @@ def test_sums_are_exact_though_the_cables_lose_packets_both_ways():
     assert counted["answered"] > 0  # some results never arrived
 
 
+@pytest.mark.slow
 def test_shaping_applies_to_results_and_the_time_is_that_of_the_wire():
     """Bytes on the wire over the rate is a bound; on a quiet machine 2 % above it are measured."""
     size, rate = 131_072, 50_000_000
@@ -108,6 +111,7 @@ def test_worlds_of_dead_processes_are_removed():
     assert name not in output_of(["ip", "netns", "list"])
 
 
+@pytest.mark.slow
 def test_real_workers_join_at_the_door_and_leave_no_slot_behind(world):
     """The project's own worker, which knows nothing of the kernel."""
     switch = world.serve(64)
@@ -148,6 +152,7 @@ def test_the_switch_answers_while_packets_come(world):
     assert status["counters"]["packets_in"] == 0
 
 
+@pytest.mark.slow
 def test_real_workers_send_singly_where_a_cable_would_join_datagrams():
     """The program cannot take them apart; the switch's first message says what it is."""
     program = (

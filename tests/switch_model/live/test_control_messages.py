@@ -7,6 +7,7 @@ from switch_model.live.control_messages import LineReader, write_line
 from switch_model.live.data_plane import first_fit, free_ranges
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9), max_size=4)), st.data())
 def test_messages_come_out_as_they_went_in_however_the_bytes_are_cut(
     messages: list[object], data: st.DataObject

@@ -32,6 +32,7 @@ def quantised_sum(tensors: list[np.ndarray], block: int) -> np.ndarray:
     return dequantize(np.sum(parts, axis=0, dtype=np.uint32).view(np.int32), agreed, block, len(tensors))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_every_element_is_summed_exactly_once_whatever_the_network_does(data: st.DataObject) -> None:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
+import pytest
 from live_processes import SwitchProcess, WorkerProcess
 
 from switch_model.live import SwitchGroup
@@ -82,6 +83,7 @@ def attack(port: int, worker_frames: int) -> dict[str, int]:
     return sent
 
 
+@pytest.mark.slow
 def test_wrong_datagrams_are_counted_and_dropped_while_sums_stay_right() -> None:
     with SwitchProcess("--worker-timeout", "30s") as switch:
         workers = [WorkerProcess(reduce_while_attacked, rank, 2, switch.port, N) for rank in range(2)]
@@ -106,6 +108,7 @@ def test_wrong_datagrams_are_counted_and_dropped_while_sums_stay_right() -> None
 OUTGOING = ("dropped_injected_out", "dropped_not_sent")
 
 
+@pytest.mark.slow
 def test_the_control_door_survives_what_is_no_message() -> None:
     rng = np.random.default_rng(SEED)
     with SwitchProcess("--worker-timeout", "1s") as switch:

@@ -197,6 +197,7 @@ steps = st.tuples(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(steps, max_size=60))
 def test_whatever_workers_do_slots_are_neither_shared_nor_lost(history: list[Any]) -> None:

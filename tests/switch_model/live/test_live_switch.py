@@ -42,6 +42,7 @@ def until(condition: object, what: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [2, 4, 8])
 def test_integers_are_exact_and_floats_within_the_bound_whatever_is_lost(switch: SwitchProcess, n_workers: int) -> None:
     before = switch.counts()
@@ -64,6 +65,7 @@ def test_integers_are_exact_and_floats_within_the_bound_whatever_is_lost(switch:
 OUTGOING = ("injected_out", "not_sent")
 
 
+@pytest.mark.slow
 def test_two_jobs_run_at_once_on_slots_of_their_own(switch: SwitchProcess) -> None:
     plan = [("int32", 50_000), ("float32", 30_000), ("int32", 7)]
     jobs = [[WorkerProcess(reduce_drawn, rank, 2, switch.port, job, plan) for rank in range(2)] for job in "xy"]
@@ -73,6 +75,7 @@ def test_two_jobs_run_at_once_on_slots_of_their_own(switch: SwitchProcess) -> No
             assert right(plan, errors), errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["messages", "single"])
 def test_packets_of_256_elements_and_the_slower_ways_to_send_them_give_the_same_sums(mode: str) -> None:
     plan = [("int32", 40_000), ("float32", 40_000)]
@@ -82,6 +85,7 @@ def test_packets_of_256_elements_and_the_slower_ways_to_send_them_give_the_same_
         assert switch.status()["datagrams"] == mode
 
 
+@pytest.mark.slow
 def test_a_killed_worker_ends_its_job_with_a_clear_error_and_the_job_can_be_started_again(
     calm: SwitchProcess, tmp_path: Path
 ) -> None:
@@ -103,6 +107,7 @@ def test_a_killed_worker_ends_its_job_with_a_clear_error_and_the_job_can_be_star
     assert bystanders[0].result() == "killed"
 
 
+@pytest.mark.slow
 def test_a_worker_that_stands_still_counts_as_dead_after_the_timeout(calm: SwitchProcess, tmp_path: Path) -> None:
     started = str(tmp_path / "rank")
     workers = [WorkerProcess(reduce_for_ever, rank, 2, calm.port, "j", started) for rank in range(2)]
@@ -114,6 +119,7 @@ def test_a_worker_that_stands_still_counts_as_dead_after_the_timeout(calm: Switc
     assert calm.status()["free_slots"] == [[0, 512]]
 
 
+@pytest.mark.slow
 def test_a_worker_that_only_computes_is_waited_for(calm: SwitchProcess) -> None:
     """Longer than the timeout: another thread says that it lives."""
     slow = WorkerProcess(late, 0, 2, calm.port, 3.0)
@@ -127,6 +133,7 @@ def late(rank: int, n_workers: int, port: int, seconds: float) -> int:
         return int(group.all_reduce(np.ones(1000, np.int32))[0])
 
 
+@pytest.mark.slow
 def test_workers_notice_that_the_switch_has_gone_and_go_on_with_a_new_one(tmp_path: Path) -> None:
     started = str(tmp_path / "rank")
     with SwitchProcess() as switch:
@@ -141,6 +148,7 @@ def test_workers_notice_that_the_switch_has_gone_and_go_on_with_a_new_one(tmp_pa
             assert right(PLAN[:4], errors)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_floats_cannot_be_sent_tells_the_others_why(calm: SwitchProcess) -> None:
     said = all_workers(2, reduce_nan, calm.port)
     assert said[0] == "InputError: element 3 is nan; NaN and infinity cannot be quantised"
@@ -152,6 +160,7 @@ def reduce_nan(rank: int, n_workers: int, port: int) -> None:
         group.all_reduce(np.array([0, 1, 2, np.nan if rank == 0 else 3], np.float32))
 
 
+@pytest.mark.slow
 def test_tensors_that_do_not_match_are_an_error_and_no_sum(calm: SwitchProcess) -> None:
     said = all_workers(2, reduce_own_size, calm.port)
     assert all(f"float32[{n}] on rank {rank}" in one for one in said for rank, n in enumerate((500, 600)))
@@ -162,6 +171,7 @@ def reduce_own_size(rank: int, n_workers: int, port: int) -> None:
         group.all_reduce(np.zeros(500 + 100 * rank, np.float32))
 
 
+@pytest.mark.slow
 def test_waiting_for_workers_that_do_not_come_ends_with_their_ranks(calm: SwitchProcess) -> None:
     with pytest.raises(BackendError, match=r"did not answer for 0\.5 s; ranks \[0, 2\] have not joined"):
         SwitchGroup("lonely", 1, 3, port=calm.port, join_timeout=0.5)

@@ -127,6 +127,7 @@ def test_torch_tensors_are_reduced_in_place(port: int) -> None:
     together(port, 2, task)
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_model_trained_through_the_switch_ends_as_one_trained_without() -> None:
     pytest.importorskip("torch")

@@ -89,6 +89,7 @@ rows = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(rows, min_size=1, max_size=20))
 def test_any_row_is_read_as_it_was_written(tmp_path_factory, given_rows):
     events = np.concatenate([event(**row) for row in given_rows])
@@ -158,6 +159,7 @@ def test_a_packet_with_a_false_length_is_named_by_its_place(tmp_path):
         read(tmp_path, data)
 
 
+@pytest.mark.slow
 @every_protocol
 def test_a_file_that_ends_in_a_packet_is_read_up_to_it(tmp_path, protocol, per):
     data = capture(*packets_of(story(protocol, per=per)))
@@ -245,6 +247,7 @@ def test_real_buffers_begin_anywhere_and_each_worker_has_its_own(tmp_path):
     assert found.events["job"].tolist() == [0] * 96
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_random_payloads(tmp_path):
     """At SwitchML's ports, at RoCE's and as ATP: right up to UDP, then anything."""
     random = np.random.default_rng(4)
@@ -264,6 +267,7 @@ def test_a_hundred_thousand_random_payloads(tmp_path):
     assert all(report.elements_per_s >= 0 for report in result.jobs)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_right_packets_with_random_fields(tmp_path):
     random = np.random.default_rng(5)
     packets = np.frombuffer(b"".join(packets_of(event(protocol=protocol))[0][:80] for protocol in range(3)), np.uint8)
@@ -293,6 +297,7 @@ def read_or_refuse(path):
     return ""
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_bytes_that_were_changed_are_read_or_refused(tmp_path_factory, data):

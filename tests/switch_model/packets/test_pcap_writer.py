@@ -95,6 +95,7 @@ def test_the_checksum_of_rfc_1071():
     assert ip_checksums(np.frombuffer(bytes(with_sum), np.uint8)[None]).tolist() == [0]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     events = np.repeat(story(p.SWITCHML_RDMA, per=4), 1000)
     block = np.zeros((1 << 15, 256), np.int32)

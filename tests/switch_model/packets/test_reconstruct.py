@@ -159,6 +159,7 @@ def test_nothing_is_nothing():
 packet = st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 1), st.integers(0, 1), st.integers(0, 1))
 
 
+@pytest.mark.slow
 @given(st.lists(packet, min_size=1, max_size=60))
 def test_any_sequence_is_read_as_the_slow_version_reads_it(packets):
     rows = []

@@ -104,6 +104,7 @@ def _drawn(period, cuts, rates, turn):
     return period, [tuple(map(Fraction, phase)) for phase in phases]
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 @given(data=st.data(), drawn=st.lists(jobs, min_size=1, max_size=4))
 @settings(max_examples=60)

@@ -56,6 +56,7 @@ def test_a_checkpoint_of_42_minutes_to_a_remote_store_wastes_105_minutes():
 spans_lists = st.lists(st.tuples(st.floats(0, 10), st.floats(0, 3)).map(lambda s: (s[0], s[0] + s[1])), max_size=6)
 
 
+@pytest.mark.slow
 @given(busy=spans_lists, size=st.floats(0.1, 1e3), buffer=st.floats(5.0, 100), alpha=st.sampled_from([0.0, 0.05]))
 @settings(max_examples=200)
 def test_checkpoint_traffic_stays_in_idle_spans_and_within_the_rate(busy, size, buffer, alpha):
