@@ -134,7 +134,7 @@ def test_a_network_written_by_hand_means_what_it_says(tmp_path):
         ('name = "s"', 'name = "a"', 13, "nodes[1].name is taken: 'a' is also nodes[0]"),
         ('"1us"', '"1u"', 8, "nodes[0].overhead must be a time such as 1.5us, got '1u'"),
         ('"50GB/s"', "50e9", 10, 'nodes[0].reduce_rate must be text with a unit, as in "400Gbps", got 50000000000.0'),
-        ('"50GB/s"', '"50GB/s"\ngamma = "0s/B"', 11, "nodes[0].gamma and reduce_rate say the same thing twice"),
+        ('"50GB/s"', '"50GB/s"\ngamma = "0s/B"', 11, "nodes[0].gamma and reduce_rate have the same meaning"),
         ("aggregates = true", "aggregates = 1", 15, "nodes[1].aggregates must be true or false, got 1"),
         ("aggregates", "agregates", 15, "nodes[1].agregates is not a field here; did you mean aggregates? known:"),
         ('from = "a"', 'from = "b"', 19, "links[0].from must be the name of a node, got 'b'"),
