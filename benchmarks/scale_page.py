@@ -14,7 +14,7 @@ from .scale_works import FULL_RANKS
 COLUMNS = {
     "work": "work", "ranks": "ranks", "method": "method", "cpu(s)": "cpu_s", "limit(s)": "limit_s",
     "peak(MB)": "rss_MB", "limit(MB)": "limit_MB", "met": "met", "predicted(ms)": "time_s", "transfers": "transfers",
-    "full engine(s)": "full_s", "of full": "full_difference",
+    "event engine(s)": "full_s", "off by": "full_difference",
 }  # fmt: skip
 
 HEAD = """# Scale
@@ -25,7 +25,7 @@ Each row is a collective of 1 GiB, in a separate process. `cpu` is the processor
 kernels: building the network and the schedule, routing, planning and simulating. `peak` is the largest resident size of
 the process, including interpreter and libraries (about 180 MB). `method` is the method that the flow engine selected;
 all methods give the same result. Up to {full_ranks} ranks (128 where it takes minutes) the event engine, with one event
-per message, was also run: "full engine" is its time, and "of full" the relative difference of the results. `ecmp` is
+per message, was also run: "event engine" is its time, and "off by" the relative difference of the results. `ecmp` is
 seeded hashing. "late starters" begin at random times within 1 ms. "random rates" are between half a link's rate and its
 full rate, equal in both directions. "scattered" ranks are on random hosts, so paths collide. "unequal" blocks have 1 to
 4 parts. "rails" are machines of 8 GPUs (H100, NVLink inside): the i-th NICs of 32 machines share the i-th leaf, with

@@ -16,7 +16,7 @@ from commsim.run.inputs import load_network
 
 # Bytes of every collective.
 SIZE = 2.0**30
-# Up to this many ranks the answer is compared with the full engine's, unless that takes minutes.
+# Up to this many ranks the answer is compared with the event engine's, unless that takes minutes.
 FULL_RANKS = 1024
 # Transfers per second of processor time that irregular works have to reach.
 LEAST_RATE = 2e6
@@ -75,7 +75,7 @@ class Series:
     unequal : bool
         Whether blocks are of 1, 2, 3 or 4 chunks.
     full_ranks : int
-        Up to this many the answer is compared with the full engine's.
+        Up to this many the answer is compared with the event engine's.
     """
 
     collective: str

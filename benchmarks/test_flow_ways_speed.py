@@ -1,4 +1,4 @@
-"""How much processor time the flow engine's cheap ways and its full engine take on what issue 9 asks for.
+"""How much processor time the flow engine's cheap ways and its event engine take on what issue 9 asks for.
 
 ``pytest benchmarks --benchmark-enable`` measures; nothing is asserted about speed, since machines differ. The issue's
 limits stand beside the numbers in ``extra_info``. Rounds are measured by ``benchmarks.scale``, and this compares what
