@@ -175,7 +175,7 @@ def test_the_checker_proves_the_collective(tree):
 @pytest.mark.slow
 def test_the_contract_tests_of_both_and_their_own_tests_pass(tree):
     out = run(
-        tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/topologies", "tests/collectives",
+        tree, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", "tests/topologies", "tests/collectives",
         "-k", "wheel or relay",
     )  # fmt: skip
     n_passed = int(out.split(" passed")[0].split()[-1])
@@ -185,7 +185,17 @@ def test_the_contract_tests_of_both_and_their_own_tests_pass(tree):
 @pytest.mark.slow
 def test_the_flow_engine_is_held_to_the_cost_that_the_collective_states(tree):
     out = run(
-        tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/engine/test_flow_closed_forms.py", "-k", "relay"
+        tree,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "",
+        "-p",
+        "no:cacheprovider",
+        "tests/engine/test_flow_closed_forms.py",
+        "-k",
+        "relay",
     )
     assert "1 passed" in out
 
@@ -196,7 +206,9 @@ def test_a_collective_that_breaks_its_promise_fails_the_contract(tree):
     path.write_text(RELAY.lstrip().replace("p.copy(0, src=0, dst=others)", "p.copy(0, src=0, dst=others[1:])"))
     try:
         with pytest.raises(AssertionError, match=r"ScheduleError: relay_all_reduce: rank . ends with chunk 0 wrong"):
-            run(tree, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/collectives", "-k", "relay")
+            run(
+                tree, "-m", "pytest", "-q", "-m", "", "-x", "-p", "no:cacheprovider", "tests/collectives", "-k", "relay"
+            )
     finally:
         path.write_text(RELAY.lstrip())
 
@@ -204,7 +216,7 @@ def test_a_collective_that_breaks_its_promise_fails_the_contract(tree):
 @pytest.mark.slow
 def test_pages_and_their_tables_need_no_change(tree):
     run(
-        tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/docs", "tests/benchmarks/test_tables.py",
+        tree, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", "tests/docs", "tests/benchmarks/test_tables.py",
         "-k", "tutorial or cluster_engineer or up_to_date or one_row",
     )  # fmt: skip
     code = "from benchmarks.tables import pages, page; print(*map(page, pages()))"

@@ -124,5 +124,5 @@ def test_a_trace_needs_gpus_or_a_kind_of_log(commsim, tmp_path):
     assert "unknown kind of log" in commsim.refuses("cluster", "trace", "x", "--from", "slurm", "-o", out)
     log = tmp_path / "log.csv"
     log.write_text("job_id\n")
-    assert "say what log it is, --from philly|helios" in commsim.refuses("cluster", "trace", log, "-o", out)
+    assert "give the kind of log with --from philly|helios" in commsim.refuses("cluster", "trace", log, "-o", out)
     assert not out.exists()

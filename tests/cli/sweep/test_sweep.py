@@ -173,7 +173,7 @@ def test_advice_without_prices_or_beside_a_topology_is_refused(commsim, sweep):
     assert "[cost] is missing" in commsim.refuses("advise", "--sweep", sweep)
     sweep.write_text(SWEEP + COST.replace("cable = 1", ""))
     assert "cost.cable is missing" in commsim.refuses("advise", "--sweep", sweep, "--jobs", 1)
-    assert "--size does not go with --sweep" in commsim.refuses("advise", "--sweep", sweep, "--size", "1MiB")
+    assert "--size cannot be used with --sweep" in commsim.refuses("advise", "--sweep", sweep, "--size", "1MiB")
     assert "advise needs --topology, or --sweep" in commsim.refuses("advise", "--size", "1MiB")
     assert "--jobs go with --sweep" in commsim.refuses("advise", "--topology", "star:n_hosts=4", "--jobs", 1)
 
