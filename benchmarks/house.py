@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ KERNEL_DECORATORS = ("kernel", "njit_norefcount")
 MAX_IN_FOLDER, MAX_SAME_NAME, MAX_LINES, MAX_ARGUMENTS = 25, 2, 350, 8
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_PARAMETERS = re.compile(r"Parameters\n-{4,}\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,22 @@ def long_signatures(files: Iterable[Source]) -> list[str]:
     return [f"{one.path}:{node.lineno} {node.name}: {n}" for one, node, n in found if n > MAX_ARGUMENTS]
 
 
-def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
+def unknown_parameters(files: Iterable[Source]) -> list[str]:
+    """List the names in docstrings' Parameters that the function does not take, as a renaming may leave them."""
+    wrong = []
+    for one in files:
+        for node in ast.walk(one.tree):
+            section = _PARAMETERS.search(ast.get_docstring(node) or "") if isinstance(node, Definition) else None
+            if section is None or not isinstance(node, Definition):
+                continue
+            known = {a.arg for a in (*_arguments(node), node.args.vararg, node.args.kwarg) if a is not None}
+            for line in re.findall(r"^\w.*$", section[1], re.MULTILINE):
+                names = re.split(r",\s*", line.split(" : ")[0])
+                wrong += [f"{one.path}:{node.lineno} {node.name}: {name}" for name in names if name not in known]
+    return wrong
+
+
+def _arguments(node: Definition) -> list[ast.arg]:
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
@@ -190,6 +207,7 @@ def main(folders: Iterable[str]) -> None:
     print("names that stand too often:", common_names(files))
     print("files that are too long:", {str(f.path): f.n_lines for f in files if f.n_lines > MAX_LINES})
     print("modules without a user:", unused_modules(files))
+    print("parameters that no function takes:", unknown_parameters(files))
     print("kernels without types:", len(untyped_kernels(files)))
     print("kernels with too many arguments:", long_signatures(files))
 

@@ -48,6 +48,13 @@ def test_kernels_have_types_and_few_arguments():
     assert len(list(house.kernels(FILES))) > 100  # that there is something to look at
 
 
+def test_docstrings_name_only_parameters_that_there_are():
+    assert house.unknown_parameters(FILES) == []
+    text = 'def f(a):\n    """F.\n\n    Parameters\n    ----------\n    a, gone : int\n        X.\n    """\n'
+    wrong = house.Source(house.Path("commsim/x.py"), text, house.ast.parse(text))
+    assert house.unknown_parameters([wrong]) == ["commsim/x.py:1 f: gone"]
+
+
 def test_every_package_has_its_layer():
     config = tomllib.loads((house.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = config["tool"]["importlinter"]["contracts"][0]["layers"]

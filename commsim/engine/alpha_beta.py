@@ -41,7 +41,7 @@ def simulate_alpha_beta(
 
     Parameters
     ----------
-    plan, sizes, starts, connection, trace
+    plan, sizes, starts, framing, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns

@@ -82,7 +82,7 @@ def simulate_flows(
         What runs where.
     sizes : float64[n_jobs] or float, bytes
         Size of each job's collective; its chunks are equal parts of it.
-    starts, connection
+    starts, framing
         As in :func:`simulate_plan`.
     trace : bool or TraceFile
         Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.

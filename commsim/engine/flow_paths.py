@@ -121,7 +121,7 @@ class FlowPaths:
         ----------
         size : float, bytes
             Of the collective; its chunks are equal parts of it.
-        starts, connection, trace
+        starts, framing, trace
             As in :func:`commsim.engine.flow.simulate_flows`.
         method : str
             One of ``METHODS``; the result's `method` says which it was.

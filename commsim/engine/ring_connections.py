@@ -155,7 +155,7 @@ def mark_uncontended(
         Of one phase, each with a connection of its own; changed in place.
     reduces : bool
         Whether anything is reduced.
-    connection, flow, flow link, resource
+    connection, flow, flow_link, resource
         Tables of flow_state at the beginning.
     """
     n_connections, w = len(connection), ring_connection["connection"]

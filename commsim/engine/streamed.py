@@ -124,7 +124,7 @@ def simulate_streamed(
         From :func:`plan_streamed`.
     size : float, bytes
         Of the collective.
-    starts, connection, trace
+    starts, framing, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns

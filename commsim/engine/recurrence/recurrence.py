@@ -117,7 +117,7 @@ def simulate_recurrence(
         From :func:`plan_recurrence`.
     size : float, bytes
         Of the collective.
-    starts, connection, trace
+    starts, framing, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns

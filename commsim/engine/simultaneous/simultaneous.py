@@ -41,7 +41,7 @@ def simulate_simultaneous(
     ----------
     plan : SimultaneousPlan
         From :func:`commsim.engine.simultaneous.simultaneous.plan_simultaneous`.
-    size, starts, connection, trace
+    size, starts, framing, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns

@@ -58,7 +58,7 @@ def simulate_symmetric(
     ----------
     plan : SymmetricPlan
         From :func:`commsim.engine.symmetry.symmetry.plan_symmetric`.
-    size, starts, connection, trace
+    size, starts, framing, trace
         As in :func:`commsim.engine.flow.simulate_flows`.
 
     Returns
