@@ -45,7 +45,7 @@ def simulate_plan(
     InputError
         If a payload or a start is negative or not finite.
     PhysicsError
-        If the result contradicts capacity or causality: our bug.
+        If the result contradicts capacity or causality. This is a bug in commsim.
     """
     from .flow_kernel import simulate
 
@@ -229,7 +229,7 @@ def one_job_result(
     Raises
     ------
     PhysicsError
-        If a link carried more than it can: our bug.
+        If a link carried more than it can. This is a bug in commsim.
     """
     ranks = entered[: schedule.n_ranks]
     end = max(last, float(ranks.max()))

@@ -137,7 +137,7 @@ def simulate_streamed(
     InputError
         If the size is not positive and finite, or a start is negative or not finite.
     PhysicsError
-        If a link carried more than it can, or something never completed: our bug.
+        If a link carried more than it can, or something never completed. This is a bug in commsim.
     """
     from .streamed_kernel import stream
 

@@ -97,7 +97,9 @@ def test_rates_after_arrivals_and_departures_are_those_of_exact_water_filling(
     flows = [Flow({r: Fraction(s) for r, s in f.uses.items()}, Fraction(f.weight), f.priority) for f in sharing.flows]
     for there, rates in rates_after_each_step(sharing):
         expected = [float(rate) for rate in max_min_rates([flows[s] for s in there], exact)]
-        np.testing.assert_allclose(rates, expected, rtol=1e-9, atol=1e-12)
+        # A flow that gets nothing is left with the rounding of the capacity that the others took.
+        rounding = 1e-12 * max([1.0, *sharing.capacity.values()])
+        np.testing.assert_allclose(rates, expected, rtol=1e-9, atol=rounding)
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def simulate_aggregation(
     InputError
         If a job does not fit.
     PhysicsError
-        If the run cannot end: our bug.
+        If the run cannot end. This is a bug in commsim.
     """
     tables = packet_tables(network, jobs, fabric or Fabric(), seed)
     record(tables, tapped, sample_every)

@@ -130,7 +130,7 @@ def simulate_recurrence(
     InputError
         If the size is not positive and finite, or a start is negative or not finite.
     PhysicsError
-        If a link carried more than it can: our bug.
+        If a link carried more than it can. This is a bug in commsim.
     """
     schedule = plan.job.schedule
     entered = np.broadcast_to(not_negative("start", starts), schedule.n_participants)

@@ -55,7 +55,7 @@ def simulate_simultaneous(
     InputError
         If the size or a start is not legal.
     PhysicsError
-        If a link would carry more than it can: our bug.
+        If a link would carry more than it can. This is a bug in commsim.
     """
     job, schedule = plan.job, plan.job.schedule
     chunk = chunk_bytes(job, float(size))

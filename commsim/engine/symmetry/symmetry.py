@@ -71,7 +71,7 @@ def simulate_symmetric(
     InputError
         If the size or a start is not legal.
     PhysicsError
-        If transfers never end, or a link would carry more than it can: our bug.
+        If transfers never end, or a link would carry more than it can. This is a bug in commsim.
     """
     schedule = plan.job.schedule
     chunk = chunk_bytes(plan.job, float(size))
