@@ -1,8 +1,9 @@
 """The rate at which workers can send when links and switches that aggregate are limited: a linear program.
 
 Fragments that a switch aggregates arrive from each worker and leave as one stream, no slower than the fastest of them;
-adding takes switch capacity in proportion to what arrives. What a worker sends may be divided among its ways. All
-workers need the same rate in the end, so the least of them counts.
+adding takes switch capacity in proportion to what arrives. What a worker sends may be divided among its ways. Where
+there are several servers, each holds a part of the model, and a part has one size for all workers: all send a server at
+the same rate, whichever server is nearer to them. A switch has one capacity for what it adds for all servers.
 
 A published worked example of rates: one server, eight workers, three switches, and three schemes.
 
@@ -32,6 +33,8 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
+SERVER = "server"  # the name of the only one
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -43,10 +46,13 @@ class Way:
         From the worker to the switch that aggregates, or to the server.
     aggregator : str, optional
         That switch.
+    server : str
+        Where the fragments are sent in the end.
     """
 
     links: tuple[str, ...]
     aggregator: str | None = None
+    server: str = SERVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,13 @@ class Aggregator:
     Parameters
     ----------
     capacity : float
-        Of what arrives to be added.
-    links : tuple of str
-        From it to the server.
+        Of what arrives to be added, for all servers together.
+    links : mapping of str to tuple of str
+        From it to each server.
     """
 
     capacity: float
-    links: tuple[str, ...]
+    links: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +78,15 @@ class Allocation:
     Parameters
     ----------
     rate : float
-        Of the slowest worker, which is as high as it can be.
+        Of every worker, to all servers together; as high as it can be.
+    shares : mapping of str to float
+        What of it each server gets.
     sent : tuple of tuple of float
         Of each worker, on each of its ways.
     """
 
     rate: float
+    shares: Mapping[str, float]
     sent: tuple[tuple[float, ...], ...]
 
 
@@ -105,44 +114,57 @@ def allocate(
         from scipy.optimize import linprog
     except ImportError:
         raise InputError("allocating rates needs SciPy: pip install 'commsim[opt]'") from None
-    ways = [(w, way) for w, mine in enumerate(workers) for way in mine]
     _check(links, aggregators, workers)
-    names, n_ways = list(aggregators), len(ways)
-    # Variables: what goes each way, the stream out of each aggregator, and last the rate of the slowest.
+    ways = [(w, way) for w, mine in enumerate(workers) for way in mine]
+    streams = [(a, server) for a, one in aggregators.items() for server in one.links]
+    servers = list(dict.fromkeys(way.server for _, way in ways))
+    # Variables: what goes each way, the stream out of each aggregator to each server, and the share of each server.
+    n_ways, n_sent = len(ways), len(ways) + len(streams)
     rows: list[Any] = []
     limits: list[float] = []
     for name, capacity in links.items():
-        rows.append(
-            [*(way.links.count(name) for _, way in ways), *(aggregators[a].links.count(name) for a in names), 0]
-        )
+        used = [aggregators[a].links[server].count(name) for a, server in streams]
+        rows.append([*(way.links.count(name) for _, way in ways), *used, *(0 for _ in servers)])
         limits.append(capacity)
-    for a in names:
-        rows.append([*(way.aggregator == a for _, way in ways), *(0 for _ in names), 0])
-        limits.append(aggregators[a].capacity)
+    for a, one in aggregators.items():
+        rows.append([float(i < n_ways and ways[i][1].aggregator == a) for i in range(n_sent + len(servers))])
+        limits.append(one.capacity)
     for i, (_, way) in enumerate(ways):
         if way.aggregator is not None:  # the stream is at least as fast as this part of it
-            rows.append([*(j == i for j in range(n_ways)), *(-(a == way.aggregator) for a in names), 0])
+            row = np.zeros(n_sent + len(servers))
+            row[i], row[n_ways + streams.index((way.aggregator, way.server))] = 1, -1
+            rows.append(row)
             limits.append(0.0)
     for worker in range(len(workers)):
-        rows.append([*(-(w == worker) for w, _ in ways), *(0 for _ in names), 1])
-        limits.append(0.0)
-    found = linprog([0.0] * (n_ways + len(names)) + [-1.0], np.array(rows, float), limits, method="highs")
+        for s, server in enumerate(servers):  # each worker sends a server the whole share: parts are equal for all
+            row = np.zeros(n_sent + len(servers))
+            row[:n_ways] = [-float(w == worker and way.server == server) for w, way in ways]
+            row[n_sent + s] = 1
+            rows.append(row)
+            limits.append(0.0)
+    found = linprog([0.0] * n_sent + [-1.0] * len(servers), np.array(rows, float), limits, method="highs")
     if found.x is None:
         raise InputError(f"no rates can be found: {found.message}")
     sent = iter(found.x[:n_ways].tolist())
-    return Allocation(float(found.x[-1]), tuple(tuple(next(sent) for _ in mine) for mine in workers))
+    shares = dict(zip(servers, found.x[n_sent:].tolist(), strict=True))
+    return Allocation(sum(shares.values()), shares, tuple(tuple(next(sent) for _ in mine) for mine in workers))
 
 
 def _check(links: Mapping[str, float], aggregators: Mapping[str, Aggregator], workers: Sequence[Sequence[Way]]) -> None:
     if not workers or not all(workers):
         raise InputError("every worker needs a way to the server")
-    used = {link for one in aggregators.values() for link in one.links}
+    used = {link for one in aggregators.values() for path in one.links.values() for link in path}
     used |= {link for mine in workers for way in mine for link in way.links}
     if unknown := used - set(links):
         raise InputError(f"unknown links {', '.join(sorted(unknown))}; known: {', '.join(links)}")
     named = {way.aggregator for mine in workers for way in mine if way.aggregator is not None}
     if unknown := named - set(aggregators):
         raise InputError(f"unknown aggregators {', '.join(sorted(unknown))}; known: {', '.join(aggregators)}")
+    for mine in workers:
+        for way in mine:
+            if way.aggregator is not None and way.server not in aggregators[way.aggregator].links:
+                reached = ", ".join(aggregators[way.aggregator].links)
+                raise InputError(f"aggregator {way.aggregator} has no links to {way.server}; it has: {reached}")
 
 
 def push_pull_time(n_bytes: float, rate: float) -> float:
@@ -160,18 +182,18 @@ def push_pull_time(n_bytes: float, rate: float) -> float:
     return 2 * n_bytes / rate
 
 
-LINK, SERVER, SWITCH = 3.0, 9.0, 9.0
+LINK, INTAKE_RATE, SWITCH = 3.0, 9.0, 9.0
 HOME = ("S1", "S1", "S1", "S1", "S2", "S2", "S3", "S3")
 INTAKE = "S3-server"
 LINKS = {f"worker{w}": LINK for w in range(len(HOME))} | {
     "S1-S2": LINK,
     "S1-S3": LINK,
     "S2-S3": LINK,
-    INTAKE: SERVER,
+    INTAKE: INTAKE_RATE,
 }
 ONWARD = {"S1": ("S1-S3", INTAKE), "S2": ("S2-S3", INTAKE), "S3": (INTAKE,)}
 AROUND = ("S1-S2", *ONWARD["S2"])
-AGGREGATORS = {switch: Aggregator(SWITCH, links) for switch, links in ONWARD.items()}
+AGGREGATORS = {switch: Aggregator(SWITCH, {SERVER: links}) for switch, links in ONWARD.items()}
 
 
 def unaggregated(split: bool = False) -> Allocation:
@@ -200,3 +222,30 @@ def grid() -> Allocation:
         for worker, home in enumerate(HOME)
     ]
     return allocate(LINKS, AGGREGATORS, ways)
+
+
+RACKS, PER_RACK = 2, 3
+
+
+def two_servers(between: float, *, switch: float = 6.0, server: float = 3.0) -> Allocation:
+    """Two racks of three workers, a server and a switch that adds; each worker sends to both servers.
+
+    A share is s = a + u for either server, of which a is added and u sent as it is. The link between the racks carries
+    a + 3 u of the far server's, a server's link the same for both racks, and a switch adds 3 a for both servers.
+
+    Parameters
+    ----------
+    between : float
+        Capacity between the racks, each way.
+    switch, server : float
+        What a switch adds, for both servers together, and what a server's link takes.
+    """
+    names = [f"server{r}" for r in range(RACKS)]
+    links = dict.fromkeys(names, server) | {f"from{r}": between for r in range(RACKS)}
+    onward = [
+        {name: (name,) if r == there else (f"from{r}", name) for there, name in enumerate(names)} for r in range(RACKS)
+    ]
+    ways = [[Way((), f"switch{r}", name) for name in names] + [Way(onward[r][name], server=name) for name in names]
+            for r in range(RACKS)]  # fmt: skip
+    switches = {f"switch{r}": Aggregator(switch, onward[r]) for r in range(RACKS)}
+    return allocate(links, switches, [ways[r] for r in range(RACKS) for _ in range(PER_RACK)])

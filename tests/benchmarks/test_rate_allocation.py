@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.validation.rate_allocation import Aggregator, Allocation, Way, allocate, push_pull_time
+from benchmarks.validation.rate_allocation import (
+    SERVER,
+    Aggregator,
+    Allocation,
+    Way,
+    allocate,
+    push_pull_time,
+    two_servers,
+)
 from commsim.core.errors import InputError
 
 pytest.importorskip("scipy")
@@ -47,9 +55,33 @@ def test_on_one_switch_the_rate_is_what_the_formula_says(n: int, capacity: float
     """One stream of at most C/n, then the rest of the link among n; or, of a slow link, all of it for the stream."""
     links = {"up": uplink}
     ways = [Way((), "S"), Way(("up",))]
-    found = allocate(links, {"S": Aggregator(capacity, ("up",))}, [ways] * n).rate
+    found = allocate(links, {"S": Aggregator(capacity, {SERVER: ("up",)})}, [ways] * n).rate
     stream = min(capacity / n, uplink)
     assert found == pytest.approx(stream + (uplink - stream) / n, rel=1e-7)
+
+
+def test_all_workers_send_a_server_the_same_share() -> None:
+    """If each sent only to its own rack's server, the rate would be 2 + 1/3, and the link between the racks idle."""
+    found = two_servers(1.0)
+    assert exact(found) == 2
+    assert found.shares == pytest.approx({"server0": 1.0, "server1": 1.0})
+    alone = [Way((), "S"), Way(("up",))]
+    assert exact(allocate({"up": 3.0}, {"S": Aggregator(6.0, {SERVER: ("up",)})}, [alone] * 3)) == Fraction(7, 3)
+
+
+def test_two_servers_share_what_a_switch_can_add() -> None:
+    """A capacity for each server would add all 3 that the servers' links take; shared, 2 are added: 2 + 1/3."""
+    assert exact(two_servers(3.0)) == Fraction(7, 3)
+    assert exact(two_servers(3.0, switch=9.0)) == 3
+
+
+@settings(max_examples=30)
+@given(between=st.floats(0.1, 10), switch=st.floats(0.1, 30), server=st.floats(0.1, 10))
+def test_two_servers_get_what_the_inequalities_leave(between: float, switch: float, server: float) -> None:
+    """With b, v, C of racks, servers and switches, a share is min(b, (b + 2 C / 3) / 3, v / 2, (v + 2 C / 3) / 6)."""
+    added = 2 * switch / 3
+    share = min(between, (between + added) / 3, server / 2, (server + added) / 6)
+    assert two_servers(between, switch=switch, server=server).rate == pytest.approx(2 * share, rel=1e-7)
 
 
 def test_a_way_may_use_a_link_twice() -> None:
@@ -68,11 +100,12 @@ def test_what_nothing_limits_has_no_rate() -> None:
         ([[]], "every worker needs a way"),
         ([[Way(("nowhere",))]], "unknown links nowhere; known: l"),
         ([[Way(("l",), "nobody")]], "unknown aggregators nobody; known: S"),
+        ([[Way(("l",), "S", "other")]], "aggregator S has no links to other; it has: server"),
     ],
 )
 def test_names_that_do_not_exist_are_refused(workers: list[list[Way]], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        allocate({"l": 1.0}, {"S": Aggregator(1.0, ("l",))}, workers)
+        allocate({"l": 1.0}, {"S": Aggregator(1.0, {SERVER: ("l",)})}, workers)
 
 
 @pytest.mark.parametrize(
