@@ -70,8 +70,9 @@ class System:
         From the last packet's arrival to the result's departure; occupies nothing.
     host_latency : float, s
         Of a worker, per operation; occupies nothing.
-    max_workers : int
-        Per job.
+    max_fan_in : int
+        Children of one switch, workers and switches below it: bits of a slot's bitmap. A job over several switches may
+        have more workers.
     hosts : {"", "dedicated", "colocated"}
         Aggregators are hosts, one per tree: their own, or workers' (OmniReduce); else they are switches.
     in_machines : bool
@@ -107,7 +108,7 @@ class System:
     segment_time: float = 0.0
     switch_latency: float = 0.0
     host_latency: float = 0.0
-    max_workers: int = 32
+    max_fan_in: int = 32
     hosts: str = ""
     in_machines: bool = False
     cores: int = 1
@@ -119,6 +120,9 @@ class System:
                 raise InputError(f"{self.name}: {field} must be at least 1, got {getattr(self, field)}")
             if getattr(self, field) > MAX_VALUE:
                 raise InputError(f"{self.name}: {field} must be at most {MAX_VALUE}, got {getattr(self, field)}")
+        for field in ("header", "first_header", "last_header", "smallest"):
+            if not 0 <= getattr(self, field) <= MAX_VALUE:
+                raise InputError(f"{self.name}: {field} must be 0..{MAX_VALUE} bytes, got {getattr(self, field)}")
         if self.packets_per_message & (self.packets_per_message - 1):
             got = self.packets_per_message
             raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")

@@ -9,6 +9,7 @@ from switch_model.bounds import loss_estimate, slots_for, throughput
 from switch_model.systems import SYSTEMS
 
 from .. import switch_rates
+from . import rate_allocation
 from .row import Row
 
 GBPS = 1e9 / 8
@@ -25,6 +26,9 @@ def rows(quick: bool) -> Iterator[Row]:
         rates = float(found["bound"] or 0), float(found["simulated"] or 0)
         yield _steady(name, case.system.name, case.n_workers, *rates, "min(B k / L_w, s k / RTT)")
     yield from pools((10,) if quick else (10, 25, 100))
+    yield from racks(((8, 8),) if quick else ((8, 8), (16, 15)))
+    if not quick:  # SciPy takes a second to import
+        yield from shares()
     yield from losses(LOSSES[1:2] if quick else LOSSES)
 
 
@@ -56,6 +60,58 @@ def _steady(name: str, model: str, n: int, bound: float, ours: float, formula: s
         ranks=n,
         network="star",
     )
+
+
+def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:
+    """Packet engine on racks below one switch, against the time of one stream of packets through four links."""
+    from commsim.engine.packet.recurrence import simulate_recurrence
+    from commsim.run.packet_job import aggregation_job
+    from topologies.leaf_spine import leaf_spine
+
+    system = SYSTEMS["switchml_udp"].build()
+    packet = system.packet_bytes(0) / (gbps * GBPS)
+    for n_racks, per_rack in cases:
+        network = leaf_spine(
+            n_racks, 1, per_rack, bandwidth=gbps * GBPS, uplink_bandwidth=gbps * GBPS, latency=switch_rates.LATENCY
+        )
+        job = aggregation_job(system, network, network.endpoints.tolist(), elements)
+        yield Row(
+            id=f"closed_form/racks/{n_racks}x{per_rack}",
+            kind="closed_form",
+            against="closed form",
+            model="switchml_udp in racks",
+            engine="packet",
+            operation="all_reduce",
+            reference=(elements / system.elements + 3) * packet + 4 * switch_rates.LATENCY,
+            ours=simulate_recurrence(network, job).time,
+            unit="s",
+            source="(P + 3) t + 4 L of P packets; before 0.2 more than 32 workers were refused",
+            ranks=n_racks * per_rack,
+            network="leaf-spine",
+            size=4.0 * elements,
+        )
+
+
+def shares() -> Iterator[Row]:
+    """Linear program of rates, for two servers, against the inequalities that remain by symmetry."""
+    for between, reference, note in (
+        (1.0, 2.0, "7/3 before 0.2, where each worker chose its own shares of the servers"),
+        (3.0, 7 / 3, "3 if a switch could add its whole capacity for each server"),
+    ):
+        yield Row(
+            id=f"closed_form/shares/{between:g}",
+            kind="closed_form",
+            against="closed form",
+            model="rate allocation, two servers",
+            engine="linear program",
+            operation="all_reduce",
+            reference=reference,
+            ours=rate_allocation.two_servers(between).rate,
+            unit="Gb/s",
+            source="benchmarks.validation.rate_allocation.two_servers: what two links leave of a + 3 u",
+            ranks=rate_allocation.RACKS * rate_allocation.PER_RACK,
+            note=note,
+        )
 
 
 def losses(chances: tuple[float, ...], n: int = 8, gbps: int = 100, elements: int = 2**20) -> Iterator[Row]:

@@ -160,8 +160,8 @@ class Aggregation:
                 f"{most} streams of packets share {network.link_name(link)}, where flows take the network's routes: "
                 f"up to -{format_time(burst / network.bandwidth[link])} for each window"
             )
-        if len(self.where.trees[0].leaf) > system.max_workers:
-            said.append(f"more than the {system.max_workers} workers that {system.name} takes")
+        if (widest := max(max(tree.fan_in) for tree in self.where.trees)) > system.max_fan_in:
+            said.append(f"{widest} children of a switch, more than the {system.max_fan_in} that {system.name} takes")
         return tuple(said)
 
 

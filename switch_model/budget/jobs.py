@@ -93,7 +93,7 @@ class Budget:
     def most_workers(self) -> int:
         """Workers that each job can have: all on the ports of one pipe, beside its other jobs and the servers."""
         ports = self.hardware.ports * self.hardware.split(self.bandwidth)
-        return min(self.system.max_workers, ports // self.jobs_per_group - self.system.server)
+        return min(self.system.max_fan_in, ports // self.jobs_per_group - self.system.server)
 
     @property
     def elements_per_s(self) -> float:
@@ -177,7 +177,7 @@ def _problem(b: Budget) -> str:
     if b.n_workers > b.most_workers:
         ports = f"{b.hardware.ports * b.hardware.split(b.bandwidth)} ports of {b.bandwidth / GBPS:g} Gb/s"
         asked = f"{jobs} of {_count(b.n_workers, 'worker')}{' and a server' if b.system.server else ''}"
-        return f"{asked} in a pipe of {ports}, at most {b.system.max_workers} in each job"
+        return f"{asked} in a pipe of {ports}, at most {b.system.max_fan_in} in each job"
     return ""
 
 

@@ -136,7 +136,7 @@ def register_layout(system: System, hardware: Hardware) -> RegisterLayout:
         arrays=-(-min(system.elements, most) // lanes),
         entries_per_slot=n_passes if system.shared else system.versions,
         control=ATP_CONTROL if system.shared else SWITCHML_CONTROL,
-        queue_pairs=QUEUE_PAIRS_PER_WORKER * system.max_workers if system.first_header else 0,
+        queue_pairs=QUEUE_PAIRS_PER_WORKER * system.max_fan_in if system.first_header else 0,
     )
 
 

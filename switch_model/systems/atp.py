@@ -11,7 +11,13 @@ HEADER = 308 - 4 * 62 + 24
 
 
 @system
-def atp(elements_per_packet: int = 62, pool_size: int = 20_000, window: int = 100, rto: float = 200e-6) -> System:
+def atp(
+    elements_per_packet: int = 62,
+    pool_size: int = 20_000,
+    window: int = 100,
+    rto: float = 200e-6,
+    header: int = HEADER,
+) -> System:
     """Fragments claim hashed slots first come, first served; whoever finds one taken is summed at the server.
 
     Registers saturate, and floats become integers by a fixed factor of a million. A packet takes a pair of slots, half
@@ -28,6 +34,8 @@ def atp(elements_per_packet: int = 62, pool_size: int = 20_000, window: int = 10
         without them adds 1500 bytes, up to 100 packets.
     rto : float, s
         Silence after which a worker repeats.
+    header : int, bytes
+        Of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -41,7 +49,7 @@ def atp(elements_per_packet: int = 62, pool_size: int = 20_000, window: int = 10
     return System(
         "atp",
         elements_per_packet,
-        header=HEADER,
+        header=header,
         pool_size=pool_size,
         window=window,
         versions=1,

@@ -12,7 +12,11 @@ HEADER = 16  # one flit beside up to sixteen of payload; not read in a published
 
 @system
 def nvls(
-    elements_per_packet: int | None = None, element_bytes: int = 4, pool_size: int = 1024, window: int | None = None
+    elements_per_packet: int | None = None,
+    element_bytes: int = 4,
+    pool_size: int = 1024,
+    window: int | None = None,
+    header: int = HEADER,
 ) -> System:
     """Aggregate in the switch between the GPUs of one host: lossless, at the rate of its links, in floats.
 
@@ -28,6 +32,8 @@ def nvls(
         Packets that the switch holds.
     window : int, optional
         Packets outstanding; all slots unless given.
+    header : int, bytes
+        Of each packet beside its values.
 
     Returns
     -------
@@ -43,13 +49,13 @@ def nvls(
         "nvls",
         PACKET_BYTES // element_bytes if elements_per_packet is None else elements_per_packet,
         element_bytes=element_bytes,
-        header=HEADER,
+        header=header,
         pool_size=pool_size,
         window=pool_size if window is None else window,
         lossless=True,
         rto=0.0,
         arithmetic="float",
         quantizer="none",
-        max_workers=64,
+        max_fan_in=64,
         in_machines=True,
     )

@@ -20,6 +20,7 @@ def omnireduce(
     cores: int = 4,
     slots: int = 64,
     rto: float = 1e-3,
+    header: int = HEADER,
 ) -> System:
     """Stream blocks over UDP with loss recovery, as the DPDK version does; one packet is one block.
 
@@ -43,6 +44,8 @@ def omnireduce(
         Blocks that each of them has outstanding.
     rto : float, s
         After which a worker repeats.
+    header : int, bytes
+        Of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def omnireduce(
     return System(
         "omnireduce",
         block,
-        header=HEADER,
+        header=header,
         smallest=SMALLEST,
         pool_size=cores * slots,
         window=cores * slots,
@@ -68,5 +71,5 @@ def omnireduce(
         quantizer="none",
         n_trees=n_aggregators,
         hosts=COLOCATED if colocated else DEDICATED,
-        max_workers=64,
+        max_fan_in=64,
     )

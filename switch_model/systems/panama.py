@@ -17,6 +17,7 @@ def panama(
     pool_size: int = 512,
     window: int | None = None,
     rto: float = 1e-3,
+    header: int = HEADER,
 ) -> System:
     """Spread a job's packets over several trees; results acknowledge, and carry the marks of what they sum.
 
@@ -34,6 +35,8 @@ def panama(
         Most packets outstanding; all slots unless given.
     rto : float, s
         After which a worker repeats.
+    header : int, bytes
+        Of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -46,16 +49,16 @@ def panama(
     return System(
         "panama",
         elements_per_packet,
-        header=HEADER,
+        header=header,
         pool_size=pool_size,
         window=pool_size if window is None else window,
         sliding=True,
         ecn_window=True,
         gain=1 / 16,
-        window_growth=4.0 * elements_per_packet + HEADER,
+        window_growth=4.0 * elements_per_packet + header,
         rto=rto,
         arithmetic="float",
         quantizer="none",
         n_trees=n_trees,
-        max_workers=64,
+        max_fan_in=64,
     )

@@ -16,7 +16,7 @@ INFINIBAND_HEADER = 8 + 12 + 6
 STREAM_HEADER = 54
 SEGMENT_TIME = (14.48e-6 - 2.83e-6) / 15
 HOST_LATENCY = 0.85e-6
-MAX_WORKERS = 16_384  # no limit is published; a switch has at most 64 children
+MAX_FAN_IN = 64  # ports of a switch; no limit on workers is published
 
 
 @system
@@ -26,6 +26,7 @@ def sharp(
     element_bytes: int = 4,
     pool_size: int = 64,
     window: int | None = None,
+    header: int | None = None,
     n_bytes: float = float("inf"),
 ) -> System:
     """Lossless trees of float adders: small operations one per slot, or a stream at nearly the rate of the links.
@@ -54,6 +55,8 @@ def sharp(
         Operations, or packets of a stream, that a switch holds; 64 unless given, and 512 at least for a stream.
     window : int, optional
         Packets outstanding; all slots unless given.
+    header : int, bytes, optional
+        Of each packet beside its values; that of the mode unless given.
     n_bytes : float, bytes
         Size of the tensor, which decides the mode.
 
@@ -78,7 +81,7 @@ def sharp(
         f"sharp_{LOW_LATENCY if small else STREAMING}",
         fits if elements_per_packet is None else elements_per_packet,
         element_bytes=element_bytes,
-        header=INFINIBAND_HEADER if small else STREAM_HEADER,
+        header=(INFINIBAND_HEADER if small else STREAM_HEADER) if header is None else header,
         pool_size=slots,
         window=slots if window is None else window,
         lossless=True,
@@ -88,5 +91,5 @@ def sharp(
         segment_time=SEGMENT_TIME if small else 0.0,
         switch_latency=0.0 if small else SEGMENT_TIME,
         host_latency=HOST_LATENCY,
-        max_workers=MAX_WORKERS,
+        max_fan_in=MAX_FAN_IN,
     )

@@ -14,7 +14,11 @@ RETH, IMMEDIATE = 16, 4
 
 @system
 def switchml_udp(
-    elements_per_packet: int = 256, pool_size: int = 512, window: int | None = None, rto: float = 1e-3
+    elements_per_packet: int = 256,
+    pool_size: int = 512,
+    window: int | None = None,
+    rto: float = 1e-3,
+    header: int = UDP_HEADER,
 ) -> System:
     """One packet is one message, on UDP; k = 64 or 256.
 
@@ -28,6 +32,8 @@ def switchml_udp(
         Packets outstanding; all slots unless given.
     rto : float, s
         After which a worker repeats.
+    header : int, bytes
+        Of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -40,7 +46,7 @@ def switchml_udp(
     return System(
         "switchml_udp",
         elements_per_packet,
-        header=UDP_HEADER,
+        header=header,
         pool_size=pool_size,
         window=pool_size if window is None else window,
         rto=rto,
@@ -54,6 +60,7 @@ def switchml_rdma(
     pool_size: int = 512,
     window: int | None = None,
     rto: float = 1e-3,
+    header: int = ROCE_HEADER,
 ) -> System:
     """Messages of several packets as RDMA writes on an unreliable connection; a lost packet repeats its message.
 
@@ -69,6 +76,8 @@ def switchml_rdma(
         Packets outstanding; all slots unless given.
     rto : float, s
         After which a worker repeats.
+    header : int, bytes
+        Of each packet beside its values, with frame check sequence, preamble and gap.
 
     Returns
     -------
@@ -82,7 +91,7 @@ def switchml_rdma(
         "switchml_rdma",
         elements_per_packet,
         packets_per_message=packets_per_message,
-        header=ROCE_HEADER,
+        header=header,
         first_header=RETH,
         last_header=IMMEDIATE,
         pool_size=pool_size,

@@ -21,7 +21,7 @@ def test_every_system_can_be_built_and_says_what_it_is(name: str) -> None:
     document = inspect.getdoc(entry.build) or ""
     assert all(section in document for section in ("Parameters", "Returns", "References"))
     assert all(f"{parameter} :" in document for parameter in entry.parameters)
-    assert system.max_workers >= 2
+    assert system.max_fan_in >= 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.core.units import parse_bandwidth, parse_size, parse_time, share
+from commsim.core.units import format_size, parse_bandwidth, parse_size, parse_time, share
 from commsim.report.table import print_table, progress
 
 from ..flags import WithJson, flag, repeated, switched
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LISTS: dict[str, Callable[[str], Any]] = {"workers": int, "pool_size": int, "loss": share, "seed": int}
 MAX_TENSORS = 1_000_000
 COLUMNS = ("system", "workers", "pool", "loss", "size", "time", "M elem/s", "line rate", "resent", "drops", "exact")
+SERVER = "at server"  # a column more, where a system has a server
 
 
 class Config(WithJson):
@@ -42,6 +43,7 @@ class Config(WithJson):
     packets_per_message: int | None = flag(metavar="N", help="in place of the system's own")
     pool_size: str | None = flag(metavar="N[,N...]", help="number of slots, in place of the system's own")
     window: int | None = flag(metavar="N", help="packets that a worker may have outstanding (default: the pool size)")
+    header: str | None = flag(metavar="SIZE", help="header bytes of a packet, in place of the system's own")
     rto: str | None = flag(metavar="TIME", help="time after which a worker repeats a packet")
     loss: str = flag(default="0", metavar="P[,P...]", help="probability that a link loses a packet, such as 1%%")
     loss_up: float | None = flag(type=share, metavar="P", help="the same on links from hosts, in place of --loss")
@@ -84,7 +86,8 @@ def run(config: Config) -> None:
         for result in of_jobs:
             results.append(row(result, point))
             rows.append(_text(result, point))
-    print_table(COLUMNS, rows, "switch simulate")
+    columns = COLUMNS if len(rows[0]) == len(COLUMNS) else (*COLUMNS[:-1], SERVER, COLUMNS[-1])
+    print_table(columns, rows, "switch simulate")
     if config.draw:
         from .recorded import draw_simulated
 
@@ -99,7 +102,9 @@ def row(result: Result, point: dict[str, Any]) -> dict[str, Any]:
     exact = bool(counters["exact"]) if "exact" in counters else None
     contract = {name: int(counters[name]) for name in ("elements", "retransmissions", "duplicates", "drops", "events")}
     rates = {name: counters[name] for name in ("elements_per_s", "line_rate_elements_per_s", "cpu_s")}
-    return result.row() | point | contract | rates | {"exact": exact, "packet_hops": int(counters["packet_hops"])}
+    more = {"exact": exact, "packet_hops": int(counters["packet_hops"])}
+    more |= {name: int(counters[name]) for name in ("server_bytes",) if name in counters}
+    return result.row() | point | contract | rates | more
 
 
 def _simulate(config: Config, point: dict[str, Any]) -> tuple[list[Result], list[dict[str, float]] | None]:
@@ -157,6 +162,7 @@ def _system(config: Config, point: dict[str, Any]) -> tuple[System, dict[str, st
         "packets_per_message": config.packets_per_message,
         "pool_size": point["pool_size"],
         "window": config.window,
+        "header": None if config.header is None else _header(config.header),
         "rto": None if config.rto is None else parse_time(config.rto, "--rto"),
     }
     spec, blocks = named_system(config.system, flags, beside=DRAWN)
@@ -224,6 +230,13 @@ def _network(config: Config, n_hosts: int) -> Network:
     return network
 
 
+def _header(text: str) -> int:
+    n_bytes = parse_size(text, "--header")
+    if n_bytes != int(n_bytes):
+        raise InputError(f"--header must be whole bytes, such as 82B, got {text!r}")
+    return int(n_bytes)
+
+
 def _slowest(network: Network, jobs: list[AggregationJob]) -> float:
     """Bandwidth of the slowest link that a job's tree uses."""
     return float(min(network.bandwidth[link] for link in _tree_links(jobs)))
@@ -263,6 +276,7 @@ def _text(result: Result, point: dict[str, Any]) -> tuple[str, ...]:
         f"{c['line_rate_elements_per_s'] / 1e6:.1f}",
         f"{c['retransmissions']:.0f}",
         f"{c['drops']:.0f}",
+        *((format_size(c["server_bytes"]),) if "server_bytes" in c else ()),
         exact,
     )
 

@@ -124,8 +124,8 @@ class AggregationJob:
 
     def __post_init__(self) -> None:
         system, n = self.system, len(self.workers)
-        if not 1 <= n <= system.max_workers:
-            raise InputError(f"{system.name} takes 1..{system.max_workers} workers, got {n}")
+        if n < 1:
+            raise InputError(f"{system.name} takes at least 1 worker, got {n}")
         if not self.n_elements or min(self.n_elements) < 1:
             raise InputError(f"every tensor needs at least 1 element, got {self.n_elements}")
         if max(self.n_elements) > MAX_ELEMENTS:
@@ -136,9 +136,13 @@ class AggregationJob:
             raise InputError(f"starts are one time of 0 s or more per worker, got {self.starts}")
         if system.server != bool(self.server_links):
             raise InputError(f"{system.name} {'needs' if system.server else 'has no'} parameter server")
-        for tree in self.trees:
-            if max(tree.fan_in) > MAX_CHILDREN or (system.shared and n > MAX_CHILDREN):
-                raise InputError(f"a switch aggregates {MAX_CHILDREN} children at most, got {max(tree.fan_in)}")
+        widest, limit = max(max(tree.fan_in) for tree in self.trees), min(system.max_fan_in, MAX_CHILDREN)
+        if widest > limit:
+            kind = "host" if system.hosts else "switch"
+            more = "" if system.hosts else "; a network of several switches takes more workers"
+            raise InputError(f"{system.name}: a {kind} aggregates at most {limit} children, got {widest}{more}")
+        if system.shared and n > MAX_CHILDREN:  # packets of partial sums name the workers that they hold
+            raise InputError(f"{system.name}: packets name at most {MAX_CHILDREN} workers of a job, got {n}")
         if not self.without <= set(RULES):
             raise InputError(f"unknown rules {sorted(self.without - set(RULES))}; known: {', '.join(RULES)}")
         if self.floats and system.quantizer != "block_exponent":
@@ -196,11 +200,14 @@ class AggregationJob:
         link_bytes : float64[n_links]
             Bytes that each link carried.
         counters : mapping of str to float
-            Those of the engine; elements, and elements per second, are added.
+            Those of the engine. Added are elements, elements per second and, where there is a server, `server_bytes`:
+            what came to its host, headers and repeated packets included, from all jobs of the run.
         """
         time_s, from_last = self.elapsed(finished)
         n_elements = sum(self.n_elements)
         numbers = {"elements": n_elements, "elements_per_s": n_elements / time_s, **counters}
+        if self.server_links:
+            numbers["server_bytes"] = link_bytes[self.server_links[-1]]
         return Result(
             self.system.name,
             "all_reduce",

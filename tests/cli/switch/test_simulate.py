@@ -44,6 +44,41 @@ def test_losses_are_repaired_and_counted(tmp_path: Path) -> None:
     assert rows[2]["time_s"] < rows[4]["time_s"]
 
 
+def two_levels(tmp_path: Path, n_racks: int, per_rack: int, *flags: str) -> dict[str, Any]:
+    racks = f"leaf_spine:n_leaves={n_racks},n_spines=1,hosts_per_leaf={per_rack},bandwidth=100Gbps,latency=1us"
+    more = ["--workers", f"{n_racks * per_rack}", "--topology", f"{racks},uplink_bandwidth=100Gbps"]
+    out = tmp_path / "racks.json"
+    assert main(["switch", "simulate", "--system", "switchml_udp", *more, *flags, "--json", str(out)]) == 0
+    row: dict[str, Any] = json.loads(out.read_text())["results"][0]
+    return row
+
+
+@pytest.mark.parametrize(("n_racks", "per_rack", "header"), [(8, 8, 76), (16, 15, 76), (16, 15, 82)])
+def test_racks_of_workers_take_the_time_of_one_stream(tmp_path: Path, n_racks: int, per_rack: int, header: int) -> None:
+    """P packets, each stored and forwarded on four links of 1 us: (P + 3) t + 4 L, whatever the number of workers."""
+    found = two_levels(tmp_path, n_racks, per_rack, "--size", "1MiB", "--header", f"{header}B")
+    packet = (1024 + header) * 8 / 100e9
+    assert found["time_s"] == pytest.approx((1024 + 3) * packet + 4e-6, abs=1e-12)
+    assert found["exact"] is True
+
+
+def test_racks_of_workers_repair_losses(tmp_path: Path) -> None:
+    found = two_levels(tmp_path, 8, 8, "--size", "64KiB", "--loss", "0.01", "--rto", "50us")
+    assert found["retransmissions"] > 0
+    assert found["exact"] is True
+
+
+def test_bytes_at_the_server_are_one_stream_where_all_is_aggregated_and_more_where_slots_collide(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "atp.json"
+    flags = ["--system", "atp", "--workers", "4", "--size", "1MiB", "--pool-size", "110", "--no-values"]
+    stream = -(-(2**18) // 62) * 332  # frames of 308 bytes and 24 between them
+    for jobs, least, most in ((1, stream, stream), (2, 2.1 * stream, 8 * stream)):  # jobs collide, a job's own do not
+        assert main(["switch", "simulate", *flags, "--jobs", f"{jobs}", "--json", str(out)]) == 0
+        assert least <= json.loads(out.read_text())["results"][0]["server_bytes"] <= most
+
+
 @pytest.mark.parametrize("flags", [["--without", "seen_check"], ["--versions", "1"]])
 def test_leaving_out_a_rule_is_found_out(tmp_path: Path, flags: list[str]) -> None:
     assert simulate(tmp_path, "--loss", "0.05", *flags)["results"][0]["exact"] is False
@@ -91,7 +126,7 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
     [
         (["--system", "switchmll"], "did you mean switchml_udp"),
         (["--workers", "0"], "--workers must be at least 1"),
-        (["--workers", "33"], "1..32 workers, got 33"),
+        (["--workers", "33"], "a switch aggregates at most 32 children, got 33"),
         (["--workers", "four"], "--workers is a number"),
         (["--loss", "1.5"], "loss in [0, 1)"),
         (["--size", "0B"], "at least 1 element"),
@@ -114,6 +149,9 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
         (["--buffer", "1B"], "every buffer must hold a packet"),
         (["--loss", "0.1", "--loss-burst", "inf"], "a burst of losses"),
         (["--seed", "-1"], "--seed must not be negative"),
+        (["--header", "82"], "--header needs a unit"),
+        (["--header", "0.5B"], "--header must be whole bytes"),
+        (["--header", "1GB"], "header must be 0..1048576 bytes"),
         (["--pcap-values"], "--pcap-values needs --pcap"),
         (["--topology", "star:n_hosts=8", "--bandwidth", "1Gbps"], "--topology is given"),
         (["--json", "no/such/folder.json"], "no such folder"),

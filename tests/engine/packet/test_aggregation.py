@@ -18,6 +18,7 @@ from commsim.run.inputs import load_network
 from commsim.run.packet_job import aggregation_job, job_workers, with_loss
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
+from topologies.leaf_spine import leaf_spine
 
 LOSSES = (0.0, 1e-4, 1e-3, 0.01, 0.1, 0.3)
 RACKS = "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=3,bandwidth=100Gbps,latency=1us"
@@ -197,10 +198,13 @@ def test_a_job_that_makes_no_sense_is_refused(changes: dict[str, object], messag
 
 
 @pytest.mark.nojit
-def test_more_workers_than_the_system_takes_are_refused() -> None:
+def test_more_children_than_a_switch_aggregates_are_refused() -> None:
     network = star(40)
-    with pytest.raises(InputError, match=r"takes 1\.\.32 workers, got 33"):
+    with pytest.raises(InputError, match=r"a switch aggregates at most 32 children, got 33; a network of several"):
         aggregation_job(SYSTEMS["switchml_udp"].build(), network, network.endpoints[:33].tolist(), 1000)
+    racks = leaf_spine(33, 1, 1)
+    with pytest.raises(InputError, match="at most 32 children, got 33"):
+        aggregation_job(SYSTEMS["switchml_udp"].build(), racks, racks.endpoints.tolist(), 1000)
 
 
 def test_jobs_are_values() -> None:
