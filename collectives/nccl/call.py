@@ -1,0 +1,186 @@
+"""One call of NCCL: what decides how it is cut. Versions, protocols, and which algorithm goes with which.
+
+References
+----------
+NCCL 2.30.7, ``src/include/device.h`` and ``src/init.cc`` (buffers), ``src/include/comm.h`` (thresholds),
+``src/graph/tuning.cc`` (threads).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+
+KIB = 1024
+
+# Steps that a connection's buffer holds: so many may be under way before the receiver has taken the first.
+STEPS = 8
+
+OLDEST, NEWEST = (2, 8), (2, 30)
+# From this version on a call may have twice as many channels.
+MORE_CHANNELS, FEW, MANY = (2, 27), 32, 64
+
+ALGORITHMS = ("ring", "tree", "nvls", "nvls_tree", "pat", "collnet_direct", "collnet_chain")
+# What each operation can be done with; all-to-all and send-receive have neither, they are point-to-point.
+ALLOWED = {
+    "all_reduce": ("ring", "tree", "nvls", "nvls_tree", "collnet_direct", "collnet_chain"),
+    "all_gather": ("ring", "nvls", "pat", "collnet_direct"),
+    "reduce_scatter": ("ring", "nvls", "pat", "collnet_direct"),
+    "broadcast": ("ring",),
+    "reduce": ("ring",),
+}
+# Operations of which every rank has a part of the array of its own: NCCL counts, and cuts, one part.
+BY_RANK = ("all_gather", "reduce_scatter")
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How bytes stand in a connection's buffer.
+
+    Parameters
+    ----------
+    name : str
+        In lower case.
+    buffer : int, bytes
+        Of a connection, of which a step is an eighth.
+    payload, wire : int, bytes
+        Of each `wire` bytes that are sent, `payload` are data.
+    grain : int, bytes
+        What chunks are multiples of.
+    threads : int
+        At most, of a channel of a ring or tree.
+    threshold : int, bytes
+        For each thread, below which a call takes fewer channels.
+    """
+
+    name: str
+    buffer: int
+    payload: int
+    wire: int
+    grain: int
+    threads: int
+    threshold: int
+
+    @property
+    def step(self) -> int:
+        """Data of one step, in bytes."""
+        return self.buffer // STEPS * self.payload // self.wire
+
+
+PROTOCOLS = {
+    p.name: p
+    for p in (
+        Protocol("ll", 512 * KIB, 8, 16, 16, 512, 8),
+        Protocol("ll128", 4800 * KIB, 120, 128, 1920, 640, 8),
+        Protocol("simple", 4096 * KIB, 1, 1, 512, 512, 64),
+    )
+}
+
+
+def read_version(text: str) -> tuple[int, int]:
+    """Read ``2.27`` or ``2.27.5``.
+
+    Raises
+    ------
+    InputError
+        If it is no version, or one whose rules are not known.
+    """
+    parts = text.split(".")
+    known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+    if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 4 for part in parts):
+        raise InputError(f"version must be MAJOR.MINOR of NCCL, {known}, got {text!r}")
+    version = int(parts[0]), int(parts[1])
+    if not OLDEST <= version <= NEWEST:
+        raise InputError(f"the rules of NCCL {text} are not known; version is {known}")
+    return version
+
+
+def max_channels(version: tuple[int, int]) -> int:
+    """Return how many channels a call can have."""
+    return MANY if version >= MORE_CHANNELS else FEW
+
+
+def check_pair(operation: str, algorithm: str, protocol: str) -> None:
+    """Refuse an algorithm that an operation does not have, and a protocol that an algorithm does not have.
+
+    Raises
+    ------
+    InputError
+        Naming what would be right.
+    """
+    if operation not in ALLOWED:
+        raise InputError(f"NCCL cuts {', '.join(ALLOWED)} by algorithm and protocol, not {operation}")
+    if algorithm not in ALLOWED[operation]:
+        raise InputError(f"NCCL has no {operation} with algorithm={algorithm}; it has {', '.join(ALLOWED[operation])}")
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    if protocol != "simple" and algorithm not in ("ring", "tree"):
+        raise InputError(f"algorithm={algorithm} has protocol=simple only, got {protocol}; ring and tree have all")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of NCCL, with all that decides how it is cut.
+
+    Parameters
+    ----------
+    operation : str
+        By name.
+    size : int, bytes
+        As nccl-tests counts it: of the whole array.
+    n_ranks, n_nodes : int
+        Ranks, and machines (or NVLink domains) that they are in.
+    algorithm, protocol : str
+        As NCCL calls them, in lower case.
+    n_channels : int
+        That the topology search found for the algorithm, after doubling.
+    version : (int, int)
+        Of NCCL.
+    slow : bool
+        Whether the rings together carry at most 12 GB/s, as over PCIe: then they have fewer threads.
+    heads : int
+        Of NVLink SHARP: GPUs of a machine. 0 means ranks over nodes.
+    slow_network : bool
+        Whether NVLink SHARP over several nodes carries less than 150 GB/s.
+
+    Raises
+    ------
+    InputError
+        If something is out of its range.
+    """
+
+    operation: str
+    size: int
+    n_ranks: int
+    n_nodes: int = 1
+    algorithm: str = "ring"
+    protocol: str = "simple"
+    n_channels: int = 1
+    version: tuple[int, int] = NEWEST
+    slow: bool = False
+    heads: int = 0
+    slow_network: bool = False
+
+    def __post_init__(self) -> None:
+        check_pair(self.operation, self.algorithm, self.protocol)
+        if self.size < 1 or self.n_ranks < 1 or not 1 <= self.n_nodes <= self.n_ranks:
+            raise InputError(
+                f"a call has at least 1 byte, 1 rank, and 1 to as many nodes as ranks; got {self.size} bytes, "
+                f"{self.n_ranks} ranks, {self.n_nodes} nodes"
+            )
+        if not 1 <= self.n_channels <= max_channels(self.version):
+            major, minor = self.version
+            raise InputError(
+                f"NCCL {major}.{minor} has 1..{max_channels(self.version)} channels, got channels={self.n_channels}"
+            )
+
+    @property
+    def count(self) -> int:
+        """Bytes that are cut: of one rank's part where each has its own."""
+        return -(-self.size // self.n_ranks) if self.operation in BY_RANK else self.size
+
+    @property
+    def n_heads(self) -> int:
+        """Ranks of a node that each own a part of what NVLink SHARP adds."""
+        return self.heads or max(1, self.n_ranks // self.n_nodes)

@@ -1,0 +1,110 @@
+"""NCCL's rules for sends and receives, of which its all-to-all is made: channels, parts and chunks of one message.
+
+References
+----------
+NCCL 2.30.7, ``src/enqueue.cc`` (parts, protocol, chunks) and ``src/init.cc`` (chunk sizes, channels for each peer).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .call import KIB, PROTOCOLS
+
+NET_CHUNK, NVLINK_CHUNK, LL_LARGEST = 128 * KIB, 512 * KIB, 16 * KIB
+# GB/s of a NIC that one channel to a peer is taken to carry.
+NET_CHANNEL_GBS = 14
+# Peers that a rank exchanges with at once; the others follow.
+BATCH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """How one message to one peer is sent.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Of the message.
+    n_channels : int
+        Parts, each on a channel of its own.
+    protocol : str
+        ``ll`` or ``simple``.
+    chunk : int, bytes
+        Of data, that are sent at once on a channel.
+    """
+
+    n_bytes: int
+    n_channels: int
+    protocol: str
+    chunk: int
+
+    @property
+    def part(self) -> int:
+        """Bytes of the largest part."""
+        return -(-self.n_bytes // self.n_channels)
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks of the largest part, which are messages where it crosses a network."""
+        return max(1, -(-self.part // self.chunk))
+
+
+def peer_channels(n_channels: int, n_ranks: int, nic: float | None = None) -> tuple[int, int]:
+    """Return the least and the most channels to one peer.
+
+    Parameters
+    ----------
+    n_channels : int
+        For messages, of a rank: a power of two.
+    n_ranks : int
+        Ranks.
+    nic : float, bytes/s, optional
+        Rate of a NIC, where there are several nodes.
+    """
+    most = n_channels
+    if nic is not None:
+        most = min(most, _power(max(1, int(nic / 1e9 / NET_CHANNEL_GBS))))
+    least = most
+    while least > 1 and least * n_ranks > n_channels:
+        least //= 2
+    return least, most
+
+
+def message(n_bytes: int, least: int, most: int, *, network: bool, many_nodes: bool, nvlink: bool = True) -> Message:
+    """Cut one message.
+
+    A part has at least half a chunk (on one node an eighth), and at most one chunk (32) unless all channels are used.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Of the message; 0 is only a signal.
+    least, most : int
+        Channels to one peer, of :func:`peer_channels`.
+    network : bool
+        Whether it goes over the network.
+    many_nodes : bool
+        Whether the communicator has several nodes.
+    nvlink : bool
+        Whether all GPUs of a node are joined by NVLink.
+    """
+    step = NVLINK_CHUNK if nvlink and not many_nodes else NET_CHUNK
+    if n_bytes == 0:
+        return Message(0, 1, "ll", LL_LARGEST)
+    smallest, largest = (step // 2, step) if many_nodes else (step // 8, step * 32)
+    n = min(least, -(-n_bytes // smallest))
+    while max(smallest, -(-n_bytes // n)) > largest and n <= most // 2:
+        n *= 2
+    protocol = "ll" if n_bytes <= n * LL_LARGEST else "simple"
+    chunk = step if protocol == "simple" else PROTOCOLS["ll"].buffer // 8
+    if network and protocol == "simple" and n_bytes < chunk:
+        chunk //= 4
+    elif network and n_bytes < 8 * chunk:
+        chunk //= 2
+    return Message(n_bytes, n, protocol, chunk // 2 if protocol == "ll" else chunk)
+
+
+def _power(number: int) -> int:
+    """Return the power of two that is not smaller."""
+    return 1 << (number - 1).bit_length()

@@ -1,0 +1,41 @@
+"""Sends and receives: parts of a message are between the least and the most that the rules allow."""
+
+import random
+
+import pytest
+
+from collectives.nccl.point_to_point import message, peer_channels
+
+KIB = 1024
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_channels_are_doubled_until_parts_are_small_enough_or_none_are_left(seed):
+    draw = random.Random(seed)
+    n_bytes, n_ranks, n_channels = int(2 ** draw.uniform(0, 32)), draw.choice([2, 8, 64, 512]), draw.choice([8, 16, 32])
+    many = n_ranks > 8
+    least, most = peer_channels(n_channels, n_ranks, 50e9 if many else None)
+    sent = message(n_bytes, least, most, network=many, many_nodes=many)
+    step = (128 if many else 512) * KIB
+    low, high = (step // 2, step) if many else (step // 8, 32 * step)
+    n = least
+    while n > 1 and (n - 1) * low >= n_bytes:
+        n -= 1
+    while -(-n_bytes // n) > high and 2 * n <= most:
+        n *= 2
+    assert sent.n_channels == n
+    assert sent.protocol == ("ll" if n_bytes <= n * 16 * KIB else "simple")
+    assert (sent.n_chunks - 1) * sent.chunk < sent.part <= sent.n_chunks * sent.chunk
+
+
+def test_a_peer_has_a_channel_for_every_14_gigabytes_per_second_of_a_nic_and_fewer_where_peers_are_many():
+    assert peer_channels(32, 2, 50e9) == (4, 4)
+    assert peer_channels(32, 2, 25e9) == (1, 1)
+    assert peer_channels(32, 64, 50e9) == (1, 4)
+    assert peer_channels(32, 8) == (4, 32)
+
+
+def test_small_messages_over_a_network_have_smaller_chunks():
+    chunks = [message(n, 1, 1, network=True, many_nodes=True).chunk // KIB for n in (17 * KIB, 128 * KIB, 1024 * KIB)]
+    assert chunks == [32, 64, 128]
+    assert message(0, 1, 4, network=True, many_nodes=True).n_channels == 1
