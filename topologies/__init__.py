@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Any, ParamSpec, overload
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -28,14 +28,37 @@ LINK_LATENCY = 500e-9
 MAX_NODES, MAX_LINKS = 2**22, 2**25
 
 
-def topology(build: Callable[P, Network]) -> Callable[P, Network]:
+@overload
+def topology(build: Callable[P, Network]) -> Callable[P, Network]: ...
+@overload
+def topology(
+    *, sized_by: tuple[str, ...], holds_machines: bool = ...
+) -> Callable[[Callable[P, Network]], Callable[P, Network]]: ...
+def topology(
+    build: Callable[P, Network] | None = None, *, sized_by: tuple[str, ...] = ("n_hosts",), holds_machines: bool = False
+) -> Callable[P, Network] | Callable[[Callable[P, Network]], Callable[P, Network]]:
     """Register a topology under its own name; the network that it returns records the arguments in its name.
+
+    Parameters
+    ----------
+    build : callable
+        The function; without parentheses, ``@topology``, it is sized by ``n_hosts``.
+    sized_by : tuple of str
+        Parameters that its number of hosts grows with; ``machines=N`` sets the first that is not given.
+    holds_machines : bool
+        Whether its hosts are machines with their inside, so that it counts these and not their NICs.
 
     Raises
     ------
     InputError
         When the registered function is called with a whole number or a quantity that is none.
     """
+    if build is None:
+        return functools.partial(_register, sized_by=sized_by, holds_machines=holds_machines)
+    return _register(build, sized_by=sized_by, holds_machines=holds_machines)
+
+
+def _register(build: Callable[P, Network], **metadata: Any) -> Callable[P, Network]:
     signature = inspect.signature(build)
 
     @functools.wraps(build)
@@ -48,7 +71,7 @@ def topology(build: Callable[P, Network]) -> Callable[P, Network]:
             raise InputError(f"{build.__name__} must return a Network, got {type(network).__name__}")
         return dataclasses.replace(network, name=write_spec(build, bound.arguments))
 
-    TOPOLOGIES.add(named)
+    TOPOLOGIES.add(named, **metadata)
     return named
 
 

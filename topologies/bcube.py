@@ -10,7 +10,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, bounded_power, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("n", "k"))
 def bcube(n: int, k: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds = LINK_LATENCY) -> Network:
     """BCube(n, k): n^(k+1) hosts of k+1 ports on k+1 levels of n-port switches; hosts forward, switches join no switch.
 

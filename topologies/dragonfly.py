@@ -12,7 +12,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("p", "n_groups"))
 def dragonfly(
     p: int,
     a: int,

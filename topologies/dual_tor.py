@@ -10,7 +10,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("hosts_per_rack", "n_racks"))
 def dual_tor(
     n_racks: int,
     n_spines: int,

@@ -11,7 +11,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("k",))
 def fat_tree(k: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds = LINK_LATENCY) -> Network:
     """Three-tier fat tree of k-port switches: k pods, k^3/4 hosts, full bisection bandwidth.
 

@@ -10,7 +10,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, bounded_power, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("dimension",))
 def hypercube(dimension: int, bandwidth: Bandwidth = LINK_BANDWIDTH, latency: Seconds = LINK_LATENCY) -> Network:
     """Hypercube: 2^dimension hosts, each cabled to those whose number differs from its own in one bit.
 

@@ -14,7 +14,7 @@ from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable,
 _ROUNDS = 20  # of swaps, each of which touches most cables: by then nothing is left of the regular start
 
 
-@topology
+@topology(sized_by=("hosts_per_switch", "n_switches"))
 def jellyfish(
     n_switches: int,
     degree: int,

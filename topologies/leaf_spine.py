@@ -13,7 +13,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("hosts_per_leaf", "n_leaves"))
 def leaf_spine(
     n_leaves: int,
     n_spines: int,

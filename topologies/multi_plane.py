@@ -12,7 +12,7 @@ from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable,
 from .leaf_spine import leaf_spine
 
 
-@topology
+@topology(sized_by=("hosts_per_leaf", "n_leaves"))
 def multi_plane(
     n_planes: int,
     n_leaves: int,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from commsim.core.errors import InputError
 
@@ -59,6 +60,8 @@ class Preset:
         Where the counts are from, and what was assumed.
     host : str, optional
         Machine that is attached to the topology, where the topology is one of plain hosts.
+    hardware : mapping of str to str
+        What no link shows: generation of the GPUs, vendor of the CPUs, network (:mod:`commsim.core.hardware`).
     """
 
     name: str
@@ -68,10 +71,11 @@ class Preset:
     rates: tuple[Rate, ...]
     sources: tuple[str, ...]
     host: str | None = None
+    hardware: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, rates: str = "effective") -> str:
         """Return what to write on a command line instead of the preset's name."""
-        values = {**self.arguments, **{rate.parameter: rate.used(rates) for rate in self.rates}}
+        values = {**self.arguments, **{rate.parameter: rate.used(rates) for rate in self.rates}, **self.hardware}
         spec = f"{self.builder}:{','.join(f'{key}={value}' for key, value in values.items())}"
         return f"{self.host}@{spec}" if self.host else spec
 
@@ -88,10 +92,22 @@ class Presets(Mapping[str, Preset]):
             row = shared[of] if isinstance(of, str) else of
             return Rate(row["parameter"], row.get("spec"), row.get("effective"), row["source"])
 
+        def whole(row: dict[str, Any]) -> dict[str, Any]:
+            """Fill in from the preset that it is like; sources and rates of its own are put before those."""
+            if "like" not in row:
+                return row
+            model = whole(read["presets"][row["like"]])
+            own = [rate(of) for of in row.get("rates", ())]
+            kept = [of for of in model["rates"] if rate(of).parameter not in {one.parameter for one in own}]
+            return {**model, **row, "rates": [*row.get("rates", ()), *kept],
+                    "arguments": model["arguments"] | row.get("arguments", {}),
+                    "hardware": model["hardware"] | row.get("hardware", {}),
+                    "sources": [*row.get("sources", ()), *model["sources"]]}  # fmt: skip
+
         return {
             name: Preset(name, row["summary"], row["builder"], row["arguments"], tuple(map(rate, row["rates"])),
-                         tuple(row["sources"]), row.get("host"))
-            for name, row in sorted(read["presets"].items())
+                         tuple(row["sources"]), row.get("host"), row.get("hardware", {}))
+            for name, row in sorted((name, whole(row)) for name, row in read["presets"].items())
         }  # fmt: skip
 
     def __getitem__(self, name: str) -> Preset:

@@ -14,7 +14,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_LATENCY, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("n_hosts",), holds_machines=True)
 def rail_optimized(
     n_hosts: int,
     preset: str = "dgx-h100",

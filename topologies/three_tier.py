@@ -13,7 +13,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("hosts_per_rack", "racks_per_pod", "n_pods"))
 def three_tier(
     n_pods: int,
     racks_per_pod: int,

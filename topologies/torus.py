@@ -12,7 +12,7 @@ from commsim.core.units import Bandwidth, Seconds
 from . import LINK_BANDWIDTH, LINK_LATENCY, require_at_least, require_buildable, topology
 
 
-@topology
+@topology(sized_by=("dims",))
 def torus(
     dims: tuple[int, ...],
     wrap: bool = True,

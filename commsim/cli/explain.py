@@ -103,7 +103,7 @@ def _interval(choice: Range) -> str:
 class Config(Placing, WithJson):
     """All flags of ``commsim explain``."""
 
-    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:n_hosts=16")
+    topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
     seed: int = flag(default=0, help="seed of random placement")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"

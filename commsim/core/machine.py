@@ -97,10 +97,12 @@ class Parts:
         for gpu in gpus:
             self.nvlink(gpu, switch, bandwidth)
 
-    def mesh(self, bandwidth: Mapping[tuple[int, int], float], gpus: Sequence[int]) -> None:
+    def mesh(
+        self, bandwidth: Mapping[tuple[int, int], float], gpus: Sequence[int], latency: float = NVLINK_LATENCY
+    ) -> None:
         """Join pairs of GPUs directly; unless every pair of `gpus` is among them, these forward for each other."""
         for (a, b), rate in bandwidth.items():
-            self.nvlink(a, b, rate)
+            self.nvlink(a, b, rate, latency)
         if bandwidth and len(bandwidth) < len(gpus) * (len(gpus) - 1) // 2:
             self._forwards.update(dict.fromkeys(gpus, True))
 
@@ -248,6 +250,7 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
     return Network(
         f"{machine.name}@{fabric.name}", [names[i] for i in order], src=_woven(ends("src")), dst=_woven(ends("dst")),
         **nodes, **links, machine=owner, coordinates=at, routing=fabric.routing,
+        hardware=machine.hardware,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
+from .hardware import read_hardware, write_hardware
 from .value import Value, freeze
 
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
@@ -74,6 +75,9 @@ class Network(Value):
     coordinates : int32[n_nodes, n_dims]
         Where each node is in a grid, for dimension order; the first is its group, for minimal and Valiant routing. A
         switch that spans a dimension is at -1 in it. No dimensions unless given.
+    hardware : str
+        What is known of the machines that no link shows, as ``gpu=hopper,cpu=intel``
+        (:mod:`commsim.core.hardware`); empty unless given.
 
     Raises
     ------
@@ -99,6 +103,7 @@ class Network(Value):
     machine: NDArray[np.int32] = -1  # type: ignore[assignment]
     metric: NDArray[np.int32] = 1  # type: ignore[assignment]
     coordinates: NDArray[np.int32] = None  # type: ignore[assignment]
+    hardware: str = ""
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -122,6 +127,7 @@ class Network(Value):
             machine: ArrayLike = ...,
             metric: ArrayLike = ...,
             coordinates: ArrayLike | None = ...,
+            hardware: str = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -142,6 +148,7 @@ class Network(Value):
             put(self, field, freeze(given, np.bool_, (n,), f"{self.name}: {field}"))
         at = np.empty((n, 0), np.int32) if self.coordinates is None else np.asarray(self.coordinates)
         put(self, "coordinates", freeze(at, np.int32, (n, *(at.shape or (1,))[-1:]), f"{self.name}: coordinates"))
+        put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
         self._check()
 
     def _check(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError
+from ..core.hardware import read_hardware
 from ..core.network import AGGREGATING, FORWARDING, KINDS, MAX_METRIC, ROUTINGS, Network
 from ..core.units import (
     parse_bandwidth,
@@ -72,7 +73,7 @@ def read_network(path: str | Path) -> Network:
 def write_network(network: Network, path: str | Path) -> None:
     """Write a network so that :func:`read_network` gives exactly the same back."""
     if Path(path).suffix == ".npz":
-        header = {"name": network.name, "routing": network.routing, "nodes": network.nodes}
+        header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **_hardware(network)}
         columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
         write_archive(path, "network", header, columns)
         return
@@ -84,6 +85,7 @@ def write_network(network: Network, path: str | Path) -> None:
         "schema": 1,
         "name": network.name,
         "routing": network.routing,
+        **_hardware(network),
         "nodes": [_node(network, i, "name") | _reduction(float(network.gamma[i])) for i in range(network.n_nodes)],
         "links": [_link(network, i) | ({"both_ways": True} if cables else {}) for i in links],
     })  # fmt: skip
@@ -92,6 +94,7 @@ def write_network(network: Network, path: str | Path) -> None:
 def _read_arrays(path: str | Path) -> Network:
     archive = read_archive(path, "network", MAX_BYTES)
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
+    hardware = archive.header.text("hardware", "")
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
     at = archive.take("coordinates", np.int32)
@@ -100,7 +103,7 @@ def _read_arrays(path: str | Path) -> Network:
         raise InputError(f"{path}: coordinates must be as many for each of {len(nodes)} nodes, got {at.size} numbers")
     try:
         at = at.reshape(len(nodes), at.size // max(1, len(nodes)))
-        return Network(name, tuple(nodes), routing=routing, coordinates=at, **columns)
+        return Network(name, tuple(nodes), routing=routing, coordinates=at, hardware=hardware, **columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -108,11 +111,12 @@ def _read_arrays(path: str | Path) -> Network:
 def _read_own(top: Fields, path: str | Path) -> Network:
     top.schema()
     name, routing = top.text("name", Path(path).stem), top.one_of("routing", ROUTINGS, "ecmp")
+    hardware = _read_hardware(top)
     nodes = _read_nodes(top, "name")
     links = [_read_link(fields, nodes) for fields in top.tables("links")] if "links" in top else []
     top.finish()
     back = [(dst, src, *rest) for src, dst, *rest, both_ways in links if both_ways]
-    return _build(name, routing, nodes, [tuple(link[:-1]) for link in links] + back)
+    return _build(name, routing, hardware, nodes, [tuple(link[:-1]) for link in links] + back)
 
 
 def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
@@ -133,21 +137,39 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
     top.truth("multigraph", False)
     graph = top.table("graph")
     name, routing = graph.text("name", Path(path).stem), graph.one_of("routing", ROUTINGS, "ecmp")
+    hardware = _read_hardware(graph)
     graph.finish()
     nodes = _read_nodes(top, "id")
     if "links" in top and "edges" in top:
         top.fail("links", "and edges are both there; networkx has one of them")
     rows = [_read_edge(fields, nodes) for fields in top.tables("links" if "links" in top else "edges")]
     top.finish()
-    return _build(name, routing, nodes, rows if directed else rows + [(dst, src, *rest) for src, dst, *rest in rows])
+    back = [] if directed else [(dst, src, *rest) for src, dst, *rest in rows]
+    return _build(name, routing, hardware, nodes, rows + back)
 
 
-def _build(name: str, routing: str, nodes: dict[str, dict[str, Any]], rows: list[tuple[Any, ...]]) -> Network:
+def _read_hardware(fields: Fields) -> str:
+    text = fields.text("hardware", "")
+    try:
+        read_hardware(text)
+    except InputError as error:
+        fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
+    return text
+
+
+def _hardware(network: Network) -> dict[str, str]:
+    return {"hardware": network.hardware} if network.hardware else {}
+
+
+def _build(
+    name: str, routing: str, hardware: str, nodes: dict[str, dict[str, Any]], rows: list[tuple[Any, ...]]
+) -> Network:
     names = ("src", "dst", *_LINK_ARRAYS)
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     facts = list(nodes.values())
     per_node = {key: [node[key] for node in facts] for key in facts[0] if key != "index"} if facts else {"kind": []}
-    return Network(name, tuple(nodes), routing=routing, **dict(zip(names, columns, strict=True)), **per_node)
+    links = dict(zip(names, columns, strict=True))
+    return Network(name, tuple(nodes), routing=routing, hardware=hardware, **links, **per_node)
 
 
 def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:
@@ -259,7 +281,7 @@ def node_link_of(network: Network) -> dict[str, Any]:
             edge["key"] = count.get(ends, 0)
             count[ends] = edge["key"] + 1
         edges.append(edge)
-    graph = {"name": network.name, "routing": network.routing}
+    graph = {"name": network.name, "routing": network.routing, **_hardware(network)}
     return {"directed": True, "multigraph": parallel, "graph": graph, "nodes": nodes, "edges": edges}
 
 

@@ -10,12 +10,14 @@ NCCL 2.30, ``src/graph/topo.h`` and ``topo.cc``: the numbers are those that it p
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import InputError
+from ..core.hardware import generation_of, write_hardware
 from ..core.machine import Parts
 from ..core.network import CPU, GPU, NIC, SWITCH, Network
 from ..core.units import Bandwidth
@@ -152,7 +154,19 @@ def read_nccl_topology(path: str | Path, nvlink: Bandwidth | None = None) -> Net
         if has_nvlinks:
             raise InputError(f"{path}: the file has the rate of the NVLinks; nvlink= cannot be given as well")
         parts.join_gpus(nvlink)
-    return parts.build(str(path))
+    return dataclasses.replace(parts.build(str(path)), hardware=_hardware(cpus[0], nodes))
+
+
+def _hardware(cpu: Element, nodes: dict[int, _Device]) -> str:
+    """Write the generation of the oldest GPU, by which NCCL goes, and the vendor of the first CPU."""
+    capabilities = [
+        gpu.whole("sm") for leaf in nodes.values() for gpu in leaf.element.all("gpu") if "sm" in gpu.attributes
+    ]
+    facts = {"gpu": generation_of(min(capabilities, default=0))}
+    vendor, arch = cpu.text("vendor", "").strip(), cpu.text("arch", "").strip()
+    known = {"GenuineIntel": "intel", "AuthenticAMD": "amd"}.get(vendor, "arm" if arch == "arm64" else "")
+    facts["cpu"] = known or ("other" if vendor or arch else "")
+    return write_hardware({key: value for key, value in facts.items() if value})
 
 
 def _check_tags(element: Element) -> None:

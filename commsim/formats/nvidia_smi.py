@@ -6,6 +6,7 @@ NVLinks points to, unless they are given.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import InputError
+from ..core.hardware import generation_of, write_hardware
 from ..core.machine import Parts
 from ..core.network import CPU, GPU, NIC, Network
 from ..core.units import Bandwidth
@@ -107,7 +109,9 @@ def read_nvidia_smi(
     else:
         gpus = [i for i, kind in enumerate(matrix.kinds) if kind == GPU]
         parts.mesh({pair: n * rate_of_one for pair, n in links.items()}, gpus)
-    return parts.build(str(path))
+    # Without NVLinks the matrix says nothing of the generation, and the usual one is not written down as known.
+    made = generation_of(sm if sm is not None else generation if n_links else 0)
+    return dataclasses.replace(parts.build(str(path)), hardware=write_hardware({"gpu": made} if made else {}))
 
 
 def _links_of_a_gpu(matrix: _Matrix, links: dict[tuple[int, int], int]) -> tuple[int, bool]:

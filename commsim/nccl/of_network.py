@@ -5,13 +5,14 @@ What the links of one machine say: how fast its GPUs and its NICs are, and how t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.core.hardware import maker_of, read_hardware
 from commsim.core.machine import NVLINK_METRIC
 from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import units
@@ -20,20 +21,38 @@ from commsim.core.placement import Placement
 from .search import CHANNEL_GBS, Channels, Setting, doubled, nvls_channels, packed_channels
 
 
-def links_inside(network: Network, unit: NDArray[np.int64], node: int, per_node: int) -> tuple[float, str]:
-    """Rate of a GPU's links to the other GPUs of its machine, and the kind of path."""
-    out = network.src == node
-    within = out & (unit[network.dst] == unit[node])
-    if per_node == 1:
+def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.integer[Any]]) -> tuple[float, str]:
+    """Rate of a GPU's links to the other GPUs that are used of its machine, and the kind of path.
+
+    Direct links to GPUs without a rank carry nothing, so that two of four GPUs in a mesh have a third of the links.
+    """
+    node = int(ranks[0])
+    beside = ranks[unit[ranks] == unit[node]]
+    within = (network.src == node) & (unit[network.dst] == unit[node])
+    if len(beside) == 1:
         return float("inf"), "NVL"
     nvlinks = within & (network.metric == NVLINK_METRIC)
-    if nvlinks.any():
-        return float(network.bandwidth[nvlinks].sum()), "NVL"
-    if not within.any():
+    useful = nvlinks & ((network.kind[network.dst] == SWITCH) | np.isin(network.dst, beside))
+    if useful.any() and _joined(network, unit, beside):
+        return float(network.bandwidth[useful].sum()), "NVL"
+    if not (within & ~nvlinks).any():
         raise InputError(
             f"{network.name}: ranks share a machine without a description of its inside; give --channels N:RATE"
         )
-    return float(network.bandwidth[within].max()), "PHB"
+    return float(network.bandwidth[within & ~nvlinks].max()), "PHB"
+
+
+def _joined(network: Network, unit: NDArray[np.int64], gpus: NDArray[np.integer[Any]]) -> bool:
+    """Whether NVLinks join all of these GPUs of one machine, by a switch or through each other."""
+    usable = np.isin(np.arange(network.n_nodes), gpus) | (network.kind == SWITCH)
+    links = (network.metric == NVLINK_METRIC) & usable[network.src] & usable[network.dst]
+    links &= unit[network.src] == unit[gpus[0]]
+    src, dst = network.src[links], network.dst[links]
+    reached = np.zeros(network.n_nodes, np.bool_)
+    reached[gpus[0]] = True
+    for _ in range(len(gpus) + 1):  # as many steps as a chain of them with a switch has
+        reached[dst[reached[src]]] = True
+    return bool(reached[gpus].all())
 
 
 def links_outside(network: Network, unit: NDArray[np.int64], node: int) -> tuple[float, int, str]:
@@ -60,12 +79,9 @@ def has_nvls(network: Network, unit: NDArray[np.int64], node: int) -> bool:
     return bool((inside & network.aggregates & (network.kind == SWITCH)).any())
 
 
-_GENERATION_OF = (
-    (r"v100", "volta"), (r"a100|p4de?\b|ndv4", "ampere"), (r"h100|h200|h800|\bp5|ndv5|hpn7|meta-24k", "hopper"),
-    (r"b200|b300|nvl72|p6", "blackwell"),
-)  # fmt: skip
-# By what a preset is called; its sources say which CPU each has.
-_CPU_OF = ((r"dgx-a100|ndv4|p5\b", "amd"), (r"dgx-h100|h800|ndv5|p4d", "intel"), (r"gb200|gb300", "other"))
+# NCCL's tables have a row for each of four generations, and know three vendors of CPUs.
+_ROW_OF = {"turing": "volta", "ada": "ampere"}
+_CPU_OF = {"intel": "intel", "amd": "amd", "arm": "other", "other": "other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +140,23 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     unit = units(network)
     machines, counts = np.unique(unit[nodes], return_counts=True)
     assumed: list[str] = []
-    gpu = given.gpu or _by_name(network, _GENERATION_OF, "hopper", "GPUs are Hopper (--gpu)", assumed)
-    cpu = given.cpu or _by_name(network, _CPU_OF, "intel", "CPUs are Intel's (--cpu)", assumed)
+    hardware = read_hardware(network.hardware)
+    if given.gpu is None and maker_of(network.hardware) == "amd":
+        raise InputError(f"NCCL runs on NVIDIA's GPUs, {network.name} has {hardware['gpu']}; --gpu sets another")
+    gpu = given.gpu or _ROW_OF.get(hardware.get("gpu", ""), hardware.get("gpu", ""))
+    if not gpu:
+        gpu = "hopper"
+        assumed.append("GPUs are Hopper (--gpu)")
+    cpu = given.cpu or _CPU_OF.get(hardware.get("cpu", ""), "")
+    if not cpu:
+        cpu = "intel"
+        assumed.append("CPUs are Intel's (--cpu)")
     if counts.min() != counts.max():
         assumed.append(
             f"ranks must be spread evenly; nodes have {counts.min()} to {counts.max()}, and NCCL rounds down"
         )
     node = int(nodes[0])
-    inside, path = links_inside(network, unit, node, int(counts[0]))
+    inside, path = links_inside(network, unit, nodes)
     outside, n_nics, near = links_outside(network, unit, node)
     if given.nic is not None:
         outside = given.nic
@@ -183,12 +208,3 @@ def _with(ring: Channels, n: int, rate: float, fastest: float, many: bool) -> Ch
     """Channels of another pattern over the same NICs; without any, the search leaves the rate that it began with."""
     outside = (ring.n * ring.inter / n if n else 0.0) if many else fastest
     return Channels(n, rate, outside, ring.latency, ring.path_intra, ring.path_inter, ring.same)
-
-
-def _by_name(network: Network, known: tuple[tuple[str, str], ...], usual: str, text: str, assumed: list[str]) -> str:
-    """Tell a fact by the preset that the network is called after."""
-    for pattern, value in known:
-        if re.search(pattern, network.name.lower()):
-            return value
-    assumed.append(text)
-    return usual

@@ -28,8 +28,9 @@ def load_network(text: str) -> Network:
     ----------
     text : str
         What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
-        ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric; or a path, when it ends with .toml, .json or
-        .npz, or with .xml or .txt for one machine; or ``FILE.py:function:key=value,...``, which is executed.
+        ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric (``machines=N`` of them); or a path, when it
+        ends with .toml, .json or .npz, or with .xml or .txt for one machine; or
+        ``FILE.py:function:key=value,...``, which is executed.
 
     Raises
     ------
@@ -45,8 +46,10 @@ def load_network(text: str) -> Network:
         return own.build(**read_arguments(own.build, given))
     name = text.partition(":")[0].strip()
     if "@" not in text and name in TOPOLOGIES:
+        from topologies.machine_count import with_count
+
         build = TOPOLOGIES[name].build
-        return build(**read_arguments(build, split_spec(text)[1]))
+        return build(**read_arguments(build, with_count(name, split_spec(text)[1])))
     from topologies.hosts.load import build_preset, is_machine, load_machine
     from topologies.presets import PRESETS
 
@@ -54,7 +57,10 @@ def load_network(text: str) -> Network:
 
     machine, at, fabric = text.partition("@")
     if at:
-        joined = attach_machines(load_network(fabric), load_machine(machine))
+        from topologies.machine_count import fabric_of
+
+        inside = load_machine(machine)
+        joined = attach_machines(load_network(fabric_of(fabric, inside, machine)), inside)
         return dataclasses.replace(joined, name=text)
     if is_machine(text):
         return load_machine(text)

@@ -223,7 +223,9 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
     from topologies.presets import PRESETS
 
     if Path(text).suffix not in SUFFIXES and name not in PRESETS and not is_machine(text):
-        read_arguments(TOPOLOGIES[name].build, raw)
+        from topologies.machine_count import with_count
+
+        read_arguments(TOPOLOGIES[name].build, with_count(name, raw) if name in TOPOLOGIES else raw)
 
 
 def _called(kind: str) -> str:

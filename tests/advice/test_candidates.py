@@ -74,7 +74,7 @@ def test_several_densities_make_several_candidates_of_what_is_sparse():
 
 
 def test_byteps_takes_no_more_servers_than_there_are_machines():
-    network = load_network("dgx-h100@star:n_hosts=16")
+    network = load_network("dgx-h100@star:machines=2")
     question = Question(16, 1e6).on(network)
     assert question.n_servers == 4  # memories
     assert most_servers(COLLECTIVES["byteps"], question, network) == 2

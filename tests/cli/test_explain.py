@@ -33,7 +33,7 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
 
 
 def test_every_operation_is_explained_unless_some_are_named(commsim):
-    tree = commsim.results("explain", "--topology", "dgx-a100@star:n_hosts=16")
+    tree = commsim.results("explain", "--topology", "dgx-a100@star:machines=2")
     assert [row["operation"] for row in tree["results"]] == [
         "broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce",
     ]  # fmt: skip

@@ -55,7 +55,7 @@ def test_a_tree_on_two_hosts_and_several_nics_are_reasons_where_they_can_be():
 
 
 def test_the_line_of_a_prediction_is_its_busiest_link():
-    ready = prepare("ring_all_reduce", "dgx-h100@star:n_hosts=16,bandwidth=400Gbps")
+    ready = prepare("ring_all_reduce", "dgx-h100@star:machines=2,bandwidth=400Gbps")
     result = ready.predict(2**30)
     line = line_of_prediction(ready, result)
     assert (line.n_hosts, line.ranks_per_host, line.switch_adds) == (2, 8, True)
@@ -63,5 +63,5 @@ def test_the_line_of_a_prediction_is_its_busiest_link():
     assert line.load == pytest.approx((result.link_bytes / result.time)[result.link_bytes > 0].max(), rel=1e-9) or (
         line.load / line.rate == pytest.approx((result.link_bytes / ready.network.bandwidth).max() / result.time)
     )
-    outside = prepare("pairwise_all_to_all", "dgx-h100@star:n_hosts=16,bandwidth=50Gbps")
+    outside = prepare("pairwise_all_to_all", "dgx-h100@star:machines=2,bandwidth=50Gbps")
     assert line_of_prediction(outside, outside.predict(2**26)).links_per_host == 8

@@ -104,7 +104,7 @@ def test_placements_are_compared_by_value():
 
 @pytest.mark.parametrize("strategy", RANK_ORDERS)
 def test_helpers_go_to_host_memory_where_ranks_sit_on_gpus(strategy):
-    network = load_network("dgx-h100@star:n_hosts=16")
+    network = load_network("dgx-h100@star:machines=2")
     placement = place(network, 16 + 5, strategy, n_helpers=5)
     placement.check(network, 16, 5)
     assert [network.nodes[node] for node in placement.nodes[16:]] == [

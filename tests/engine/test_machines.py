@@ -45,7 +45,7 @@ def test_groups_of_plain_hosts_are_still_the_racks():
 
 
 def test_two_gpus_that_share_a_nic_share_its_rate():
-    network = load_network("p4d@star:n_hosts=8,bandwidth=100Gbps")
+    network = load_network("p4d@star:machines=2,bandwidth=100Gbps")
     p = Program(4, 1)
     p.copy(0, src=[0, 1], dst=[2, 3])
     p4d = [network.nodes.index(name) for name in ("m0.gpu0", "m0.gpu1", "m1.gpu0", "m1.gpu2")]
@@ -79,7 +79,7 @@ def test_a_helper_on_an_nvswitch_that_reduces_halves_what_a_gpu_sends():
 
 
 def test_unequal_machines_make_unequal_groups():
-    network = load_network("dgx-h100@star:n_hosts=16")
+    network = load_network("dgx-h100@star:machines=2")
     ready = prepare(hierarchical_all_reduce(12), network, n_ranks=12)
     assert ready.schedule.n_ranks == 12
     noted = prepare("hierarchical_all_reduce", network, n_ranks=12).notes

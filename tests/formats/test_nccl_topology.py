@@ -71,6 +71,13 @@ def test_a_whole_file_gives_gpus_nics_switches_and_sockets_with_nccl_s_rates(tmp
     assert measure(network).no_path is None
 
 
+def test_the_oldest_gpu_and_the_cpu_are_known_to_who_asks_for_them(tmp_path):
+    assert full(tmp_path).hardware == "gpu=hopper,cpu=amd"
+    devices = pci("0000:01:00.0", "0x030200", gpu(0, sm=89)) + pci("0000:02:00.0", "0x030200", gpu(1, sm=120))
+    assert read(tmp_path, cpu(devices, vendor="GenuineIntel", family=6, model=143)).hardware == "gpu=ada,cpu=intel"
+    assert read(tmp_path, cpu(pci("0000:01:00.0", "0x030200"), vendor="")).hardware == "cpu=other"
+
+
 def test_paths_are_by_nvlink_and_by_the_nic_beside(tmp_path):
     network = full(tmp_path)
     assert path(network, "gpu0", "gpu3") == ["nvswitch0", "gpu3"]

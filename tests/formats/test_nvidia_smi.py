@@ -66,6 +66,7 @@ def test_a_matrix_gives_switches_sockets_and_an_nvswitch(tmp_path):
 
 def test_rates_can_be_given(tmp_path):
     network = read(tmp_path, BOX, sm=90, pcie=48e9, nic=25e9)
+    assert network.hardware == "gpu=hopper"
     assert rate(network, "gpu0", "nvswitch0") == pytest.approx(12 * 20.6)
     assert rate(network, "gpu0", "pcie0") == pytest.approx(48)
     assert rate(network, "nic0", "pcie0") == pytest.approx(25)

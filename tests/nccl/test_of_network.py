@@ -1,5 +1,6 @@
 import pytest
 
+from commsim.core.errors import InputError
 from commsim.core.placement import place
 from commsim.nccl.of_network import Given, setting_of
 from commsim.run.inputs import load_network
@@ -29,13 +30,13 @@ def test_an_older_machine_has_other_channels_and_no_nvls():
 
 
 def test_machines_on_a_fabric_are_nodes_and_their_nics_limit_the_channels():
-    found = derive("dgx-h100@star:n_hosts=32,bandwidth=400Gbps")
+    found = derive("dgx-h100@star:machines=4,bandwidth=400Gbps")
     assert (found.n_ranks, found.n_nodes, found.per_node) == (32, 4, 8)
     ring = found.channels["ring"]
     assert (ring.n, ring.inter) == (8, 45e9)  # 8 NICs of 48 GB/s, but 8 times 48 GB/s are above NVLink's 370.8
     assert ring.path_inter == "PIX"
     assert not found.one_nic_tree
-    faster = derive("dgx-h100@star:n_hosts=32,bandwidth=400Gbps", nic=25e9)
+    faster = derive("dgx-h100@star:machines=4,bandwidth=400Gbps", nic=25e9)
     assert faster.channels["ring"].inter == 24e9
 
 
@@ -55,11 +56,31 @@ def test_a_machine_without_nvlink_goes_over_pcie():
 
 
 def test_what_is_given_is_not_assumed():
-    full = derive("dgx-h100@star:n_hosts=16", gpu="blackwell", cpu="amd", channels=(4, 10e9), nvls=(16, 20e9),
+    full = derive("dgx-h100@star:machines=2", gpu="blackwell", cpu="amd", channels=(4, 10e9), nvls=(16, 20e9),
                   nic=50e9, path_inter="PXN", net_latency=2e-6)  # fmt: skip
     assert full.assumed == ()
     assert (full.gpu, full.cpu) == ("blackwell", "amd")
     assert (full.channels["tree"].n, full.channels["tree"].latency) == (4, 2e-6)
     # the NVLS channels share the same NICs
     assert full.channels["nvls"].inter * 16 == pytest.approx(40e9)
-    assert "collnet" in derive("dgx-h100@star:n_hosts=16", collnet=True).channels
+    assert "collnet" in derive("dgx-h100@star:machines=2", collnet=True).channels
+
+
+def test_a_mesh_gives_two_of_its_four_gpus_a_third_of_the_links():
+    four, two = derive("mn5").channels["ring"], derive("mn5", 2).channels["ring"]
+    assert four.n * four.intra <= 18 * 20.6e9
+    assert two.n * two.intra <= 6 * 20.6e9
+    assert (four.path_intra, two.path_intra) == ("NVL", "NVL")
+
+
+def test_bridged_pairs_are_joined_by_pcie():
+    assert derive("nc-a100").channels["ring"].path_intra == "PHB"
+    assert derive("nc-a100", 2).channels["ring"].path_intra == "NVL"
+
+
+def test_makes_that_nccl_has_no_row_of_take_that_of_their_kin_and_amd_is_refused():
+    assert (derive("l40s").gpu, derive("g4dn@star:n_hosts=2").gpu) == ("ampere", "volta")
+    assert derive("alps").cpu == "other"
+    with pytest.raises(InputError, match="NCCL runs on NVIDIA's GPUs, mi300x has cdna3"):
+        derive("mi300x")
+    assert derive("mi300x", gpu="hopper").gpu == "hopper"

@@ -51,7 +51,7 @@ def test_with_per_host_alone_the_other_hosts_have_none(tmp_path: Path) -> None:
 
 
 def test_gpus_that_are_nodes_count_as_one_each(tmp_path: Path) -> None:
-    text = '[topology]\nspec = "dgx-h100@star:n_hosts=16"\n'
+    text = '[topology]\nspec = "dgx-h100@star:machines=2"\n'
     cluster = read_cluster(write(tmp_path, text))
     assert cluster.gpus.sum() == len(cluster.network.endpoints) == 16
     with pytest.raises(InputError, match=r"gpus has no effect: the GPUs of .* are nodes"):

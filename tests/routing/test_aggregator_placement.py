@@ -62,7 +62,7 @@ def test_only_switches_that_the_network_says_can_aggregate_do():
 
 
 def test_switches_inside_machines_are_not_assumed_to_be_programmable():
-    network = load_network("dgx-h100@star:n_hosts=16")
+    network = load_network("dgx-h100@star:machines=2")
     able, assumed = able_switches(network)
     assert assumed
     outside = (network.kind == SWITCH) & (network.machine < 0)
@@ -116,7 +116,7 @@ def test_a_network_without_switches_is_refused():
 
 
 def test_switches_that_reach_only_some_ranks_are_refused():
-    network = load_network("dgx-h100@star:n_hosts=16")
+    network = load_network("dgx-h100@star:machines=2")
     able = np.isin(network.nodes, ["m0.nvswitch0"])
     with pytest.raises(InputError, match="no switch that can aggregate reaches all workers"):
-        seats("dgx-h100@star:n_hosts=16", able=able)
+        seats("dgx-h100@star:machines=2", able=able)

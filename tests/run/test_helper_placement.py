@@ -65,7 +65,7 @@ def test_a_server_takes_the_next_free_host():
 
 
 def test_a_server_beside_gpus_takes_a_memory():
-    ready = prepare("atp", "dgx-h100@star:n_hosts=16")
+    ready = prepare("atp", "dgx-h100@star:machines=2")
     assert ready.schedule.n_ranks == 16
     assert names(ready) == ["switch0", "m0.memory0"]
 

@@ -32,7 +32,7 @@ def test_a_leaf_spine_is_priced_by_hand():
 
 
 def test_what_is_inside_of_a_machine_is_not_bought():
-    found = bill("dgx-a100@star:n_hosts=8,bandwidth=100Gbps")
+    found = bill("dgx-a100@star:machines=1,bandwidth=100Gbps")
     assert {key: n for key, (n, _) in found.items()} == {
         ("nic", "100Gbps"): 8, ("port", "100Gbps"): 8, ("cable", "100Gbps"): 8, ("switch", "8 ports"): 1,
     }  # fmt: skip

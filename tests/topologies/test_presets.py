@@ -3,6 +3,7 @@ import pytest
 
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
+from commsim.core.network import NIC
 from commsim.core.placement import place
 from commsim.core.units import parse_bandwidth
 from commsim.routing.routing import find_routes
@@ -45,6 +46,7 @@ def test_a_preset_is_short_for_what_it_shows(name, rates):
     assert (short.nodes, short.src.tolist()) == (long.nodes, long.src.tolist())
     assert np.array_equal(short.bandwidth, long.bandwidth)
     assert load_network(short.name) == short
+    assert short.hardware == long.hardware
 
 
 def test_meta_s_cluster_has_its_24576_gpus_in_1536_racks():
@@ -93,10 +95,13 @@ def test_gpu_to_gpu_runs_at_the_effective_rate_of_all_nvlinks(name, nvlink):
         ("dgx-h100:n_gpu=4", r"nvswitch_host has no parameter 'n_gpu'; did you mean n_gpus\?"),
         ("dgx-h100@", "expected name:key=value"),
         ("@star:n_hosts=8", "expected name:key=value"),
-        ("dgx-h101@star:n_hosts=8", "unknown machine 'dgx-h101'; known: dgx-a100, dgx-h100, .*pcie_host, or a file"),
+        ("dgx-h101@star:n_hosts=8", "unknown machine 'dgx-h101'; known: .*dgx-h100, .*pcie_host, or a file"),
         ("meta-24k@star:n_hosts=8", "preset meta-24k is a whole network, not a machine"),
         ("dgx-h100@dgx-h100", "dgx-h100 is no fabric for machines: gpu0 is a gpu"),
-        ("dgx-h100@star:n_hosts=9", "star:.* has 9 ports for hosts, which is no multiple of the 8 NICs of dgx-h100"),
+        (
+            "dgx-h100@leaf_spine:n_leaves=3,n_spines=1,hosts_per_leaf=3",
+            "leaf_spine:.* has 9 ports for hosts, which is no multiple of the 8 NICs of dgx-h100",
+        ),
         ("none.xml@star:n_hosts=8", "none.xml: No such file"),
         ("none.txt", "none.txt: No such file"),
         ("none.txt:sn=8", r"read_nvidia_smi has no parameter 'sn'"),
@@ -108,15 +113,41 @@ def test_what_is_no_machine_or_does_not_fit_is_refused(text, message):
 
 
 def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(InputError, match="unknown preset 'x'; known: dgx-a100, dgx-h100"):
+    with pytest.raises(InputError, match=r"unknown preset 'x'; known: .*, dgx-a100, dgx-h100"):
         PRESETS["x"]
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "hpn7-segment"])
+def test_a_preset_of_a_machine_says_who_made_its_parts_and_a_fabric_keeps_it(name, tmp_path):
+    from commsim.core.hardware import maker_of, read_hardware
+    from commsim.files.store import SUFFIXES, read_network, save
+
+    machine = load_network(name)
+    facts = read_hardware(machine.hardware)
+    assert maker_of(machine.hardware) == ("amd" if name.startswith("mi") else "nvidia")
+    assert {"gpu", "cpu"} <= set(facts)
+    assert ("net" in facts) == bool((machine.kind == NIC).any())
+    if "net" in facts:
+        assert load_network(f"{name}@star:machines=2").hardware == machine.hardware
+        assert len(load_network(f"{name}@star:machines=2").endpoints) == 2 * len(machine.endpoints)
+    for suffix in SUFFIXES if name == "dgx-h100" else ():
+        save(machine, tmp_path / f"x{suffix}")
+        assert read_network(tmp_path / f"x{suffix}").hardware == machine.hardware
+
+
+def test_facts_of_a_machine_may_be_given_and_are_checked():
+    assert load_network("nvswitch_host:gpu=hopper").hardware == "gpu=hopper"
+    assert load_network("dgx-h100:net=roce").hardware == "gpu=hopper,cpu=intel,net=roce"
+    assert load_network("meta-24k").hardware == load_network("dgx-h100").hardware
+    with pytest.raises(InputError, match=r"gpu must be one of volta, turing, .*, got 'h100'"):
+        load_network("nvswitch_host:gpu=h100")
 
 
 def test_a_saved_machine_stands_in_front_of_a_fabric(tmp_path):
     from commsim.files.store import save
 
     save(load_machine("dgx-a100"), tmp_path / "box.toml")
-    network = load_network(f"{tmp_path / 'box.toml'}@star:n_hosts=16")
+    network = load_network(f"{tmp_path / 'box.toml'}@star:machines=2")
     assert len(network.endpoints) == 16
     assert load_network(network.name) == network
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commsim.core.errors import InputError
+from commsim.core.hardware import FACTS, read_hardware, write_hardware
 from commsim.core.machine import attach_machines
 from commsim.core.network import Network
 from commsim.core.registry import Registry
@@ -36,6 +37,9 @@ def is_machine(text: str) -> bool:
 def load_machine(text: str) -> Network:
     """Build ``name:key=value,...`` of a preset or a host type, or read a file: .xml, .txt, or a saved network.
 
+    Besides the builder's arguments, presets and host types take the facts of :mod:`commsim.core.hardware`:
+    ``gpu=hopper``.
+
     Raises
     ------
     InputError
@@ -56,8 +60,17 @@ def load_machine(text: str) -> Network:
         hosts = [preset for preset in PRESETS if is_machine(preset)]
         files = f"a file ending with {', '.join(MACHINE_FILES)}"
         raise InputError(f"unknown machine {name!r}; known: {', '.join((*hosts, *HOST_TYPES))}, or {files}")
+    raw, hardware = _split_hardware(raw)
     build = HOST_TYPES[name].build
-    return build(**read_arguments(build, raw))
+    machine = build(**read_arguments(build, raw))
+    return dataclasses.replace(machine, name=text, hardware=hardware) if hardware else machine
+
+
+def _split_hardware(raw: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Split ``gpu=hopper`` and the like, which every machine may be told, from the builder's own arguments."""
+    facts = {key: value for key, value in raw.items() if key in FACTS}
+    text = ",".join(f"{key}={value}" for key, value in facts.items())
+    return {key: value for key, value in raw.items() if key not in FACTS}, write_hardware(read_hardware(text))
 
 
 def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
@@ -74,12 +87,18 @@ def build_preset(name: str, raw: Mapping[str, str] | None = None) -> Network:
         raise InputError(f"preset {name}: rates must be effective or spec, got {rates!r}")
     registry: Registry[Network] = HOST_TYPES if preset.builder in HOST_TYPES else TOPOLOGIES
     build = registry[preset.builder].build
+    hardware = ""
+    if preset.builder in HOST_TYPES:
+        given, hardware = _split_hardware({**preset.hardware, **given})
     values = {**preset.arguments, **{rate.parameter: rate.used(rates) for rate in preset.rates}, **given}
     network = build(**read_arguments(build, values))
     if host is not None:
         network = attach_machines(network, load_machine(host))
     written = ",".join(f"{key}={value}" for key, value in (raw or {}).items())
-    return dataclasses.replace(network, name=f"{name}:{written}" if written else name)
+    # A preset of a whole network has machines in it, whose hardware the network then has.
+    return dataclasses.replace(
+        network, name=f"{name}:{written}" if written else name, hardware=hardware or network.hardware
+    )
 
 
 def _read(path: str, raw: dict[str, str]) -> Network:

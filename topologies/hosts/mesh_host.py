@@ -1,0 +1,98 @@
+"""The mesh host: GPUs that are joined to each other by links of their own, without a switch, and a PCIe tree."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+from commsim.core.errors import InputError
+from commsim.core.machine import NVLINK_LATENCY, Parts
+from commsim.core.network import Network
+from commsim.core.units import Bandwidth, Seconds
+from topologies import require_at_least
+
+from . import host_type
+from .pcie_tree import add_pcie_tree
+
+# The hybrid cube mesh of eight V100, six NVLinks each: pairs of GPUs, and how many of the six join them.
+_CUBE = {
+    (0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2, (2, 6): 1, (3, 7): 1,
+    (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2,
+}  # fmt: skip
+_CUBE_LINKS = 6
+
+
+@host_type
+def mesh_host(
+    n_gpus: int = 4,
+    n_nics: int = 4,
+    n_pcie_switches: int = 0,
+    n_cpus: int = 2,
+    layout: Literal["full", "pairs", "cube"] = "full",
+    nvlink: Bandwidth = 450e9,
+    pcie: Bandwidth = 63e9,
+    nic: Bandwidth = 25e9,
+    inter_cpu: Bandwidth = 22e9,
+    memory: Bandwidth = 307.2e9,
+    nvlink_latency: Seconds = 2 * NVLINK_LATENCY,
+) -> Network:
+    """Mesh host: GPUs with direct links (NVLink, xGMI) to some or all of the others, and NICs in a PCIe tree.
+
+    Parameters
+    ----------
+    n_gpus, n_nics, n_pcie_switches, n_cpus : int
+        At least 1 GPU; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a multiple
+        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
+    layout : {"full", "pairs", "cube"}
+        Which GPUs are joined: all, each with every other one; neighbours 0-1, 2-3 and so on (a bridge); or eight as
+        in the hybrid cube mesh, where some pairs have twice the links of others, and GPUs forward for each other.
+    nvlink : float, bytes/s
+        Of all such links of one GPU together, in each direction; a full mesh deals it equally to the other GPUs.
+    pcie : float, bytes/s
+        Of the PCIe link of a GPU, and of the uplink of a PCIe switch.
+    nic : float, bytes/s
+        Of a NIC.
+    inter_cpu : float, bytes/s
+        Between two sockets.
+    memory : float, bytes/s
+        Of a socket's memory, in each direction.
+    nvlink_latency : float, s
+        Between two joined GPUs; by default what two links with an NVSwitch between them have.
+
+    Returns
+    -------
+    Network
+        ``gpu0 …``, ``nic0 …``, ``cpu0 …``, ``memory0 …``, ``pcie0 …`` of one machine.
+
+    Raises
+    ------
+    InputError
+        If there is no GPU, a count does not divide evenly, or the layout is for another number of GPUs.
+
+    References
+    ----------
+    Li et al., "Evaluating modern GPU interconnect", IEEE TPDS 2020, section 2: the hybrid cube mesh of DGX-1.
+    """
+    require_at_least("mesh_host", 1, n_gpus=n_gpus)
+    parts = Parts()
+    gpus = add_pcie_tree(
+        "mesh_host", parts, n_gpus=n_gpus, n_nics=n_nics, n_pcie_switches=n_pcie_switches, n_cpus=n_cpus,
+        pcie=pcie, nic=nic, inter_cpu=inter_cpu, memory=memory,
+    )  # fmt: skip
+    rate = {(gpus[a], gpus[b]): share * nvlink for (a, b), share in _shares(layout, n_gpus).items()}
+    # Over two bridged GPUs no third one is reached, so that forwarding would only let traffic of NICs through.
+    parts.mesh(rate, gpus if layout == "cube" else (), nvlink_latency)
+    return parts.build("mesh_host")
+
+
+def _shares(layout: str, n_gpus: int) -> dict[tuple[int, int], float]:
+    """Part of a GPU's links that joins each pair."""
+    if layout == "cube":
+        if n_gpus != 8:
+            raise InputError(f"mesh_host: layout=cube joins 8 GPUs, got n_gpus={n_gpus}")
+        return {pair: links / _CUBE_LINKS for pair, links in _CUBE.items()}
+    if layout == "pairs":
+        if n_gpus % 2:
+            raise InputError(f"mesh_host: layout=pairs needs an even number of GPUs, got n_gpus={n_gpus}")
+        return {(a, a + 1): 1.0 for a in range(0, n_gpus, 2)}
+    return dict.fromkeys(itertools.combinations(range(n_gpus), 2), 1 / max(1, n_gpus - 1))

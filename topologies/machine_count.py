@@ -1,0 +1,156 @@
+"""``machines=N`` in the name of a fabric: how many machines stand on it, whatever the fabric itself counts.
+
+A fabric counts hosts, and each NIC of a machine takes the place of one: ``dgx-h100@star:n_hosts=16`` would be two
+machines. ``rail_optimized`` counts machines already. So the key ``machines`` means the same everywhere, and hosts of a
+fabric under machines with several NICs cannot be counted by ``n_hosts``, which readers take for machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.network import NIC, Network
+from commsim.core.spec import read_arguments, split_spec
+
+from . import TOPOLOGIES
+
+KEY = "machines"
+
+
+def fabric_of(text: str, machine: Network, called: str) -> str:
+    """Write a fabric's ``name:key=value,...`` for the machines that will stand on it.
+
+    Parameters
+    ----------
+    text : str
+        What the user wrote after ``@``; of a file, and of a function of the user's own, nothing changes.
+    machine : Network
+        What stands on it.
+    called : str
+        The machine, as the user wrote it.
+
+    Returns
+    -------
+    str
+        With the fabric's own count in place of ``machines``, and with the rate of the machine's NICs where the fabric
+        takes a bandwidth and none is given.
+
+    Raises
+    ------
+    InputError
+        If ``n_hosts`` is ambiguous, or so many machines do not fit the fabric.
+    """
+    name, raw = split_spec(text)
+    nics = np.flatnonzero(machine.kind == NIC)
+    if name not in TOPOLOGIES or not nics.size:
+        return text
+    parameters = TOPOLOGIES[name].parameters
+    if "n_hosts" in raw and len(nics) > 1 and not holds_machines(name):
+        raise InputError(_two_spellings(f"{called}@{name}", raw["n_hosts"], len(nics)))
+    raw = with_count(name, raw, len(nics))
+    if "bandwidth" in parameters and "bandwidth" not in raw and not holds_machines(name):
+        # The slowest NIC, as NCCL plans with it; a fabric of 100 Gb/s under NICs of 400 would surprise.
+        raw["bandwidth"] = f"{float(machine.bandwidth[np.isin(machine.src, nics)].min()):.17g}B/s"
+    return f"{name}:{','.join(f'{key}={value}' for key, value in raw.items())}"
+
+
+def holds_machines(name: str) -> bool:
+    """Whether a topology puts machines on itself, and counts them as its hosts."""
+    return bool(TOPOLOGIES[name].metadata["holds_machines"])
+
+
+def with_count(name: str, raw: Mapping[str, str], n_nics: int = 1) -> dict[str, str]:
+    """Replace ``machines`` by what the topology counts by.
+
+    Parameters
+    ----------
+    name : str
+        Of a registered topology.
+    raw : mapping of str to str
+        Its arguments, as they were written.
+    n_nics : int
+        Hosts of the fabric that a machine takes.
+
+    Returns
+    -------
+    dict of str to str
+        The same without ``machines``.
+
+    Raises
+    ------
+    InputError
+        If it is no positive whole number, contradicts the other arguments, or no value of the topology's own count
+        gives so many.
+    """
+    raw = dict(raw)
+    if KEY not in raw:
+        return raw
+    text = raw.pop(KEY)
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text)):
+        raise InputError(f"{name}: {KEY} must be a whole number of at least 1, got {text!r}")
+    wanted = int(text) * (1 if holds_machines(name) else n_nics)
+    what = f"{name}: {KEY}={text}" + (f" are {wanted} hosts of the fabric" if wanted != int(text) else "")
+    sized_by = TOPOLOGIES[name].metadata["sized_by"]
+    free = next((key for key in sized_by if key not in raw), None)
+    count = _counter(name, raw)
+    if free is None:
+        got = count("", 0)
+        if got != wanted:
+            raise InputError(f"{what}, but {', '.join(f'{key}={raw[key]}' for key in sized_by if key in raw)} "
+                             f"has {got}; give one of them")  # fmt: skip
+        return raw
+    if free == "n_hosts":  # by far the usual case, and the network need not be built for it
+        return {**raw, free: str(wanted)}
+    if free == "dims":
+        raise InputError(f"{what}; {name} needs dims with that product")
+    return {**raw, free: str(_value(what, free, wanted, lambda value: count(free, value)))}
+
+
+def _counter(name: str, raw: Mapping[str, str]) -> Callable[[str, int], int]:
+    """Return what counts the hosts of the topology with one more argument."""
+    build = TOPOLOGIES[name].build
+
+    def count(key: str, value: int) -> int:
+        return len(build(**read_arguments(build, {**raw, key: str(value)} if key else raw)).endpoints)
+
+    return count
+
+
+def _value(what: str, key: str, wanted: int, count: Callable[[int], int]) -> int:
+    """Find the value at which the count, which grows with it, is as wanted: doubling, then halving the interval."""
+    step = 1
+    try:
+        low = count(1)
+    except InputError:  # such as an odd number of ports: then even ones are tried, and other reasons are told
+        step = 2
+        low = count(2)
+    if low > wanted:
+        raise InputError(f"{what}, but {key}={step} has {low} already")
+    a, b = 1, 1
+    while (high := count(b * step)) < wanted:
+        a, b = b, min(2 * b, -(-b * wanted // high))  # of a count in proportion, the second guess is right
+    while b - a > 1:
+        middle = (a + b) // 2
+        if count(middle * step) < wanted:
+            a = middle
+        else:
+            b = middle
+    found = [(value * step, count(value * step)) for value in (a, b)]
+    for value, got in found:
+        if got == wanted:
+            return value
+    near = " and ".join(f"{key}={value} has {got}" for value, got in found)
+    raise InputError(f"{what}, but {near}")
+
+
+def _two_spellings(called: str, text: str, n_nics: int) -> str:
+    """Say that ``n_hosts`` may mean either, and how each is written."""
+    head = f"{called}: n_hosts={text} counts the ports of the fabric, and each machine takes {n_nics} of them"
+    if not (text.isascii() and text.isdecimal() and len(text) < 9) or int(text) % n_nics:
+        return f"{head}; {KEY}=N counts machines, such as {KEY}=2 for {2 * n_nics} ports"
+    fewer = int(text) // n_nics
+    machines = "1 machine" if fewer == 1 else f"{fewer} machines"
+    return f"{head}: write {KEY}={fewer} for {machines} on these ports, or {KEY}={text} for {text} machines"
