@@ -11,6 +11,9 @@ from collectives.dense.halving_doubling import (
     recursive_doubling_all_gather,
     recursive_doubling_all_reduce,
 )
+from commsim.core.checking.check import check
+from commsim.core.errors import InputError
+from commsim.run import predict
 
 
 @pytest.mark.parametrize("k", range(7))
@@ -24,12 +27,63 @@ def test_a_power_of_two_takes_two_k_rounds_of_the_optimal_volume(k):
     assert (messages == 2 * k).all()
 
 
-def test_the_first_exchange_is_of_halves_at_the_largest_distance():
-    schedule = halving_doubling_all_reduce(8)
-    sizes = [t["count"] / schedule.n_chunks for t in schedule.expand() if t["src"] == 3]
-    distances = [abs(int(t["dst"]) - 3) for t in schedule.expand() if t["src"] == 3]
-    assert sizes == [1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 4, 1 / 2]
-    assert distances == [4, 2, 1, 1, 2, 4]
+@pytest.mark.parametrize(("order", "distances"), [("nearest", [1, 2, 4, 4, 2, 1]), ("farthest", [4, 2, 1, 1, 2, 4])])
+def test_the_order_says_at_which_distance_the_largest_halves_are_exchanged(order, distances):
+    schedule = halving_doubling_all_reduce(8, order)
+    sent = [t for t in schedule.expand() if t["src"] == 3]
+    assert [t["count"] / schedule.n_chunks for t in sent] == [1 / 2, 1 / 4, 1 / 8, 1 / 8, 1 / 4, 1 / 2]
+    assert [abs(int(t["dst"]) - 3) for t in sent] == distances
+
+
+def mpich_messages(n_ranks):
+    """Chunks that each rank sends to whom, by the loops of MPICH's all-reduce, written out rank by rank."""
+    pof2 = 1 << (n_ranks.bit_length() - 1)
+    messages = []
+    for rank in range(pof2):
+        mask, first, last = 1, 0, pof2
+        rounds = []
+        while mask < pof2:
+            middle = first + pof2 // (2 * mask)
+            upper = bool(rank & mask)
+            rounds.append((mask, (first, middle) if upper else (middle, last)))
+            first, last = (middle, last) if upper else (first, middle)
+            mask *= 2
+        for mask, _ in reversed(rounds.copy()):
+            rounds.append((mask, (first, last)))
+            first, last = first - first % (pof2 // mask), first - first % (pof2 // mask) + pof2 // mask
+        messages += [(i, rank, rank ^ mask, *part) for i, (mask, part) in enumerate(rounds)]
+    return sorted(messages)
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 4, 8, 32])
+def test_the_default_order_sends_what_mpich_sends(n_ranks):
+    transfers = halving_doubling_all_reduce(n_ranks).expand()
+    ours = sorted(
+        (int(t["hop"]), int(t["src"]), int(t["dst"]), int(t["src_chunk"]), int(t["src_chunk"] + t["count"]))
+        for t in transfers
+    )
+    assert ours == mpich_messages(n_ranks)
+
+
+@pytest.mark.parametrize("n_ranks", [2, 8, 12, 64])
+def test_both_orders_are_proved(n_ranks):
+    for order in ("nearest", "farthest"):
+        check(halving_doubling_all_reduce(n_ranks, order))
+
+
+def test_an_order_that_is_none_is_refused():
+    with pytest.raises(InputError, match="order must be one of nearest, farthest, got 'first'"):
+        halving_doubling_all_reduce(8, "first")
+
+
+def test_nearest_first_takes_the_links_of_a_ring_evenly():
+    """On a ring a message over d hops loads d links: distance 1 with S/2 and distance p/2 with S/p load them alike."""
+    network, size = "ring:n_hosts=16,bandwidth=800Gbps,latency=0s", 2**30
+    times = {o: predict(f"halving_doubling_all_reduce:order={o}", network, size).time for o in ("nearest", "farthest")}
+    # A round at distance d with S/(2d) each loads a link and direction with S/4 on average, and at most with S/2.
+    rounds = 2 * 4
+    assert rounds * size / 4 / 100e9 <= times["nearest"] <= rounds * size / 2 / 100e9
+    assert times["farthest"] > 2 * times["nearest"]
 
 
 @given(n_ranks=st.integers(1, 500))
