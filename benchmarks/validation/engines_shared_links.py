@@ -96,11 +96,12 @@ def mltcp(ahead: tuple[float, ...]) -> Iterator[Row]:
 
 
 def _drawn(draw: np.random.Generator) -> tuple[Fraction, list[tuple[Fraction, ...]]]:
-    """Draw a period, and one or two phases in it: offset, duration, rate."""
+    """Draw a period, and one or two phases in it: offset, duration, rate; half of the time to the next is computed."""
     period = int(draw.integers(6, 13))
     cuts = np.sort(draw.choice(period, 2 * int(draw.integers(1, 3)), replace=False)).tolist()
-    return Fraction(period), [(Fraction(a), Fraction(b - a), Fraction(int(draw.integers(1, 7))))
-                              for a, b in zip(cuts[::2], cuts[1::2], strict=True)]  # fmt: skip
+    following = [*cuts[2::2], period + cuts[0]]
+    return Fraction(period), [(Fraction(a), Fraction(b - a), Fraction(int(draw.integers(1, 7))), Fraction(then - a, 2))
+                              for a, b, then in zip(cuts[::2], cuts[1::2], following, strict=True)]  # fmt: skip
 
 
 def _line(bandwidths: Any) -> Network:

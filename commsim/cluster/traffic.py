@@ -50,12 +50,16 @@ class Sharer:
         How many times its rate each carries.
     rates : float64[n_instants], bytes/s
         What each of its hosts sends.
+    slack : float
+        Part of its period by which its phases may be late and delay nothing.
     """
 
-    __slots__ = ("links", "rates", "slowdown", "use")
+    __slots__ = ("links", "rates", "slack", "slowdown", "use")
 
-    def __init__(self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64]) -> None:
-        self.links, self.use, self.rates = links, use, rates
+    def __init__(
+        self, links: NDArray[np.intp], use: NDArray[np.float64], rates: NDArray[np.float64], slack: float
+    ) -> None:
+        self.links, self.use, self.rates, self.slack = links, use, rates, slack
         self.slowdown = 1.0
 
 
@@ -103,7 +107,7 @@ class Traffic:
     def add(self, job: PeriodicJob, route: tuple[str, ...], shift: float) -> Sharer:
         """Let a job send along a ring over `route`, shifted."""
         links, use = self.uses([route])[0]
-        sharer = Sharer(links, use, self.rates(job, shift))
+        sharer = Sharer(links, use, self.rates(job, shift), job.slack / job.period)
         for link, times in zip(links, use, strict=True):
             self._on_link[link].append(sharer)
             self.demand[link] += times * sharer.rates
@@ -139,7 +143,7 @@ class Traffic:
             for link in map(int, sharer.links):
                 if link in self._extra:
                     np.maximum(worst, self._extra[link][self._on_link[link].index(sharer)], out=worst)
-            sharer.slowdown = 1.0 + float(worst.mean())
+            sharer.slowdown = 1.0 + max(float(worst.mean()) - sharer.slack, 0.0)
         return list(affected.values())
 
     def excess(self) -> tuple[float, float]:

@@ -215,8 +215,8 @@ def estimate(
     """Estimate the iteration time of each job when the jobs start at given times.
 
     What a job sends while a link is asked for d times its capacity takes d times as long; the job is delayed by the sum
-    over an iteration on its worst link. That delays do not make jobs drift into, or out of, each other's way is
-    assumed, which only a simulation can tell.
+    over an iteration on its worst link, less what its phases may be late and delay nothing. That delays do not make
+    jobs drift into, or out of, each other's way is assumed, which only a simulation can tell.
 
     Returns
     -------
@@ -236,4 +236,5 @@ def estimate(
             sending = demand / np.maximum(scores.peak[sharing], 1e-300)[:, None]  # part of the angle, for one height
             per_iteration = circle.period / circle.n_angles
             delay[sharing] = np.maximum(delay[sharing], np.where(over > 1e-9, over, 0.0) @ sending.T * per_iteration)
-    return np.array([job.period for job in jobs]) + delay
+    late = np.maximum(delay - [job.slack for job in jobs], 0.0)
+    return np.array([job.period for job in jobs], np.float64) + late

@@ -44,7 +44,9 @@ class CruxJob:
     work : float
         Done in one iteration, in FLOP or in any unit that is the same for all jobs.
     compute_time, network_time : float, s
-        Of one iteration, one after the other; the network's is that of its most loaded link, alone.
+        Of one iteration; the network's is that of its most loaded link, alone.
+    overlap : float, s
+        Of the computation, what runs beside the communication, from its start; the rest begins when both have ended.
     """
 
     name: str
@@ -52,11 +54,15 @@ class CruxJob:
     work: float
     compute_time: float
     network_time: float
+    overlap: float = 0
 
     def __post_init__(self) -> None:
         times = (self.work, self.compute_time, self.network_time)
         if not all(0 <= value < math.inf for value in times) or not self.compute_time + self.network_time > 0:
             raise InputError(f"{self.name}: work and times must be 0 or more, finite, and not all times 0, got {times}")
+        if not 0 <= self.overlap <= self.compute_time:
+            limit = f"at most its computation, {self.compute_time} s"
+            raise InputError(f"{self.name}: overlap must be 0 or more and {limit}, got {self.overlap}")
 
     @property
     def intensity(self) -> float:
@@ -72,18 +78,19 @@ def crux_job(job: PeriodicJob, bandwidth: ArrayLike, use: ArrayLike) -> CruxJob:
     bandwidth, use : float64[n_links]
         Capacities, and how many times its rate the job puts on each link.
     """
-    compute = max(job.period - job.communication_time, 0.0)
+    compute = job.compute_time
     network_time = float(np.max(job.n_bytes * np.asarray(use) / np.asarray(bandwidth), initial=0.0))
     if not compute and not network_time:
         raise InputError(f"{job.name}: neither computes nor uses a link")
-    return CruxJob(job.name, job.n_gpus, job.n_gpus * compute, compute, network_time)
+    return CruxJob(job.name, job.n_gpus, job.n_gpus * compute, compute, network_time, min(job.overlap, compute))
 
 
 def times_on_link(jobs: Sequence[CruxJob], window: float) -> tuple[list[float], list[float]]:
     """How long jobs send, and compute, on one link where the first always goes first, and so on.
 
-    All begin to send at 0. A job computes when it has sent all of an iteration, and then sends again; a job that
-    sends is interrupted at once by one of higher priority. Numbers may be of any kind: fractions give an exact answer.
+    All begin to send at 0, and beside it to do the part of their computation that overlaps. A job does the rest when it
+    has sent all of an iteration and that part is done, and then sends again; a job that sends is interrupted at once by
+    one of higher priority. Numbers may be of any kind: fractions give an exact answer.
 
     Returns
     -------
@@ -93,26 +100,25 @@ def times_on_link(jobs: Sequence[CruxJob], window: float) -> tuple[list[float], 
     if not 0 < window < math.inf:
         raise InputError(f"the window must be positive and finite, got {window}")
     left = [job.network_time for job in jobs]  # to send
-    until: list[float | None] = [None if job.network_time else job.compute_time for job in jobs]  # end of computation
+    computes_until = [job.overlap for job in jobs]
+    finishing = [False for _ in jobs]  # the iteration: all is sent, and what overlaps is done
     network, compute = [0 * job.network_time for job in jobs], [0 * job.compute_time for job in jobs]
     now = 0 * window
     while now < window:
-        sender = next((j for j, end in enumerate(until) if end is None), None)
-        ends = [end for end in until if end is not None] + ([] if sender is None else [now + left[sender]])
+        for j, job in enumerate(jobs):
+            while not left[j] and computes_until[j] <= now:  # again where a part of the iteration takes no time
+                finishing[j] = not finishing[j]
+                left[j] = left[j] if finishing[j] else job.network_time
+                computes_until[j] = now + (job.compute_time - job.overlap if finishing[j] else job.overlap)
+        sender = next((j for j, rest in enumerate(left) if rest), None)
+        ends = [end for end in computes_until if end > now] + ([] if sender is None else [now + left[sender]])
         then = min(*ends, window)
-        for j, end in enumerate(until):
-            if end is not None:
-                compute[j] += then - now
+        for j, end in enumerate(computes_until):
+            compute[j] += then - now if end > now else 0
         if sender is not None:
             network[sender] += then - now
             left[sender] = 0 * left[sender] if then == now + left[sender] else left[sender] - (then - now)
         now = then
-        for j, job in enumerate(jobs):
-            if until[j] is not None and until[j] <= now:  # type: ignore[operator]
-                left[j] = job.network_time
-                until[j] = None if job.network_time else now + job.compute_time
-            if until[j] is None and not left[j]:
-                left[j], until[j] = job.network_time, now + job.compute_time
     return network, compute
 
 

@@ -144,7 +144,8 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
     Returns
     -------
     tuple of Phase
-        By time. Their bytes are all bytes that the rank sends.
+        By time. Their bytes are all bytes that the rank sends. What its worker computes from a phase's start on, up to
+        the end of what began before the phase ended, overlaps it.
     """
     spans: list[tuple[float, float, float]] = []
     order = sorted(range(len(timeline.start)), key=lambda i: (timeline.start[i], i))
@@ -159,7 +160,26 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
         spans.append((start, end, n_bytes))
     if any(end <= start for start, end, _ in spans):
         raise InputError("a communication takes no time, so that its rate has no bound; give a finite bandwidth")
-    return tuple(Phase(start, end - start, n_bytes / (end - start)) for start, end, n_bytes in spans)
+    if not spans:
+        return ()
+    computing = _beside(timeline, rank)
+    following = [*(start for start, _, _ in spans[1:]), timeline.iteration_time]
+    phases = []
+    for (start, end, n_bytes), then in zip(spans, following, strict=True):
+        last = max((b for a, b in computing if a < end and b > start), default=start)
+        phases.append(Phase(start, end - start, n_bytes / (end - start), min(last, then) - start))
+    return tuple(phases)
+
+
+def _beside(timeline: Timeline, rank: int) -> list[tuple[float, float]]:
+    """Spans of the computations of the worker that takes part in all communications of a rank, if there is one."""
+    tasks = [task for task in timeline.graph.tasks if rank in task.group]
+    workers = set.intersection(*({_worker(name) for name in task.resources} for task in tasks))
+    return [
+        (float(timeline.start[i]), float(timeline.end[i]))
+        for i, task in enumerate(timeline.graph.tasks)
+        if not task.operation and workers & {_worker(name) for name in task.resources}
+    ]
 
 
 def job_row(name: str, n_gpus: int, period: float, phases: Sequence[Phase]) -> dict[str, Any]:
@@ -169,6 +189,8 @@ def job_row(name: str, n_gpus: int, period: float, phases: Sequence[Phase]) -> d
         "gpus": n_gpus,
         "iter_time_ms": period * 1e3,
         "phases": [
-            {"offset_ms": p.offset * 1e3, "dur_ms": p.duration * 1e3, "rate_Gbps": p.rate / GBPS} for p in phases
+            {"offset_ms": p.offset * 1e3, "dur_ms": p.duration * 1e3, "rate_Gbps": p.rate / GBPS}
+            | ({"overlap_ms": p.overlap * 1e3} if p.overlap else {})
+            for p in phases
         ],
     }

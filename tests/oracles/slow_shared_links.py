@@ -12,8 +12,8 @@ from slow_sharing import Flow, max_min_rates
 def run_slowly(jobs, use, capacity, *, shifts, iterations, weights, priorities, adjust=None, factors=None):
     """Times of iterations and communication, what links carried, contention, and when jobs began to wait.
 
-    Jobs are ``(period, [(offset, duration, rate), ...])`` of fractions; `use` maps, per job, links to how many times
-    its rate they carry, `capacity` links to fractions.
+    Jobs are ``(period, [(offset, duration, rate, overlap), ...])`` of fractions; `use` maps, per job, links
+    to how many times its rate they carry, `capacity` links to fractions.
     """
     runs = [_Run(job, shifts[j], adjust, factors[j] if factors else [Fraction(1)]) for j, job in enumerate(jobs)]
     carried, contended = dict.fromkeys(capacity, Fraction(0)), dict.fromkeys(capacity, Fraction(0))
@@ -83,11 +83,15 @@ class _Run:
         while True:
             factor = self._factors[len(self.iteration_times) % len(self._factors)]
             now, end, communicated = start, beyond, Fraction(0)
-            pieces = [(Fraction(0), beyond, self._phases[-1][2])] if beyond else []
-            pieces += [(offset, min(offset + duration, self._period) - offset, rate)
-                       for offset, duration, rate in self._phases]  # fmt: skip
+            pieces = []
+            if beyond:
+                offset, _, rate, overlap = self._phases[-1]
+                pieces.append((Fraction(0), beyond, rate, max(overlap - (self._period - offset), 0)))
+            for offset, duration, rate, overlap in self._phases:
+                inside = min(offset + duration, self._period) - offset
+                pieces.append((offset, inside, rate, overlap if inside == duration else min(overlap, inside)))
             end = Fraction(0)
-            for n, (offset, duration, rate) in enumerate(pieces):
+            for n, (offset, duration, rate, overlap) in enumerate(pieces):
                 if offset > end:
                     now = yield now + (offset - end) * factor
                 if self._adjust is not None and n == (1 if beyond else 0):
@@ -100,7 +104,9 @@ class _Run:
                 now = yield None
                 communicated += now - began
                 self.rate = Fraction(0)
-                end = offset + duration
+                if began + overlap * factor > now:
+                    now = yield began + overlap * factor
+                end = offset + max(duration, overlap)
             if end < self._period:
                 now = yield now + (self._period - end) * factor
             self.iteration_times.append(now - start)

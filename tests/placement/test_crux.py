@@ -76,6 +76,34 @@ def test_the_link_is_never_shared_and_the_first_never_waits(order, window):
     assert all(busy + idle <= window for busy, idle in zip(network, compute, strict=True))
 
 
+@given(
+    parts=st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 9)),
+    order=st.lists(jobs, max_size=3),
+    window=st.integers(1, 9),
+)
+def test_the_first_job_keeps_the_pace_that_its_overlap_allows(parts, order, window):
+    """An iteration is as long as what overlaps or the communication, and then the rest of the computation."""
+    beside, rest, sending = map(Fraction, parts)
+    job = CruxJob("j", 1, 1, beside + rest, sending, beside)
+    length = max(beside, sending) + rest
+    network, compute = times_on_link([job, *order], window * length)
+    assert (network[0], compute[0]) == (window * sending, window * (beside + rest))
+
+
+def test_a_job_that_computes_while_it_sends_can_fill_the_link():
+    """Both send 2 s and compute 2 s. The one that does both at once leaves nothing, the other half of the link."""
+    plain = CruxJob("plain", 10, 20, Fraction(2), Fraction(2))
+    hiding = CruxJob("hiding", 10, 20, Fraction(2), Fraction(2), Fraction(2))
+    assert times_on_link([hiding, plain], Fraction(40)) == ([40, 0], [40, 0])
+    assert times_on_link([plain, hiding], Fraction(40)) == ([20, 20], [20, 20])
+    assert times_on_link([plain, plain], Fraction(40)) == ([20, 20], [20, 18])
+
+
+def test_an_overlap_is_part_of_the_computation():
+    with pytest.raises(InputError, match="j: overlap must be 0 or more and at most its computation, 2"):
+        CruxJob("j", 1, 1, 2.0, 1.0, 3.0)
+
+
 def test_a_job_that_needs_no_network_computes_all_the_time_and_the_link_is_not_its():
     local = CruxJob("local", 1, 1, 2.0, 0.0)
     assert times_on_link([local, J2], 8.0) == ([0, 4], [8, 4])
@@ -88,6 +116,9 @@ def test_a_placed_job_is_described_by_its_most_loaded_link():
     known = crux_job(one, [8.0, 4.0, 1.0], [1.0, 1.0, 0.0])
     assert (known.compute_time, known.network_time, known.work) == (6.0, 8.0, 24.0)
     assert known.intensity == 3.0
+    beside = PeriodicJob("a", 4, 10.0, (Phase(0.0, 4.0, 8.0, 3.0),))
+    known = crux_job(beside, [8.0, 4.0, 1.0], [1.0, 1.0, 0.0])
+    assert (known.compute_time, known.overlap, known.work) == (9.0, 3.0, 36.0)
 
 
 def test_the_compression_of_example_3_is_the_best():

@@ -35,6 +35,21 @@ def test_phases_hold_what_a_rank_sends_and_what_touches_is_one(timeline):
     assert (one.offset, one.duration, one.n_bytes) == (2, 7, pytest.approx(21))
 
 
+def test_what_is_computed_beside_a_phase_overlaps_it():
+    """The backward pass goes on for 1 s after the first bucket is sent, and the forward pass waits for both buckets."""
+    tasks = (
+        Task("backward 0", ("gpu.compute",), 2.0),
+        Task("backward 1", ("gpu.compute",), 4.0, after=(0,)),
+        Task("bucket 0", ("gpu.network",), 0.0, "all_reduce", (0, 1), 8.0, after=(0,)),
+        Task("bucket 1", ("gpu.network",), 0.0, "all_reduce", (0, 1), 8.0, after=(1, 2)),
+        Task("forward", ("gpu.compute",), 5.0, after=(3,)),
+    )
+    timeline = simulate_graph(Graph(tasks), lambda _: 3.0)
+    assert [(p.offset, p.duration, p.overlap) for p in link_phases(timeline)] == [(2, 3, 4), (6, 3, 0)]
+    row = job_row("a", 2, timeline.iteration_time, link_phases(timeline))
+    assert [phase.get("overlap_ms") for phase in row["phases"]] == [4000, None]
+
+
 def test_the_job_reads_back(timeline, tmp_path):
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([job_row("mine", 4, timeline.iteration_time, link_phases(timeline, rank=1))]))

@@ -38,7 +38,7 @@ _WHOLE: Schema = {"type": "integer", "minimum": 0}
 _BY_NAME: Schema = {"type": "object", "additionalProperties": _TEXT}
 _NULL_OR_NAMES: Schema = {"type": ["array", "null"], "items": _TEXT}
 
-_PHASE = _object("offset_ms dur_ms rate_Gbps", offset_ms=_NUMBER, dur_ms=_NUMBER, rate_Gbps=_NUMBER)
+_PHASE = _object("offset_ms dur_ms rate_Gbps", offset_ms=_NUMBER, dur_ms=_NUMBER, rate_Gbps=_NUMBER, overlap_ms=_NUMBER)
 _JOB = _object(
     "job gpus iter_time_ms phases", job=_TEXT, gpus=_WHOLE, iter_time_ms=_NUMBER, phases=_list(_PHASE),
     placement=_list(_TEXT), placed=_list(_TEXT),

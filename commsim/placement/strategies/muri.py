@@ -41,8 +41,8 @@ def muri(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator |
 
 
 def stages_of(job: PeriodicJob) -> Stages:
-    """Stages of a periodic job: computing, and communicating."""
-    return job.period - job.communication_time, job.communication_time
+    """Stages of a periodic job: computing, and communicating, which Muri's formula takes one after the other."""
+    return job.compute_time, job.communication_time
 
 
 def group_time(stages: Sequence[Stages]) -> float:

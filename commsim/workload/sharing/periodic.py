@@ -1,7 +1,7 @@
 """Training jobs as periodic traffic: an iteration time, and phases in which every host sends at a known rate.
 
 The file is a list of tables, ``[{"job", "gpus", "iter_time_ms", "phases": [{"offset_ms", "dur_ms", "rate_Gbps"}],
-"placement": [...]?}]``.
+"placement": [...]?}]``; a phase may have ``overlap_ms``.
 
 References
 ----------
@@ -24,6 +24,7 @@ from commsim.files.fields import Fields, Keys
 from commsim.files.whole_files import read_any
 
 GBPS = 1e9 / 8  # bytes per second
+KEYS_OF = {"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps", "overlap": "overlap_ms"}
 ROUNDING = 1e-9  # of an iteration: by so much phases may overlap that were written to touch
 
 
@@ -39,16 +40,25 @@ class Phase:
         Alone on the network; a phase that ends after the iteration goes on at the start of the next.
     rate : float, bytes/s
         Of each host, in each direction.
+    overlap : float, s
+        Computation that runs beside the phase from its start, whether the phase is slowed down or not. What follows
+        waits for both, so a phase may be late by what this exceeds its duration, and delay nothing.
     """
 
     offset: float
     duration: float
     rate: float
+    overlap: float = 0.0
 
     @property
     def n_bytes(self) -> float:
         """Bytes that each host sends."""
         return self.duration * self.rate
+
+    @property
+    def length(self) -> float:
+        """Seconds after which the job goes on, alone on the network."""
+        return max(self.duration, self.overlap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,21 @@ class PeriodicJob:
     def communication_time(self) -> float:
         """Seconds of an iteration in which the job communicates, alone on the network."""
         return sum(phase.duration for phase in self.phases)
+
+    @property
+    def compute_time(self) -> float:
+        """Seconds of an iteration in which the job computes: all but communication that nothing overlaps."""
+        return max(self.period - sum(phase.length - phase.overlap for phase in self.phases), 0.0)
+
+    @property
+    def overlap(self) -> float:
+        """Seconds of its computation that run beside its communication."""
+        return sum(phase.overlap for phase in self.phases)
+
+    @property
+    def slack(self) -> float:
+        """Seconds by which its phases may be late together, each by its own part, and delay nothing."""
+        return sum(phase.length - phase.duration for phase in self.phases)
 
 
 def demand(job: PeriodicJob, times: ArrayLike) -> NDArray[np.float64]:
@@ -184,7 +209,7 @@ def _job(fields: Fields) -> PeriodicJob:
     phases = tuple(_phase(table) for table in tables)
     if (fault := _fault(period, phases)) is not None:
         i, field, wanted = fault
-        tables[i].refuse({"offset": "offset_ms", "duration": "dur_ms", "rate": "rate_Gbps"}[field], wanted)
+        tables[i].refuse(KEYS_OF[field], wanted)
     placement = _placement(fields, n_gpus)
     fields.finish()
     return PeriodicJob(name, n_gpus, period, phases, placement)
@@ -192,8 +217,9 @@ def _job(fields: Fields) -> PeriodicJob:
 
 def _phase(table: Fields) -> Phase:
     offset, duration, rate = (table.number(key) for key in ("offset_ms", "dur_ms", "rate_Gbps"))
+    overlap = 0.0 if table.raw("overlap_ms") is None else table.number("overlap_ms")
     table.finish()
-    return Phase(offset / 1e3, duration / 1e3, rate * GBPS)
+    return Phase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3)
 
 
 def _placement(fields: Fields, n_gpus: int) -> tuple[str, ...] | None:
@@ -219,4 +245,8 @@ def _fault(period: float, phases: tuple[Phase, ...]) -> tuple[int, str, str] | N
             return i, "offset", "at or after the end of the phase before it"
     if phases and phases[-1].offset + phases[-1].duration > period + phases[0].offset + slack:
         return len(phases) - 1, "duration", "such that it ends before the first phase of the next iteration"
+    following = [*(phase.offset for phase in phases[1:]), *(period + phase.offset for phase in phases[:1])]
+    for i, (phase, then) in enumerate(zip(phases, following, strict=True)):
+        if not 0 <= phase.overlap <= then - phase.offset + slack:
+            return i, "overlap", "0 or more, and end before the next phase begins"
     return None

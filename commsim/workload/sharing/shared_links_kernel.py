@@ -136,6 +136,8 @@ def _advance(
         job[j]["rate"] = 0.0
         job[j]["own_rate"] = phase[job[j]["phase"]]["rate"]
         job[j]["phase_start"] = job[j]["since"] = now
+        beside = phase[job[j]["phase"]]["overlap"]
+        job[j]["overlap_end"] = now + beside * factor[j, job[j]["iteration"] % factor.shape[1]]
         job[j]["is_dirty"] = True
         _load(t, j, 1.0, now)
         return 0
@@ -151,7 +153,8 @@ def _advance(
         job[j]["sent_before"] += job[j]["sent"]
         job[j]["sent"] = 0.0
         job[j]["phase"] = job[j]["first_phase"]
-    job[j]["due"] = now + _gap(t, j) * factor[j, job[j]["iteration"] % factor.shape[1]]
+    # What follows a phase waits for the computation beside it too; elsewhere that has ended.
+    job[j]["due"] = max(now, job[j]["overlap_end"]) + _gap(t, j) * factor[j, job[j]["iteration"] % factor.shape[1]]
     return done
 
 

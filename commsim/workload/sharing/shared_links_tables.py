@@ -38,6 +38,7 @@ JOB_ROW = np.dtype(
         ("iteration", np.int64),
         ("iteration_start", np.float64),
         ("phase_start", np.float64),
+        ("overlap_end", np.float64),  # of the computation beside the phase
         ("communicated", np.float64),  # seconds of this iteration
         ("sent", np.float64),  # bytes of this iteration,
         ("sent_before", np.float64),  # of all iterations before it
@@ -55,8 +56,11 @@ JOB_ROW = np.dtype(
     align=True,
 )
 
-# Seconds of computing before the phase; bytes of each host, and the most that it sends per second.
-PHASE_ROW = np.dtype([("gap", np.float64), ("n_bytes", np.float64), ("rate", np.float64)], align=True)
+# Seconds of computing before the phase; bytes of each host, and the most that it sends per second; seconds of computing
+# beside the phase.
+PHASE_ROW = np.dtype(
+    [("gap", np.float64), ("n_bytes", np.float64), ("rate", np.float64), ("overlap", np.float64)], align=True
+)
 
 # How many times its rate a job puts on a link.
 USE_ROW = np.dtype([("link", np.int32), ("share", np.float64)], align=True)
@@ -142,14 +146,14 @@ def _bounds(table: Table, name: str, owners: NDArray[np.intp]) -> None:
 def _jobs(jobs: Sequence[PeriodicJob]) -> tuple[Table, Table]:
     """Lay out the jobs and their phases."""
     job = np.zeros(len(jobs), JOB_ROW)
-    rows: list[tuple[float, float, float]] = []
+    rows: list[tuple[float, float, float, float]] = []
     for j, one in enumerate(jobs):
         phases, aligned = _unwrapped(one)
         job["first_phase"][j] = job["phase"][j] = len(rows)
         end = 0.0
         for phase in phases:
-            rows.append((max(phase.offset - end, 0.0), phase.n_bytes, phase.rate))
-            end = phase.offset + phase.duration
+            rows.append((max(phase.offset - end, 0.0), phase.n_bytes, phase.rate, phase.overlap))
+            end = phase.offset + phase.length
         job["end_phase"][j] = len(rows)
         job["tail"][j] = max(one.period - end, 0.0)
         job["aligned"][j] = job["first_phase"][j] + aligned
@@ -167,5 +171,6 @@ def _unwrapped(job: PeriodicJob) -> tuple[tuple[Phase, ...], int]:
     beyond = last.offset + last.duration - job.period
     if beyond <= 1e-9 * job.period:
         return job.phases, 0
-    here = Phase(last.offset, last.duration - beyond, last.rate)
-    return (Phase(0.0, beyond, last.rate), *job.phases[:-1], here), 1
+    until_end = last.duration - beyond  # so does the computation beside it
+    here = Phase(last.offset, until_end, last.rate, min(last.overlap, until_end))
+    return (Phase(0.0, beyond, last.rate, last.overlap - here.overlap), *job.phases[:-1], here), 1

@@ -13,8 +13,8 @@ ROW = {"job": "vgg16", "gpus": 2, "iter_time_ms": 255, "phases": [{"offset_ms": 
 
 
 def with_phases(*phases, **changes):
-    names = ("offset_ms", "dur_ms", "rate_Gbps")
-    return [ROW | {"phases": [dict(zip(names, p, strict=True)) for p in phases]} | changes]
+    names = ("offset_ms", "dur_ms", "rate_Gbps", "overlap_ms")
+    return [ROW | {"phases": [dict(zip(names, p, strict=False)) for p in phases]} | changes]
 
 
 def test_a_job_is_read_in_seconds_and_bytes(tmp_path):
@@ -43,6 +43,13 @@ def test_the_mean_of_the_demand_is_the_bytes_of_an_iteration(cuts, turn):
     shifted = sorted(((a + turn) % 1000, b - a) for a, b in pairs)
     job = PeriodicJob("a", 1, 1000.0, tuple(Phase(float(a), float(n), 2.0 + i) for i, (a, n) in enumerate(shifted)))
     assert demand(job, np.arange(1000) + 0.5).sum() == job.n_bytes
+
+
+def test_what_a_job_computes_is_all_but_communication_that_nothing_overlaps():
+    (job,) = parse_jobs(with_phases((10, 20, 1, 5), (100, 10, 1, 40), (200, 50, 1)))
+    assert job.compute_time == pytest.approx(0.255 - 0.015 - 0.050)
+    assert job.overlap == pytest.approx(0.045)
+    assert job.slack == pytest.approx(0.030)
 
 
 def test_phases_may_touch_whatever_their_decimals():
@@ -74,6 +81,12 @@ def test_phases_may_touch_whatever_their_decimals():
         (with_phases((0, 256, 1)), r"dur_ms must be more than 0, and at most the iteration time, got 256"),
         (with_phases((0, 1, 0)), r"rate_Gbps must be more than 0, got 0"),
         (with_phases((0, 1, 1e302)), r"rate_Gbps must be more than 0"),
+        (
+            with_phases((0, 10, 1, -1)),
+            r"phases\[0\].overlap_ms must be 0 or more, and end before.*got -1",
+        ),
+        (with_phases((0, 10, 1, 31), (30, 10, 1)), r"overlap_ms must be .* got 31"),
+        (with_phases((10, 10, 1, 256)), r"overlap_ms must be .* got 256"),
         (with_phases((0, 10, 1), (9, 10, 1)), r"phases\[1\].offset_ms must be at or after the end of the phase before"),
         (with_phases((20, 10, 1), (0, 10, 1)), r"phases\[1\].offset_ms must be at or after the end"),
         (with_phases((10, 10, 1), (200, 66, 1)), r"phases\[1\].dur_ms must be such that it ends before the first"),

@@ -56,6 +56,18 @@ def test_two_equal_jobs_on_one_link_get_half_each_and_a_shift_of_half_an_iterati
     assert apart.link_bytes[0] == apart.time * 50 * GBPS - 0.125 * 50 * GBPS  # full but for the first gap of the first
 
 
+def test_what_overlaps_a_phase_goes_on_while_the_phase_is_slowed_down():
+    """Together each sends for 8 s where it needs 4 alone; 6 s of computation run beside that, and 4 s follow both."""
+    twins = [job(name, 10.0, (0.0, 4.0, 50 * GBPS, 6.0)) for name in "ab"]
+    assert share(twins, iterations=3).iteration_times.tolist() == [[12.0] * 3] * 2
+    waiting = [job(name, 10.0, (0.0, 4.0, 50 * GBPS)) for name in "ab"]
+    assert share(waiting, iterations=3).iteration_times.tolist() == [[14.0] * 3] * 2
+    hidden = [job(name, 10.0, (0.0, 4.0, 50 * GBPS, 8.0)) for name in "ab"]
+    assert share(hidden, iterations=3).slowdowns.tolist() == [1.0, 1.0]
+    ahead = share([twins[0], job("c", 10.0, (0.0, 4.0, 50 * GBPS, 6.0))], sharing="priority", priorities=[0, 1])
+    assert ahead.iteration_times[:, 0].tolist() == [10.0, 12.0]
+
+
 @pytest.mark.nojit
 def test_a_single_job_needs_its_period_whatever_its_phases():
     for phases in ((), ((0.0, 0.25, 1.0),), ((0.0, 0.125, 1.0), (0.125, 0.0625, 2.0)), ((0.1875, 0.125, 3.0),)):
@@ -90,18 +102,23 @@ def test_a_job_is_as_fast_as_its_slowest_link_and_leaves_the_rest_to_others():
 
 
 jobs = st.builds(
-    lambda period, cuts, rates, turn: _drawn(period, cuts, rates, turn),
+    lambda period, cuts, rates, turn, overlaps: _drawn(period, cuts, rates, turn, overlaps),
     st.integers(4, 12),
     st.lists(st.integers(0, 11), min_size=2, max_size=4, unique=True).map(sorted),
     st.tuples(st.integers(1, 6), st.integers(1, 6)),
     st.integers(0, 11),
+    st.tuples(*[st.fractions(0, 1, max_denominator=4)] * 2),
 )
 
 
-def _drawn(period, cuts, rates, turn):
+def _drawn(period, cuts, rates, turn, overlaps):
     pairs = [(a, b) for a, b in zip(cuts[::2], cuts[1::2], strict=False) if b <= period]
     phases = sorted(((a + turn) % period, b - a, rate) for (a, b), rate in zip(pairs, rates, strict=False))
-    return period, [tuple(map(Fraction, phase)) for phase in phases]
+    following = [*(offset for offset, *_ in phases[1:]), *(period + offset for offset, *_ in phases[:1])]
+    return period, [
+        (*map(Fraction, phase), part * (then - phase[0]))
+        for phase, then, part in zip(phases, following, overlaps, strict=False)
+    ]
 
 
 @pytest.mark.slow
@@ -123,7 +140,7 @@ def test_all_that_happens_is_what_the_slow_version_says(data, drawn):
     if sharing == "priority":  # so that nobody starves
         for k in capacity:
             capacity[k] = 1 + sum(
-                Fraction(sum(d * r for _, d, r in phases), period) * use.get(k, 0)
+                Fraction(sum(d * r for _, d, r, _ in phases), period) * use.get(k, 0)
                 for (period, phases), use in zip(drawn, uses, strict=True)
             )
     shifts = data.draw(st.lists(st.integers(0, 12), min_size=n, max_size=n))
