@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,9 @@ class BackwardTrace(Value):
         How long the forward pass needs the tensor's layer; it comes to the last tensor first.
     names : tuple of str
         What they are called; their numbers unless given.
+    update : float64[n_tensors], s
+        How long the optimiser needs to update the tensor's parameters; nothing unless given, and then it is part of the
+        forward times.
 
     Raises
     ------
@@ -47,12 +50,15 @@ class BackwardTrace(Value):
     ready: NDArray[np.float64]
     forward: NDArray[np.float64]
     names: tuple[str, ...] = ()
+    update: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         n = np.size(self.n_bytes)
+        if not np.size(self.update):
+            object.__setattr__(self, "update", np.zeros(n))
         if not n:
             raise InputError("a backward pass has at least one tensor, got none")
-        for name in ("n_bytes", "ready", "forward"):
+        for name in ("n_bytes", "ready", "forward", "update"):
             values = freeze(getattr(self, name), np.float64, (n,), name)
             if not ((values >= 0) & np.isfinite(values)).all():
                 raise InputError(f"{name} must be 0 or more and finite, got {values.min()}..{values.max()}")
@@ -75,7 +81,12 @@ class BackwardTrace(Value):
     @property
     def compute_time(self) -> float:
         """Seconds of one iteration's computation."""
-        return self.backward_time + float(self.forward.sum())
+        return self.backward_time + float(self.forward.sum()) + self.update_time
+
+    @property
+    def update_time(self) -> float:
+        """Seconds of the optimiser."""
+        return float(self.update.sum())
 
     def name(self, tensor: int) -> str:
         """Return what a tensor is called."""
@@ -84,25 +95,41 @@ class BackwardTrace(Value):
     def with_compute_time(self, seconds: float) -> BackwardTrace:
         """Return the same backward pass in an iteration whose computation takes `seconds`.
 
-        The forward pass, with all that is neither forward nor backward, takes what is left, in its layers' proportions.
+        The forward pass, with all that is neither backward nor the optimiser's, takes what is left, in its layers'
+        proportions.
 
         Raises
         ------
         InputError
             If the backward pass alone takes longer.
         """
-        rest, forward = seconds - self.backward_time, self.forward
+        known = self.backward_time + self.update_time
+        rest, forward = seconds - known, self.forward
         if not 0 <= rest < math.inf:
-            raise InputError(
-                f"the backward pass alone takes {self.backward_time:.6g} s, an iteration at least that, got {seconds} s"
-            )
+            what = "pass and the optimiser alone take" if self.update_time else "pass alone takes"
+            raise InputError(f"the backward {what} {known:.6g} s, an iteration at least that, got {seconds} s")
         if not forward.sum():
             forward = np.ones_like(forward)
         return dataclasses.replace(self, forward=forward * (rest / forward.sum()))
 
+    def with_update_time(self, seconds: float) -> BackwardTrace:
+        """Return the same passes with an optimiser that takes `seconds`, of which each tensor has a share by its bytes.
+
+        Raises
+        ------
+        InputError
+            If it takes less than nothing.
+        """
+        if not 0 <= seconds < math.inf:
+            raise InputError(f"an optimiser takes 0 s or more, got {seconds}")
+        n = len(self.n_bytes)
+        share = self.n_bytes / self.n_bytes.sum() if self.n_bytes.any() else np.full(n, 1 / n)
+        return dataclasses.replace(self, update=seconds * share)
+
     def slowed(self, factor: float) -> BackwardTrace:
         """Return the trace of a worker that takes `factor` times as long for everything."""
-        return dataclasses.replace(self, ready=self.ready * factor, forward=self.forward * factor)
+        times = {name: getattr(self, name) * factor for name in ("ready", "forward", "update")}
+        return dataclasses.replace(self, **times)
 
 
 def trace_from_gaps(
@@ -110,10 +137,11 @@ def trace_from_gaps(
     gaps: NDArray[np.float64],
     forward: NDArray[np.float64] | None = None,
     names: Sequence[str] = (),
+    update: NDArray[np.float64] | None = None,
 ) -> BackwardTrace:
     """Trace from the seconds between each tensor and the one before it, with the usual share of forward time."""
     forward = FORWARD_SHARE * np.asarray(gaps) if forward is None else forward
-    return BackwardTrace(n_bytes, np.cumsum(gaps), forward, tuple(names))
+    return BackwardTrace(n_bytes, np.cumsum(gaps), forward, tuple(names), np.zeros(0) if update is None else update)
 
 
 def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace:
@@ -122,7 +150,8 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
     Parameters
     ----------
     path : str or Path
-        The file. Where it has the columns ``tensor`` and ``forward_us`` they are read too; others are not looked at.
+        The file. Where it has the columns ``tensor``, ``forward_us`` and ``update_us`` (of the optimiser) they are read
+        too; others are not looked at.
     value_bytes : int
         Bytes of an element, for ``numel``.
 
@@ -141,18 +170,24 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
         columns, factor = ["nbytes", "wait_us"], 1.0
     else:
         raise InputError(f"{path}: needs the columns numel and gap_us, or nbytes and wait_us, got {', '.join(names)}")
-    columns += ["forward_us"] * ("forward_us" in names)
+    columns += [name for name in ("forward_us", "update_us") if name in names]
     values = np.array([[row.non_negative(column) for column in columns] for row in rows])
-    forward = values[:, 2] * 1e-6 if len(columns) > 2 else None
+    more = dict(zip(columns[2:], values.T[2:] * 1e-6, strict=True))
     tensors = [row.text("tensor") for row in rows] if "tensor" in names else []
-    return trace_from_gaps(values[:, 0] * factor, values[:, 1] * 1e-6, forward, tensors)
+    return trace_from_gaps(
+        values[:, 0] * factor, values[:, 1] * 1e-6, more.get("forward_us"), tensors, more.get("update_us")
+    )
 
 
 def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:
-    """Write the columns ``tensor``, ``nbytes``, ``wait_us`` and ``forward_us``; the file appears whole or not."""
-    tensors = enumerate(zip(trace.n_bytes, trace.gaps, trace.forward, strict=True))
-    rows = ((trace.name(i), f"{n:.0f}", f"{gap * 1e6:.3f}", f"{forward * 1e6:.3f}") for i, (n, gap, forward) in tensors)
-    write_rows(path, (("tensor", "nbytes", "wait_us", "forward_us"), *rows))
+    """Write ``tensor``, ``nbytes``, ``wait_us``, ``forward_us`` and, if known, ``update_us``; whole or not at all."""
+    columns = {"wait_us": trace.gaps, "forward_us": trace.forward}
+    columns |= {"update_us": trace.update} if trace.update_time else {}
+    rows = (
+        (trace.name(i), f"{n:.0f}", *(f"{seconds[i] * 1e6:.3f}" for seconds in columns.values()))
+        for i, n in enumerate(trace.n_bytes)
+    )
+    write_rows(path, (("tensor", "nbytes", *columns), *rows))
 
 
 def read_vector_add(path: str | Path) -> Callable[[float], float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import operation
@@ -28,7 +29,12 @@ ALGORITHMS = {
 }
 
 
-def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: float = 0.0) -> Callable[[Task], float]:
+CHAINS = ("broadcast", "reduce")
+
+
+def closed_form_costs(
+    alpha: float = 0.0, bandwidth: float = math.inf, gamma: float = 0.0, framing: Framing | None = None
+) -> Callable[[Task], float]:
     """Costs of rings without contention: steps x alpha + busbw factor x bytes / bandwidth + gamma x bytes reduced.
 
     Rings for all-reduce, reduce-scatter, all-gather and the exchanges; broadcast and reduce are pipelined chains at the
@@ -37,11 +43,13 @@ def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: fl
     Parameters
     ----------
     alpha : float, s
-        Of each step.
+        Of each step: latency, and overhead of a message.
     bandwidth : float, bytes/s
         Of each rank, each way.
     gamma : float, s/byte
         To add a byte; it is not hidden behind sending.
+    framing : Framing, optional
+        Packets of the message of each step; bytes alone unless given.
 
     Returns
     -------
@@ -57,19 +65,22 @@ def closed_form_costs(alpha: float = 0.0, bandwidth: float = math.inf, gamma: fl
     if not (0 <= alpha < math.inf and bandwidth > 0 and 0 <= gamma < math.inf):
         raise InputError(f"alpha and gamma must be 0 or more, bandwidth positive, got {alpha}, {gamma}, {bandwidth}")
 
+    framing = framing or Framing()
+
     def cost(task: Task) -> float:
         n = len(task.group)
         if not task.operation:
             return task.duration
         if task.operation == "send":
-            return alpha + task.size / bandwidth
+            return alpha + float(framing.on_wire(task.size)) / bandwidth
         factor = operation(task.operation).busbw_factor(n) if n > 1 else 0.0
         added = {"all_reduce": (n - 1) / n, "reduce_scatter": (n - 1) / n, "reduce": float(n > 1)}
-        return (
-            _steps(task.operation, n) * alpha
-            + factor * task.size / bandwidth
-            + added.get(task.operation, 0.0) * task.size * gamma
-        )
+        steps = _steps(task.operation, n)
+        messages = 1 if task.operation in CHAINS else steps  # a chain's many chunks are taken as one message
+        sent = factor * task.size
+        if framing.header and messages:
+            sent = messages * float(framing.on_wire(sent / messages))
+        return steps * alpha + sent / bandwidth + added.get(task.operation, 0.0) * task.size * gamma
 
     return cost
 
@@ -82,6 +93,8 @@ def network_costs(
     algorithms: Mapping[str, str] | None = None,
     engine: str = "flow",
     seed: int = 0,
+    overhead: float | None = None,
+    framing: Framing | None = None,
 ) -> Callable[[Task], float]:
     """Costs from simulating each (operation, size, group) alone on a network, once, and remembering it.
 
@@ -99,6 +112,10 @@ def network_costs(
         Of :meth:`commsim.run.Prepared.predict`.
     seed : int
         Of random placement and of ECMP's hash.
+    overhead : float, s, optional
+        Of each message at its sender's port; the network's own unless given.
+    framing : Framing, optional
+        Packets of each message; bytes alone unless given.
 
     Raises
     ------
@@ -106,10 +123,10 @@ def network_costs(
         If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
         nothing was placed for.
     """
-    from commsim.run import Prepared, prepare
+    from commsim.run import Prepared, prepare, with_costs
     from commsim.run.inputs import load_network, load_placement
 
-    net = load_network(network) if isinstance(network, str) else network
+    net = with_costs(load_network(network) if isinstance(network, str) else network, overhead=overhead)
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
     nodes, names = placement.nodes, {**ALGORITHMS, **(algorithms or {})}
@@ -125,7 +142,7 @@ def network_costs(
                 prepared[key] = prepare(_algorithm(names, task), net, placement=_placed(task), seed=seed)
             # an empty message still takes its latencies, but only a barrier may have no bytes
             size = task.size if task.operation == "barrier" else max(task.size, 1.0)
-            known[*key, task.size] = prepared[key].predict(size, engine=engine).time
+            known[*key, task.size] = prepared[key].predict(size, engine=engine, framing=framing).time
         return known[*key, task.size]
 
     def _placed(task: Task) -> Placement:

@@ -1,7 +1,8 @@
 """Setting of data-parallel training: gradients, workers, communication costs, buckets of gradients and their graph.
 
 The iteration starts with the backward pass and ends with the forward pass after it, so that what a policy leaves
-exposed lies between the two; the optimiser's time belongs to the forward pass.
+exposed lies between the two. The optimiser runs before the forward pass; where the trace does not know its time, that
+belongs to the forward pass.
 """
 
 from __future__ import annotations
@@ -186,8 +187,24 @@ def bucketed_graph(
             after = (*after, len(tasks) - 1)
         tasks.append(setting.exchange(f"bucket {i}", bucket.operation, bucket.n_bytes(setting), after))
         exchanged = (len(tasks) - 1,)
-    forward = float(trace.forward.sum())
-    return Graph((*tasks, Task("forward", (COMPUTE,), forward, after=(*exchanged, started + 1 + last))))
+    return Graph((*tasks, *forward_tasks(trace, len(tasks), (*exchanged, started + 1 + last))))
+
+
+def forward_tasks(trace: BackwardTrace, number: int, after: tuple[int, ...], share: float = 1.0) -> list[Task]:
+    """Tasks of the optimiser, where the trace knows it, and of the whole forward pass after it.
+
+    Parameters
+    ----------
+    number : int
+        Of the first of them in the graph.
+    after : tuple of int
+        What the first waits for.
+    share : float
+        Part of the parameters that a worker updates.
+    """
+    tasks = [Task("optimiser", (COMPUTE,), trace.update_time * share, after=after)] * bool(trace.update_time)
+    waits = (number,) if tasks else after
+    return [*tasks, Task("forward", (COMPUTE,), float(trace.forward.sum()), after=waits)]
 
 
 def backward_tasks(trace: BackwardTrace, after: int = -1) -> list[Task]:

@@ -118,11 +118,11 @@ def run_iteration(trace: BackwardTrace, link: LogGP, discipline: Discipline = WA
         done[message.tensor] = message.complete  # the last one of a tensor is the last to be complete
     busy = sum(link.o + message.n_bytes / link.B for message in messages)
     if discipline.barrier:
-        time = max(trace.backward_time, float(done.max())) + float(trace.forward.sum())
+        time = max(trace.backward_time, float(done.max())) + trace.update_time + float(trace.forward.sum())
     else:
         time = trace.backward_time
         for tensor in range(len(done) - 1, -1, -1):
-            time = max(time, float(done[tensor])) + float(trace.forward[tensor])
+            time = max(time, float(done[tensor])) + float(trace.update[tensor] + trace.forward[tensor])
     return Iteration(time, trace.compute_time, busy, done, len(messages))
 
 

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from commsim.core.errors import InputError
-from commsim.workload.backward_trace import BackwardTrace, read_backward_trace, read_vector_add, trace_from_gaps
+from commsim.workload.backward_trace import (
+    BackwardTrace,
+    read_backward_trace,
+    read_vector_add,
+    trace_from_gaps,
+    write_backward_trace,
+)
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -24,6 +30,19 @@ def test_both_kinds_of_columns_are_read(tmp_path):
     assert other.n_bytes.tolist() == [8, 6144]
     assert other.backward_time == pytest.approx(6.5e-6)
     assert other.compute_time == pytest.approx(9.75e-6)
+
+
+def test_the_optimisers_times_are_a_column_or_a_total_that_is_shared_by_bytes(tmp_path):
+    trace = read_backward_trace(written(tmp_path, "nbytes,wait_us,update_us\n8,1,3\n24,5,1\n"))
+    np.testing.assert_allclose(trace.update, [3e-6, 1e-6])
+    assert trace.compute_time == pytest.approx(6e-6 * 1.5 + 4e-6)
+    assert trace.slowed(2.0).update_time == pytest.approx(8e-6)
+    assert trace.with_compute_time(20e-6).forward.sum() == pytest.approx(10e-6)
+    with pytest.raises(InputError, match="the backward pass and the optimiser alone take 1e-05 s"):
+        trace.with_compute_time(9e-6)
+    write_backward_trace(tmp_path / "again.csv", trace)
+    np.testing.assert_allclose(read_backward_trace(tmp_path / "again.csv").update, trace.update)
+    np.testing.assert_allclose(trace.with_update_time(8e-6).update, [2e-6, 6e-6])
 
 
 @pytest.mark.parametrize(

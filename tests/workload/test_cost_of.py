@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.run import predict
 from commsim.workload.cost_of import ALGORITHMS, closed_form_costs, network_costs
@@ -50,6 +51,23 @@ def test_without_contention_the_network_costs_what_the_closed_form_says(operatio
     simulated = network_costs(STAR)(task(operation, group))
     # a message of the star crosses two links, of 1 us each
     assert simulated == pytest.approx(closed_form_costs(alpha=2e-6, bandwidth=12.5e9)(task(operation, group)))
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send"])
+def test_overheads_and_headers_cost_the_same_on_the_network_and_in_the_closed_form(operation):
+    one = task(operation, (0, 2) if operation == "send" else (0, 1, 2, 4))
+    packets = Framing(1000.0, 82.0)
+    simulated = network_costs(STAR, overhead=5e-6, framing=packets)(one)
+    assert simulated == pytest.approx(closed_form_costs(7e-6, 12.5e9, framing=packets)(one))
+    assert simulated > network_costs(STAR, overhead=5e-6)(one) > network_costs(STAR)(one)
+
+
+def test_each_message_of_a_ring_has_packets_of_its_own():
+    """4 parts of 250 bytes, each one packet: 6 steps of 250 + 50 bytes."""
+    cost = closed_form_costs(0.0, 1e9, framing=Framing(1000.0, 50.0))
+    assert cost(task("all_reduce", size=1000.0)) == pytest.approx(6 * 300 / 1e9)
+    assert cost(task("barrier", size=0.0)) == pytest.approx(2 * 50 / 1e9)  # packets of headers alone
+    assert cost(task("broadcast", size=4000.0)) == pytest.approx(4200 / 1e9)
 
 
 def test_the_network_costs_are_those_of_a_run_of_the_group_alone():

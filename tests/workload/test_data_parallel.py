@@ -29,6 +29,31 @@ def test_every_policy_computes_all_of_an_iteration_and_is_no_faster_than_its_lin
     assert moved == pytest.approx(whole)
 
 
+UPDATED = BackwardTrace(TRACE.n_bytes, TRACE.ready, TRACE.forward, update=np.array([0.5, 1.0, 1.5]))
+
+
+@pytest.mark.parametrize("policy", list(TRAINING_POLICIES))
+def test_every_policy_runs_the_optimiser_after_the_exchange_and_before_the_parameters_are_used(policy):
+    """Workers update all parameters, or, where these are split, their own part of them."""
+    shares = {"zero1": 4, "zero2": 4, "zero3": 4, "fsdp": 4}
+    training = train(policy, Setting(UPDATED, 4, SETTING.time_of))
+    assert training.alone == pytest.approx(6 + 3 / shares.get(policy, 1))
+    timeline, plain = training.timeline, train(policy, SETTING)
+    assert plain.iteration_time < training.iteration_time <= plain.iteration_time + 3 / shares.get(policy, 1) + 1e-9
+    tasks = timeline.graph.tasks
+    updates = [i for i, task in enumerate(tasks) if task.name.startswith(("optimiser", "update "))]
+    assert updates
+    for i in updates:
+        assert any(tasks[j].operation for j in tasks[i].after) or policy in ("bytescheduler", "p3")
+
+
+def test_a_barrier_waits_for_all_and_then_updates_all():
+    """Without overlap nothing is hidden: backward pass, exchange, optimiser and forward pass, one after the other."""
+    exchange = sum(SETTING.time_of(SETTING.exchange("x", "all_reduce", n, ())) for n in TRACE.n_bytes)
+    training = train("wfbp:overlap=false", Setting(UPDATED, 4, SETTING.time_of))
+    assert training.iteration_time == pytest.approx(3 + exchange + 3 + 3)
+
+
 @pytest.mark.parametrize("policy", list(TRAINING_POLICIES))
 def test_one_worker_has_nothing_to_exchange(policy):
     training = train(policy, Setting(TRACE, 1, SETTING.time_of))

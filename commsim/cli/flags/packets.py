@@ -11,6 +11,7 @@ from commsim.core.units import parse_size, share
 from . import Flags, flag
 
 if TYPE_CHECKING:
+    from commsim.core.cost import Framing
     from commsim.core.network import Network
 
 PACKET_FLAGS = (
@@ -50,6 +51,25 @@ class Packets(Flags):
         type=share, metavar="P", help="probability that a link loses a packet, such as 1%% (default: the network's)"
     )
     loss_burst: float | None = flag(metavar="N", help="mean length of a burst of losses, in packets (default: 1)")
+
+
+def read_framing(payload: str | None, header: str | None) -> Framing | None:
+    """Read ``--payload`` and ``--header``; None where neither is given.
+
+    Raises
+    ------
+    InputError
+        If one is no size, or a payload changes nothing.
+    """
+    from commsim.core.cost import Framing
+
+    if header is None:
+        if payload is not None:
+            raise InputError("--payload changes nothing without --header")
+        return None
+    return Framing(
+        float("inf") if payload is None else parse_size(payload, "--payload"), parse_size(header, "--header")
+    )
 
 
 def packet_options(config: Packets, network: Network) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
-from commsim.core.units import parse_size, parse_time
+from commsim.core.units import parse_time
 from commsim.routing.routing import HASHED
 
 from ..flags import WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
 from ..flags.faults import Faults, draws_faults, with_faults
-from ..flags.packets import Packets, packet_notes, packet_options
+from ..flags.packets import Packets, packet_notes, packet_options, read_framing
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -97,22 +97,15 @@ def network_and_options(config: PlayConfig) -> tuple[Network, dict[str, Any], li
     InputError
         If a flag is wrong, or changes nothing.
     """
-    from commsim.core.cost import Framing
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
 
-    framing = None
-    if config.header is not None:
-        payload = float("inf") if config.payload is None else parse_size(config.payload, "--payload")
-        framing = Framing(payload, parse_size(config.header, "--header"))
-    elif config.payload is not None:
-        raise InputError("--payload changes nothing without --header")
     options: dict[str, Any] = {
         "engine": config.engine,
         "start_jitter": parse_time(config.start_jitter, "--start-jitter") if config.start_jitter else 0.0,
         "iterations": config.iters or 1,
         "seed": config.seed or 0,
-        "framing": framing,
+        "framing": read_framing(config.payload, config.header),
     }
     network, notes = with_faults(load_network(config.topology), config)
     network = with_costs(network, **config.costs())

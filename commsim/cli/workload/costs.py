@@ -10,6 +10,7 @@ from commsim.core.units import parse_bandwidth, parse_time
 
 from ..flags import WithJson, flag
 from ..flags.costs import TOPOLOGY
+from ..flags.packets import read_framing
 
 if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
@@ -21,6 +22,9 @@ class Communication(WithJson):
     TITLE: ClassVar[str] = "cost of communication"
     bandwidth: str | None = flag(metavar="RATE", help="rate of each worker in each direction, such as 100Gbps")
     latency: str | None = flag(metavar="TIME", help="time of each step of a collective and of a message (default: 0s)")
+    overhead: str | None = flag(metavar="TIME", help="time per message at the sender (default: the network's, or 0s)")
+    payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
+    header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload (default: none)")
     network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
     placement: str | None = flag(metavar="NAME|FILE", help="placement of the workers on the network (default: packed)")
 
@@ -53,17 +57,21 @@ def costs(
     for name, value in (("placement", config.placement), ("algorithm", algorithm)):
         if value and config.network is None:
             raise InputError(f"--{name} goes with --network")
+    overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
+    framing = read_framing(config.payload, config.header)
     if config.network is not None:
         if config.latency is not None:
             raise InputError("--latency goes with --bandwidth: the network already has latencies")
         algorithms = dict(map(_algorithm, algorithm))
         return network_costs(
-            config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms
-        )
+            config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms,
+            overhead=overhead, framing=framing,
+        )  # fmt: skip
     if config.bandwidth is None:
         return _unknown
     latency = 0.0 if config.latency is None else parse_time(config.latency, "--latency")
-    return closed_form_costs(latency, parse_bandwidth(config.bandwidth, "--bandwidth"))
+    step = latency + (overhead or 0.0)
+    return closed_form_costs(step, parse_bandwidth(config.bandwidth, "--bandwidth"), framing=framing)
 
 
 def _unknown(task: Task) -> float:

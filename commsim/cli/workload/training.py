@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
     from commsim.workload.timeline import Timeline
 
-ONLY_TRACE = ("workers", "batch_time", "compression", "vector_add", "add_rate", "straggler", "jitter", "iterations",
-              "policy", "value_bytes")  # fmt: skip
+ONLY_TRACE = ("workers", "batch_time", "optimizer_time", "compression", "vector_add", "add_rate", "straggler",
+              "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
 
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 
@@ -46,6 +46,10 @@ class Config(Communication):
         metavar="FILE.csv", help="time of adding vectors: columns nbytes and seconds (default: none)"
     )
     add_rate: str | None = flag(metavar="RATE", help="in place of --vector-add: rate of adding, such as 500GB/s")
+    optimizer_time: str | None = flag(
+        metavar="TIME",
+        help="time of the optimiser, in place of the column update_us (default: part of the forward pass)",
+    )
     value_bytes: int | None = flag(metavar="N", help="bytes of an element, for the column numel (default: 4)")
     straggler: tuple[float, ...] = repeated(metavar="X", help="one worker computes X times as long; repeatable")
     jitter: float | None = flag(
@@ -124,6 +128,8 @@ def _setting(config: Config) -> Setting:
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
     trace = read_backward_trace(config.trace or "", value_bytes)
+    if config.optimizer_time is not None:
+        trace = trace.with_update_time(parse_time(config.optimizer_time, "--optimizer-time"))
     if config.batch_time is not None:
         trace = trace.with_compute_time(parse_time(config.batch_time, "--batch-time"))
     compression = 1.0 if config.compression is None else config.compression
@@ -148,6 +154,7 @@ def _add_time(config: Config) -> Callable[[float], float] | None:
 
 
 MAX_ROWS = 40
+UPDATES = ("optimiser", "update ")  # what tasks of the optimiser are called
 
 
 def training_row(training: Training, setting: Setting) -> dict[str, Any]:
@@ -167,11 +174,18 @@ def training_row(training: Training, setting: Setting) -> dict[str, Any]:
         "exposed_comm_s": training.exposed_communication,
         "scaling": training.scaling,
         "compute_s": training.alone,
+        "optimizer_s": optimizer_time(timeline),
         "batches": round(training.alone / setting.trace.compute_time) if training.alone else 1,
         "sent_per_worker_B": sent_bytes(timeline.graph),
         "iteration_times_s": training.times.tolist(),
         "exchanges": exchanges,
     }
+
+
+def optimizer_time(timeline: Timeline) -> float:
+    """Seconds in which a worker updates parameters."""
+    tasks = zip(timeline.graph.tasks, (timeline.end - timeline.start).tolist(), strict=True)
+    return float(sum(seconds for task, seconds in tasks if task.name.startswith(UPDATES)))
 
 
 def print_training(training: Training, setting: Setting) -> None:
@@ -182,6 +196,7 @@ def print_training(training: Training, setting: Setting) -> None:
     facts = {
         "iteration": format_time(row["iteration_s"]),
         "computation": format_time(row["compute_s"]),
+        **({"optimiser": f"{format_time(row['optimizer_s'])} of it"} if row["optimizer_s"] else {}),
         "exposed": format_time(row["exposed_comm_s"]),
         "scaling": f"{100 * row['scaling']:.2f} %",
         "sent": f"{format_size(row['sent_per_worker_B'])} by each worker",
@@ -197,12 +212,23 @@ def print_training(training: Training, setting: Setting) -> None:
 def print_policies(trainings: Sequence[Training], setting: Setting) -> None:
     """Print one line for each policy; its exchanges are in the JSON."""
     rows = [training_row(training, setting) for training in trainings]
+    updates = any(row["optimizer_s"] for row in rows)
+    times = ("iteration_s", "compute_s", *(("optimizer_s",) if updates else ()), "exposed_comm_s")
     print_table(
-        ["policy", "iteration", "computation", "exposed", "scaling(%)", "exchanges", "sent"],
+        [
+            "policy",
+            "iteration",
+            "computation",
+            *(["optimiser"] if updates else []),
+            "exposed",
+            "scaling(%)",
+            "exchanges",
+            "sent",
+        ],
         [
             [
                 row["policy"],
-                *(format_time(row[key]) for key in ("iteration_s", "compute_s", "exposed_comm_s")),
+                *(format_time(row[key]) for key in times),
                 f"{100 * row['scaling']:.2f}",
                 f"{len(row['exchanges'])}",
                 format_size(row["sent_per_worker_B"]),

@@ -13,6 +13,7 @@ from ..task_graph import Graph, Task
 from . import training_policy
 
 GATHER_FIRST, SCATTER_LATER = 0, 1  # what a pass waits for overtakes what nothing waits for
+UPDATE_LAST = 1  # passes are not delayed by updates, which nothing waits for in the iteration
 
 
 @training_policy
@@ -84,6 +85,8 @@ def fsdp(
         computed.append(len(tasks) - 1)
         if which == "backward":
             tasks += _reduced(setting, name, n_bytes, shard, len(tasks))
+            if updates := float(trace.update[units[i]].sum()) / shard:  # of the worker's own part
+                tasks.append(Task(f"update {name}", (COMPUTE,), updates, priority=UPDATE_LAST, after=(len(tasks) - 1,)))
     return Graph(tuple(tasks))
 
 
@@ -141,6 +144,9 @@ def _split(setting: Setting, capacity: float, *, overlap: bool) -> Graph:
         after = (bucket.tensors[-1] if overlap else last, *(len(tasks) - 1,) * (i > 0))
         tasks.append(setting.exchange(f"bucket {i}", "reduce_scatter", bucket.n_bytes(setting), after))
     parameters = float(trace.n_bytes.sum())  # they are not compressed as gradients are
+    if trace.update_time:  # each worker updates the part whose gradients it has
+        part = trace.update_time / setting.n_workers
+        tasks.append(Task("optimiser", (COMPUTE,), part, after=(last, len(tasks) - 1)))
     gather = Task("parameters", (NETWORK,), 0.0, "all_gather", setting.workers, parameters, 0, (last, len(tasks) - 1))
     forward = Task("forward", (COMPUTE,), float(trace.forward.sum()), after=(len(tasks),))
     return Graph((*tasks, gather, forward))

@@ -6,7 +6,7 @@ import functools
 
 from commsim.core.units import Bytes
 
-from ..setting import COMPUTE, Setting, backward_tasks
+from ..setting import COMPUTE, Setting, backward_tasks, forward_tasks
 from ..task_graph import Graph, Task
 from ..tensor_queue import Discipline, send_in_order
 from . import training_policy
@@ -76,10 +76,14 @@ def _scheduled(setting: Setting, discipline: Discipline) -> Graph:
         arrived[message.tensor] = len(tasks)
         tasks.append(setting.exchange(name, "all_reduce", message.n_bytes, (message.tensor, *before)))
     if discipline.barrier:
-        return Graph((*tasks, Task("forward", (COMPUTE,), float(trace.forward.sum()), after=(last, len(tasks) - 1))))
+        return Graph((*tasks, *forward_tasks(trace, len(tasks), (last, len(tasks) - 1))))
     done = last
     for tensor in range(last, -1, -1):
+        waits: tuple[int, ...] = (done, arrived[tensor])
+        if trace.update[tensor]:  # a layer is updated just before it is needed
+            tasks.append(Task(f"update {trace.name(tensor)}", (COMPUTE,), float(trace.update[tensor]), after=waits))
+            waits = (len(tasks) - 1,)
         name, seconds = f"forward {trace.name(tensor)}", float(trace.forward[tensor])
-        tasks.append(Task(name, (COMPUTE,), seconds, after=(done, arrived[tensor])))
+        tasks.append(Task(name, (COMPUTE,), seconds, after=waits))
         done = len(tasks) - 1
     return Graph(tuple(tasks))

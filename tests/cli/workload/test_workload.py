@@ -83,6 +83,19 @@ def test_compression_addition_stragglers_and_jitter_change_what_they_should(run,
     assert drawn == run("--bandwidth", "100Gbps", "--jitter", 0.2, "--iterations", 7, "--seed", 1)
 
 
+def test_overheads_headers_and_the_optimiser_count(run, commsim):
+    plain = run("--bandwidth", "10Gbps", "--policy", "wfbp:overlap=false")
+    steps = 2 * 3 * len(plain["results"][0]["exchanges"])
+    later = run("--bandwidth", "10Gbps", "--policy", "wfbp:overlap=false", "--overhead", "10us")
+    assert later["iteration_s"] - plain["iteration_s"] == pytest.approx(steps * 10e-6)
+    framed = run("--bandwidth", "10Gbps", "--policy", "wfbp:overlap=false", "--payload", "1000B", "--header", "100B")
+    assert framed["exposed_comm_s"] == pytest.approx(1.1 * plain["exposed_comm_s"], rel=1e-3)
+    updated = run("--bandwidth", "10Gbps", "--policy", "wfbp:overlap=false", "--optimizer-time", "5ms")
+    assert updated["iteration_s"] - plain["iteration_s"] == pytest.approx(5e-3)
+    assert updated["results"][0]["optimizer_s"] == pytest.approx(5e-3)
+    assert plain["results"][0]["optimizer_s"] == 0
+
+
 def test_timeline_and_phases_are_written_and_read_back(run, tmp_path):
     tree = run("--bandwidth", "10Gbps", "--timeline", tmp_path / "t.json", "--phases", tmp_path / "jobs.json",
                "--job", "mine")  # fmt: skip
@@ -133,6 +146,8 @@ def test_the_policies_are_listed(commsim):
         (("--bandwidth", "10Gbps", "--straggler", "-1"), "slow-downs are positive"),
         (("--bandwidth", "10Gbps", "--value-bytes", "0"), "--value-bytes must be at least 1"),
         (("--bandwidth", "10Gbps", "--placement", "packed"), "--placement goes with --network"),
+        (("--bandwidth", "10Gbps", "--payload", "1000B"), "--payload changes nothing without --header"),
+        (("--bandwidth", "10Gbps", "--optimizer-time", "-1s"), "--optimizer-time"),
         (("--bandwidth", "10Gbps", "--phase-gap", "1ms"), "changes nothing without --phases"),
         (("--network", "star:n_hosts=2"), "ranks must be 1..2"),
         (("--network", "star:n_hosts=4", "--latency", "1us"), "--latency goes with --bandwidth"),
