@@ -45,6 +45,7 @@ def explain_operation(
     from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import cell_time, cells, ranges
     from commsim.nccl.search import PROTOCOLS
+    from commsim.nccl.symmetric_kernels import kernels
 
     table = cells(setting, operation)
     print()
@@ -57,6 +58,7 @@ def explain_operation(
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
         print(f"# {operation} {size} B: " + ", ".join(f"{name} {time * 1e6:.1f} us" for time, name in times))
+    _print_symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
              n_nodes=setting.n_nodes, n_ranks=setting.n_ranks)
@@ -69,6 +71,8 @@ def explain_operation(
         "choices": [{"low_B": r.low, "high_B": r.high, "algorithm": r.cell.algorithm, "protocol": r.cell.protocol,
                      "why": r.why} for r in chosen],
         "at_size": [{"size_B": size, "time_s": times} for size, times in at.items()],
+        "symmetric": [{"size_B": size, "kernels": [{"kernel": k.name, "time_s": k.time, "blocks": k.blocks}
+                                                   for k in kernels(setting, operation, size)]} for size in sizes],
     }  # fmt: skip
     return row, rules
 
@@ -92,6 +96,19 @@ def _print_cells(operation: str, table: Sequence[Cell], protocols: Sequence[str]
         print(f"# not used: {', '.join(name for reason, name in empty if reason == why)}: {why}")
 
 
+def _print_symmetric(setting: Setting, operation: str, sizes: Sequence[int]) -> None:
+    """Print what NCCL would take, and when, if both buffers were registered as symmetric windows."""
+    from commsim.nccl.symmetric_kernels import kernels, why_none
+
+    if why_none(setting):
+        return
+    for size in sizes:
+        found = kernels(setting, operation, size)
+        if found:
+            listed = ", ".join(f"{k.name} {k.time * 1e6:.1f} us ({k.blocks})" for k in found)
+            print(f"# {operation} {size} B, registered as symmetric windows (blocks): {listed}")
+
+
 def _latency_and_rate(cell: Cell) -> str:
     return f"{cell.latency * 1e6:.1f}/{cell.bandwidth / 1e9:.1f}" if cell.bandwidth else "-"
 
@@ -105,6 +122,7 @@ class Config(Placing, WithJson):
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as dgx-h100@star:machines=2")
     seed: int = flag(default=0, help="seed of random placement")
+    nccl_version: str | None = flag(metavar="2.8..2.30", help="release whose model is asked (default: 2.30)")
     operation: tuple[str, ...] = repeated(
         choices=OPERATIONS, metavar="NAME", help=f"{', '.join(OPERATIONS)} (default: all); repeatable"
     )
@@ -142,22 +160,28 @@ def run(config: Config) -> None:
         return
     if config.nodes != -1:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
+    from commsim.nccl.symmetric_kernels import why_none
+
     setting = _setting(config)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
     print_remarks(f"assumed: {line}" for line in setting.assumed)
-    print(f"# {setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; NCCL 2.30")
+    release = f"NCCL {setting.version[0]}.{setting.version[1]}"
+    print(f"# {setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}")
+    if sizes and why_none(setting):
+        print(f"# symmetric kernels: none, {why_none(setting)}")
     explained = [explain_operation(setting, operation, largest, sizes) for operation in config.operation or OPERATIONS]
     if config.tuner_csv:
         from commsim.formats.nccl_plans import write_tuner
 
         rules = [rule for _, of_operation in explained for rule in of_operation]
-        write_tuner(config.tuner_csv, rules, f"NCCL 2.30's own choices on {config.topology}, by commsim explain")
+        write_tuner(config.tuner_csv, rules, f"{release}'s own choices on {config.topology}, by commsim explain")
         print(f"{config.tuner_csv}: written, {len(rules)} rules")
     config.write_json([row for row, _ in explained], assumed=list(setting.assumed))
 
 
 def _setting(config: Config) -> Setting:
+    from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import Given, setting_of
     from commsim.run.inputs import load_network, load_placement
 
@@ -175,6 +199,7 @@ def _setting(config: Config) -> Setting:
         path_inter=config.net_type,
         net_latency=parse_time(config.net_latency, "--net-latency") if config.net_latency else None,
         collnet=config.collnet,
+        version=read_version(config.nccl_version) if config.nccl_version else NEWEST,
     )
     if config.graph is None:
         return setting_of(network, placement, n_ranks, given)
@@ -210,6 +235,8 @@ def rules_from_results(config: Config) -> None:
     from commsim.formats.measured import read_measured
     from commsim.formats.nccl_plans import rules_of_rows, write_tuner
 
+    if config.nccl_version is not None:
+        raise InputError("--nccl-version goes with --topology, not with --from: results are of their own version")
     if config.tuner_csv is None:
         raise InputError("--from FILE writes rules; give the output with --tuner-csv FILE")
     if config.nodes != -1 and not 1 <= config.nodes < 2**31:

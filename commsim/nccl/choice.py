@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from commsim.core.errors import InputError
 
-from .expected_costs import algorithm_bandwidth, latency
+from .expected_costs import HALVES, algorithm_bandwidth, latency
+from .model_versions import model_of
 from .search import (
     ALGORITHMS,
+    GENERATIONS,
     PATHS,
-    PLATEAU,
-    PLATEAU_BEFORE_AMPERE,
-    PLATEAU_BYTES,
     PROTOCOLS,
     SMALLEST_CORRECTED,
     TREE_CORRECTION,
@@ -85,9 +84,9 @@ def cell_time(setting: Setting, operation: str, cell: Cell, size: int) -> float 
         row = TREE_CORRECTION[PROTOCOLS.index(cell.protocol)]
         rate *= row[step] if step < len(row) else 1.0
     if cell.algorithm == "ring" and cell.protocol == "simple" and operation == "all_reduce" and setting.n_nodes > 1:
-        share = setting.channels["ring"].n * setting.n_ranks
-        if size // share >= PLATEAU_BYTES:
-            wait *= PLATEAU_BEFORE_AMPERE if setting.gpu == "volta" else PLATEAU
+        model = model_of(setting.version)
+        if size >= _plateau(setting):
+            wait *= model.plateau[GENERATIONS.index(setting.gpu) >= GENERATIONS.index(model.plateau_from)]
     return wait + size / rate
 
 
@@ -129,7 +128,7 @@ def ranges(
 
     starts = {1, SMALLEST_CORRECTED * 2 ** len(TREE_CORRECTION[0])}
     starts |= {SMALLEST_CORRECTED << k for k in range(len(TREE_CORRECTION[0]))}
-    starts.add(PLATEAU_BYTES * setting.channels["ring"].n * setting.n_ranks)
+    starts.add(_plateau(setting))
     edges = sorted(start for start in starts if start <= largest)
     pieces: list[tuple[int, int, int]] = []
     for low, high in zip(edges, [edge - 1 for edge in edges[1:]] + [largest], strict=True):
@@ -140,9 +139,17 @@ def ranges(
     return tuple(_described(setting, operation, table, low, high, table[i]) for low, high, i in merged)
 
 
+def _plateau(setting: Setting) -> int:
+    """Size from which the latency of a ring on several nodes with Simple grows by a factor."""
+    per_channel = model_of(setting.version).plateau_bytes
+    if per_channel:
+        return per_channel * setting.channels["ring"].n * setting.n_ranks
+    return setting.n_ranks * 4096
+
+
 def _is_corrected(setting: Setting, cell: Cell) -> bool:
-    """Whether a cell's rate dips at middle sizes: trees, and NVLS trees of Blackwell on x86."""
-    x86 = setting.cpu in ("intel", "amd")
+    """Whether a cell's rate dips at middle sizes: trees, and from 2.28 on NVLS trees of Blackwell on x86."""
+    x86 = setting.cpu in ("intel", "amd") and model_of(setting.version).corrects_nvls_tree
     return cell.algorithm == "tree" or (cell.algorithm == "nvls_tree" and setting.gpu == "blackwell" and x86)
 
 
@@ -234,6 +241,10 @@ def _refused(setting: Setting, operation: str, algorithm: str, protocol: str) ->
     """Why NCCL does not use this at all; empty if it may."""
     if algorithm not in _ALLOWED[operation]:
         return f"no {operation} with it"
+    if algorithm not in model_of(setting.version).algorithms:
+        return f"not in NCCL {setting.version[0]}.{setting.version[1]}"
+    if algorithm == "collnet_direct" and operation in HALVES and setting.version < (2, 19):
+        return f"no {operation} with it before NCCL 2.19"
     if protocol != "simple" and algorithm not in ("tree", "ring"):
         return "only with Simple"
     many = setting.n_nodes > 1

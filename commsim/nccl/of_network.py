@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.nccl.call import NEWEST
 from commsim.core.errors import InputError
 from commsim.core.hardware import maker_of, read_hardware
 from commsim.core.machine import NVLINK_METRIC
@@ -106,6 +107,8 @@ class Given:
         Whether the network reduces.
     by_pattern : dict of str to Channels
         From NCCL's own dump; replaces all of the above that it has.
+    version : (int, int)
+        Of NCCL.
     """
 
     gpu: str | None = None
@@ -117,6 +120,7 @@ class Given:
     net_latency: float | None = None
     collnet: bool = False
     by_pattern: dict[str, Channels] | None = None
+    version: tuple[int, int] = NEWEST
 
 
 def setting_of(network: Network, placement: Placement, n_ranks: int, given: Given) -> Setting:
@@ -175,7 +179,9 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     if given.collnet and "collnet" not in channels:
         channels["collnet"] = channels["ring"]
         assumed.append("CollNet has the channels of the ring")
-    return Setting(n_ranks, len(machines), gpu, cpu, channels, given.collnet, n_nics == 1, tuple(assumed))
+    return Setting(
+        n_ranks, len(machines), gpu, cpu, channels, given.collnet, n_nics == 1, tuple(assumed), given.version
+    )
 
 
 def _channels(

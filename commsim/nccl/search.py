@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from collectives.nccl.call import NEWEST
 from commsim.core.errors import InputError
 
 # Of the rate of the best channels so far: below that the search tries no others.
@@ -143,6 +144,8 @@ class Setting:
         Whether trees go up and down through the same NIC.
     assumed : tuple of str
         What was not known, and what was taken instead.
+    version : (int, int)
+        Of NCCL.
     """
 
     n_ranks: int
@@ -153,6 +156,7 @@ class Setting:
     collnet: bool = False
     one_nic_tree: bool = False
     assumed: tuple[str, ...] = field(default=())
+    version: tuple[int, int] = NEWEST
 
     def __post_init__(self) -> None:
         if self.n_ranks < 2:
@@ -183,47 +187,6 @@ PROTOCOLS = ("ll", "ll128", "simple")
 GENERATIONS = ("volta", "ampere", "hopper", "blackwell")
 CPUS = ("intel", "amd", "other")
 
-BASE_US = {
-    "tree": (6.8, 14.0, 8.4), "ring": (6.6, 14.0, 8.4), "collnet_direct": (0, 0, 0), "collnet_chain": (0, 0, 0),
-    "nvls": (0, 0, 0), "nvls_tree": (0, 0, 0), "pat": (8.0, 8.0, 8.0),
-}  # fmt: skip
-HOP_US = {
-    "nvlink": {
-        "tree": (0.6, 1.25, 4.0), "ring": (0.6, 1.9, 3.4), "collnet_direct": (0, 0, 3.7), "collnet_chain": (0, 0, 2.8),
-        "nvls": (0, 0, 25.0), "nvls_tree": (0, 0, 25.0), "pat": (0, 0, 4.0),
-    },
-    "pci": {
-        "tree": (1.0, 1.9, 4.0), "ring": (1.0, 2.5, 5.7), "collnet_direct": (0, 0, 3.7), "collnet_chain": (0, 0, 2.8),
-        "nvls": (0, 0, 0), "nvls_tree": (0, 0, 0), "pat": (0, 0, 4.0),
-    },
-    "net": {
-        "tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0), "collnet_direct": (0, 0, 31.0),
-        "collnet_chain": (0, 0, 30.0), "nvls": (0, 0, 18.0), "nvls_tree": (0, 0, 20.9), "pat": (0, 0, 14.0),
-    },
-}  # fmt: skip
-
-# Largest rate of LL. With more than one node, the row is ampere's on an AMD CPU and volta's on every other one.
-LL_GBS = {
-    "volta": (39.0, 39.0, 20.4), "ampere": (87.7, 22.5, 19.0), "hopper": (141.0, 45.0, 35.0),
-    "blackwell": (282.0, 90.0, 70.0),
-}  # fmt: skip
-# Largest rate of a channel, as in the next three tables.
-RING_LL128_GBS = {
-    "volta": (20.0, 20.0, 20.0), "ampere": (20.0, 20.0, 20.0), "hopper": (36.7, 36.7, 36.7),
-    "blackwell": (40.0, 40.0, 40.0),
-}  # fmt: skip
-TREE_LL128_GBS = {
-    "volta": (20.0, 20.0, 20.0), "ampere": (20.0, 20.0, 20.0), "hopper": (36.7, 36.7, 29.0),
-    "blackwell": (55.6, 31.67, 20.0),
-}  # fmt: skip
-TREE_GBS = {
-    "volta": (26.5, 18.5, 10.0), "ampere": (24.0, 23.6, 17.8), "hopper": (38.7, 41.4, 36.0),
-    "blackwell": (70.0, 42.8, 24.0),
-}  # fmt: skip
-NVLS_TREE_GBS = {
-    "volta": (26.5, 18.5, 10.0), "ampere": (24.0, 23.6, 17.8), "hopper": (0.0, 57.7, 45.5),
-    "blackwell": (0.0, 96.0, 80.0),
-}  # fmt: skip
 NVLS_EFFICIENCY = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
 NET_OVERHEAD_US = {"intel": 1.0, "amd": 2.0, "other": 1.0}
 
@@ -234,11 +197,6 @@ TREE_CORRECTION = (
     (0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9),
 )
 SMALLEST_CORRECTED = 64
-
-PLATEAU = 1.4
-PLATEAU_BEFORE_AMPERE = 1.9
-# Per channel and rank: from there on the latency of a ring on several nodes with Simple grows by the factor.
-PLATEAU_BYTES = 64
 
 # Rates of a channel inside a node that the search tries, the fastest first.
 CHANNEL_GBS = {

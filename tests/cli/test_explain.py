@@ -32,6 +32,16 @@ def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(comm
     assert (rules[0].n_nodes, rules[0].n_ranks) == (1, 8)
 
 
+def test_an_older_release_has_its_own_choices_and_no_symmetric_kernels(commsim):
+    arguments = ("explain", "--topology", "dgx-h100@star:machines=4", "--operation", "all_reduce", "--size", "1M")
+    old, new = (commsim.results(*arguments, *more)["results"][0] for more in (("--nccl-version", "2.12"), ()))
+    assert old["choices"] != new["choices"]
+    assert old["symmetric"][0]["kernels"] == []
+    one = commsim.results("explain", "--topology", "dgx-h100", "--operation", "all_reduce", "--size", "1M")
+    assert one["results"][0]["symmetric"][0]["kernels"][0]["kernel"] == "AllReduce_RSxLDMC_AGxSTMC"
+    assert "registered as symmetric windows" in commsim.out
+
+
 def test_every_operation_is_explained_unless_some_are_named(commsim):
     tree = commsim.results("explain", "--topology", "dgx-a100@star:machines=2")
     assert [row["operation"] for row in tree["results"]] == [
@@ -75,6 +85,9 @@ def test_results_become_rules_for_the_tuner(commsim, tmp_path):
         (["--topology", "dgx-h100", "--graph", "/nowhere.xml"], "/nowhere.xml: No such file"),
         (["--topology", "dgx-h100", "--nodes", "2"], "--nodes is for --from"),
         (["--from", "/nowhere"], "give the output with --tuner-csv FILE"),
+        (["--topology", "dgx-h100", "--nccl-version", "2.33"], "NCCL 2.33 are not known; version is 2.8 to 2.30"),
+        (["--topology", "dgx-h100", "--nccl-version", "new"], "version must be MAJOR.MINOR of NCCL, 2.8 to 2.30"),
+        (["--from", "/nowhere", "--nccl-version", "2.20"], "--nccl-version goes with --topology"),
     ],
 )
 def test_what_makes_no_sense_is_refused(commsim, arguments, message):

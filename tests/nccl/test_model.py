@@ -3,22 +3,11 @@
 import itertools
 
 import pytest
+from nccl_settings import setting, table
 
 from commsim.core.errors import InputError
 from commsim.nccl.choice import OPERATIONS, cell_time, cells, ranges
 from commsim.nccl.search import ALGORITHMS, PROTOCOLS, Channels, Setting, doubled, nvls_channels, packed_channels
-
-
-def setting(n_ranks=128, n_nodes=16, gpu="hopper", cpu="intel", n=8, intra=40e9, nvls=None, **more):
-    one = Channels(
-        n, intra, intra if n_nodes > 1 else 0.0, **{k: more.pop(k) for k in list(more) if k in Channels.__slots__}
-    )
-    channels = {"ring": one, "tree": one} | ({"nvls": nvls} if nvls else {})
-    return Setting(n_ranks, n_nodes, gpu, cpu, channels, **more)
-
-
-def table(where, operation="all_reduce"):
-    return {cell.name: cell for cell in cells(where, operation)}
 
 
 @pytest.mark.parametrize(
