@@ -54,6 +54,19 @@ def test_a_tree_on_two_hosts_and_several_nics_are_reasons_where_they_can_be():
     assert any("all ranks are in one host" in text for text in reasons(row(3.0), given))
 
 
+def test_reasons_of_which_none_is_enough_alone_are_combined():
+    rails = Line(10e9, "a link", n_hosts=2, links_per_host=8, switch_adds=True)
+    # 12 times the line: 8 rails times the 1.875 of 16 ranks, not 8 rails alone, and less than 8 times a tree's 2
+    (text,) = reasons(row(12.0, n_ranks=16), rails)
+    assert text.startswith("a switch of this network can add")
+    assert "and a host has 8 such links" in text
+    assert text.endswith("together up to 15 times")
+    (named,) = reasons(row(12.0, n_ranks=16, algorithm="NVLSTree"), rails)
+    assert named.startswith("NVLSTree lets the network add")
+    assert "8 such links" in named
+    assert reasons(row(20.0, n_ranks=16), rails) == ("no known reason fits: check the line rate and the measurement",)
+
+
 def test_the_line_of_a_prediction_is_its_busiest_link():
     ready = prepare("ring_all_reduce", "dgx-h100@star:machines=2,bandwidth=400Gbps")
     result = ready.predict(2**30)
