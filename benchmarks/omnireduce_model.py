@@ -1,6 +1,7 @@
 """How long OmniReduce takes on its authors' machines: a few constants, fitted once to all of their measurements.
 
-What the flow engine computes from links alone is the second term; the constants hold what links do not explain.
+What the flow engine computes from links alone is the second term; the constants hold what links do not explain. What
+they stand for is in ``benchmarks.omnireduce_protocol``.
 """
 
 from __future__ import annotations
@@ -61,59 +62,3 @@ DOWNLINK_ONLY = OmniReduceTime(2.36e-3, 8 / 86.4e9)
 
 # The same machines at any density: a third constant, since a rank's own blocks are not sent quite for nothing.
 BOTH_WAYS = OmniReduceTime(2.55e-3, 8.30e-3 / MEASURED_SIZE, 4.55e-3 / MEASURED_SIZE)
-
-# Bytes per second at which a tensor crosses PCIe to the host and back, where the NIC cannot reach the GPU's memory.
-STAGING_RATE = 52e9 / 8
-
-
-def staged_time(network_time: float, size: float, rate: float = STAGING_RATE) -> float:
-    """Return the seconds without GPU-direct: the whole tensor is copied, however sparse, while the network works.
-
-    Parameters
-    ----------
-    network_time : float, s
-        With GPU-direct.
-    size : float, bytes
-        Of the tensor, zeros included.
-    rate : float, bytes/s
-        Of the copies.
-
-    Raises
-    ------
-    InputError
-        If the rate is not positive.
-    """
-    if not rate > 0:
-        raise InputError(f"a staging rate must be above 0, got {rate:g}")
-    return max(network_time, size / rate)
-
-
-def message_time(n_elements: float, per_message: float = 0.88e-6, per_element: float = 4.3e-9) -> float:
-    """Return the seconds that one thread of a rank takes for a message of so many elements: 0.88 us + 4.3 ns each."""
-    return per_message + per_element * n_elements
-
-
-def messages_time(n_elements: int, message: int, n_threads: int = 8, density: float = 1.0) -> float:
-    """Return the seconds that messages alone take, when each thread handles its own one after the other.
-
-    Parameters
-    ----------
-    n_elements, message : int
-        Elements of the tensor and of a message.
-    n_threads : int
-        Threads of a rank.
-    density : float
-        Share of messages that are sent.
-
-    Raises
-    ------
-    InputError
-        If something is not positive, or the density is not in 0..1.
-    """
-    if min(n_elements, message, n_threads) < 1 or not 0 <= density <= 1:
-        raise InputError(
-            f"needs elements, a message and threads of at least 1 and a density of 0..1, got {n_elements}, {message}, "
-            f"{n_threads} and {density}"
-        )
-    n_messages = -(-n_elements // message)
-    return density * -(-n_messages // n_threads) * message_time(message)

@@ -62,7 +62,7 @@ MAKERS = (
     Maker("in-network aggregation", "published", 3, 1, published_switch.rows),
     Maker("worked examples", "published", 1, 0.5, published_examples.rows),
     Maker("collectives and parameter servers", "published", 2, 1, published_collectives.rows),
-    Maker("OmniReduce", "published", 1, 0.5, published_omnireduce.rows),
+    Maker("OmniReduce", "published", 30, 0.5, published_omnireduce.rows),
     Maker("a trial of the testbed", "published", 1, 0.5, published_trial.rows),
     Maker("training iterations and jobs on a link", "published", 1, 0.5, published_workload.rows),
     Maker("training at scale", "published", 0.5, 0.1, published_training.rows),

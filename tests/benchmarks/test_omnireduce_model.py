@@ -7,9 +7,6 @@ from benchmarks.omnireduce_model import (
     DOWNLINK_ONLY,
     MEASURED_SIZE,
     OmniReduceTime,
-    message_time,
-    messages_time,
-    staged_time,
 )
 from commsim.core.errors import InputError
 
@@ -29,18 +26,6 @@ def test_the_two_constant_fit_predicts_four_machines_it_was_not_made_with():
     assert DOWNLINK_ONLY.time(MEASURED_SIZE, 0.1, 4) == pytest.approx(5.7e-3, rel=0.01)
 
 
-def test_through_the_host_the_slower_of_copies_and_network_decides():
-    assert staged_time(1e-3, 6.5e6, 6.5e9) == 1e-3
-    assert staged_time(1e-4, 6.5e6, 6.5e9) == pytest.approx(1e-3)
-
-
-def test_messages_cost_each_and_by_element_and_are_shared_by_threads():
-    assert message_time(0) == 0.88e-6
-    assert messages_time(80, 10, 4) == pytest.approx(2 * message_time(10))
-    assert messages_time(81, 10, 4) == pytest.approx(3 * message_time(10))  # 9 messages, one thread has 3
-    assert messages_time(80, 10, 4, density=0.5) == pytest.approx(message_time(10))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -48,9 +33,6 @@ def test_messages_cost_each_and_by_element_and_are_shared_by_threads():
         (lambda: BOTH_WAYS.time(math.inf, 0.5, 8), "needs a size above 0"),
         (lambda: BOTH_WAYS.time(1e6, 1.5, 8), "density of 0..1"),
         (lambda: BOTH_WAYS.time(1e6, 0.5, 8, union=0.4), "density <= union <= 1"),
-        (lambda: staged_time(1e-3, 1e6, 0.0), "staging rate must be above 0, got 0"),
-        (lambda: messages_time(100, 0), "of at least 1 and a density"),
-        (lambda: messages_time(100, 10, density=2.0), "a density of 0..1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, message):
