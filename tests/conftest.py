@@ -1,6 +1,7 @@
 """Markers that mean something: a test that needs a feature of the kernel is skipped where the feature is missing."""
 
 import functools
+import os
 import signal
 from pathlib import Path
 
@@ -95,6 +96,47 @@ def pytest_itemcollected(item):
     listed = item.path in NOJIT_PATHS or item.path.parent.relative_to(TESTS).as_posix() in NOJIT_FOLDERS
     if listed and not item.get_closest_marker("jit"):
         item.add_marker("nojit")
+
+
+# Without the JIT: kernels that were defined, and those of them that ran.
+DEFINED, CALLED = set(), set()
+
+
+def record_calls(function, options):
+    """Stand for ``jit._kernel`` without the JIT: the plain function, whose calls are recorded."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    DEFINED.add(name)
+
+    @functools.wraps(function)
+    def recorded(*args):
+        CALLED.add(name)
+        return function(*args)
+
+    return recorded
+
+
+if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    from commsim.core import jit
+
+    jit._ignore_overflow()
+    jit._kernel = record_calls
+
+
+def pytest_testnodedown(node):
+    DEFINED.update(getattr(node, "workeroutput", {}).get("defined", ()))
+    CALLED.update(getattr(node, "workeroutput", {}).get("called", ()))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    """A whole run without the JIT fails if a kernel never ran: it might not work as plain Python."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput.update(defined=sorted(DEFINED), called=sorted(CALLED))
+    elif session.config.option.markexpr == "nojit" and not session.config.option.keyword and exitstatus == 0:
+        never = sorted(DEFINED - CALLED)
+        if never and session.config.args == ["tests"]:
+            print("\nKernels that no test runs without the JIT:", *never, sep="\n  ")
+            session.exitstatus = 1
 
 
 def pytest_runtest_setup(item):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from .flags import Flags, Verb
@@ -58,6 +59,15 @@ class Parser(argparse.ArgumentParser):
         """Print the message and where to read more, and exit with 2."""
         _report(f"{self.prog}: error: {message} (see {self.prog} --help)")
         self.exit(2)
+
+    # argparse takes the "--" of "--seed=--" for the end of the options, and hands the flag no text but a tuple
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse a flag whose value is ``--``."""
+        args = sys.argv[1:] if args is None else list(args)
+        for arg in itertools.takewhile(lambda arg: arg != "--", args):
+            if arg.startswith("-") and arg.endswith("=--"):
+                self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
+        return super().parse_known_args(args, namespace)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -80,7 +80,16 @@ def njit_norefcount(function: F) -> F:
 
 
 def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    return function if _is_disabled() else Kernel(function, options)
+    if _is_disabled():
+        _ignore_overflow()
+        return function
+    return Kernel(function, options)
+
+
+@functools.cache
+def _ignore_overflow() -> None:
+    """Have NumPy say nothing when an integer wraps around: compiled kernels, which hash and draw, do not either."""
+    importlib.import_module("numpy").seterr(all="ignore")
 
 
 @contextlib.contextmanager

@@ -63,9 +63,9 @@ def aggregation_job(
         If a node does not exist or may not do its part.
     """
     workers = tuple(int(w) for w in workers)
-    for worker in workers:
-        if not 0 <= worker < network.n_nodes or worker not in network.endpoints:
-            raise InputError(f"{network.name}: workers must be on hosts, got node {worker}")
+    no_hosts = np.setdiff1d(workers, network.endpoints)
+    if len(no_hosts):
+        raise InputError(f"{network.name}: workers must be on hosts, got node {no_hosts[0]}")
     if system.hosts:
         hosts = aggregator_hosts(system, network, workers)
         trees = tuple(host_tree(network, workers, host, turn=i) for i, host in enumerate(hosts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import platform
 import subprocess
@@ -145,17 +146,16 @@ def run_sweep(
     if not n_points:
         raise InputError(f"{config.path}: the filters leave none of {count_candidates(config)} points")
     from_here = provenance(config, host)
-    store = _open_store(config, Path(directory), from_here, n_points)
-    try:
+    with (
+        open_pool(executor, jobs) as pool,  # first: an unknown executor leaves no folder behind
+        contextlib.closing(_open_store(config, Path(directory), from_here, n_points)) as store,
+    ):
         if retry_failed:
             store.forget_failed()
         todo = _Todo(config, max_points, n_points, limit, store.finished())
         run = _Run(config, store, todo.progress, say or (lambda _: None))
-        with open_pool(executor, jobs) as pool:
-            Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
+        Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
         return run.progress
-    finally:
-        store.close()
 
 
 class _Todo:

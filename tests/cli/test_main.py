@@ -45,6 +45,11 @@ def test_an_unknown_word_is_one_line_and_exit_code_2(commsim, argv):
     commsim.refuses(*argv)
 
 
+@pytest.mark.parametrize("flag", ["--ranks", "--seed", "-b", "--topology"])
+def test_a_flag_whose_value_is_two_dashes_is_refused(commsim, flag):
+    assert f"argument {flag}: expected a value" in commsim.refuses("run", "ring_all_reduce", f"{flag}=--")
+
+
 def test_the_version_is_printed(commsim):
     assert commsim("--version").out.startswith("commsim ")
     assert commsim.code == 0

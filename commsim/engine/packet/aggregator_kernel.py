@@ -25,7 +25,7 @@ from switch_model.slot_kernel import (
 )
 
 from .link_kernel import free_packet, send, take_packet
-from .packet_state import COLLIDED, ECN_MARKED, EMPTY, FIRST, REPLY, RESENT, RESULT, VERSION, Links, Row
+from .packet_state import ALL_FLAGS, COLLIDED, ECN_MARKED, EMPTY, FIRST, REPLY, RESENT, RESULT, VERSION, Links, Row
 from .traffic_state import Jobs
 
 
@@ -135,7 +135,7 @@ def on_contribution(links: Links, jobs: Jobs, p: int) -> None:
     if action & (OVERWRITE | ADD):
         marked = packet["flags"] & ECN_MARKED
         jobs.slot[at]["ecn"] = bool(marked) or (before != 0 and jobs.slot[at]["ecn"])
-        links.state["busy_slots"] += (before == 0) - (action & READ != 0)
+        links.state["busy_slots"] += int(before == 0) - int(action & READ != 0)
     else:
         links.state["duplicates"] += 1
     if job["rounds"] >= 0:
@@ -198,7 +198,7 @@ def on_server(links: Links, jobs: Jobs, p: int) -> None:
     packet["message"], packet["worker"] = new_message(links), -1
     note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
     packet["kind"] = RESULT
-    packet["flags"] &= ~(RESENT | FIRST | COLLIDED)
+    packet["flags"] &= ALL_FLAGS ^ (RESENT | FIRST | COLLIDED)
     packet["bits"] = np.uint64(fragment["slot"] + 1)
     send(links, p, row["down"])
 
@@ -217,7 +217,7 @@ def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
     if not action & (OVERWRITE | ADD | DUPLICATE):
         send(links, p, row["up"])
         return
-    links.state["busy_slots"] += was_free - (action & FREE != 0)
+    links.state["busy_slots"] += int(was_free) - int(action & FREE != 0)
     if action & DUPLICATE:
         links.state["duplicates"] += 1
     else:
@@ -240,7 +240,9 @@ def _carry_out(links: Links, jobs: Jobs, p: int, row: Row, job: Row, at: int, ac
         free_packet(links, p)
         return
     packet["message"], packet["worker"] = out, -1
-    packet["flags"] = (packet["flags"] & ~(FIRST | ECN_MARKED)) | (ECN_MARKED if jobs.slot[at]["ecn"] else 0)
+    packet["flags"] = (packet["flags"] & (ALL_FLAGS ^ (FIRST | ECN_MARKED))) | (
+        ECN_MARKED if jobs.slot[at]["ecn"] else 0
+    )
     if action & SENDER:
         packet["kind"] = RESULT
         packet["flags"] |= REPLY
@@ -264,7 +266,7 @@ def _without_empty(jobs: Jobs, packet: Row, job: Row, at: int, action: int) -> i
         if not packet["flags"] & EMPTY:
             action |= ADD if jobs.filled[at] else OVERWRITE
             jobs.filled[at] = True
-    packet["flags"] &= ~EMPTY
+    packet["flags"] &= ALL_FLAGS ^ EMPTY
     packet["size"] = job["bytes_first"]
     return int(action)
 

@@ -36,6 +36,8 @@ TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
 
 # flags of a packet
 ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP, EMPTY = 1, 2, 4, 8, 16, 32, 64, 128
+# Flags are taken away with `& (ALL_FLAGS ^ flag)`: without the JIT, `~flag` is negative, which is no uint8.
+ALL_FLAGS = 255
 
 VERSION = 1 << 30  # of a slot: which of its two versions
 
