@@ -112,7 +112,7 @@ def latencies(port: int, bodies: Callable[[int], bytes], n: int) -> np.ndarray[A
     for i in range(-WARM_UP, n):
         body = bodies(i)
         start = time.perf_counter()
-        connection.request("POST", "/prioritize", body)
+        connection.request("POST", "/prioritize", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         rows = json.loads(answer.read())
         if answer.status != 200 or len(rows) != N_LEAVES * HOSTS_PER_LEAF:
@@ -137,7 +137,7 @@ def rate(port: int, body: bytes, seconds: float) -> float:
     def ask(client: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while time.perf_counter() < end:
-            connection.request("POST", "/prioritize", body)
+            connection.request("POST", "/prioritize", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             answer.read()
             counts[client] += answer.status == 200

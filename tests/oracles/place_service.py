@@ -45,7 +45,7 @@ class Service:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
         with contextlib.closing(connection):
             body = json.dumps(tree).encode() if tree is not None else body
-            connection.request(method, path, body, headers or {})
+            connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 

@@ -1,10 +1,11 @@
-"""ASGI middleware: token, limit of body size, timeouts, log."""
+"""ASGI middleware: token, web pages kept out, limit of body size, timeouts, log."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import hmac
+import ipaddress
 import json
 import sys
 import time
@@ -12,6 +13,7 @@ import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -89,6 +91,7 @@ class Guard:
 
         try:
             self._check_token(scope)
+            self._check_sender(scope)
             body = await self._body(scope, receive)
             held = len(body)
             await self._app(scope, _once(body), timed_send)
@@ -119,6 +122,24 @@ class Guard:
         right = hmac.compare_digest(token.strip(), self._limits.token.encode())
         if kind.lower() != b"bearer" or not right:
             raise Refusal(401, "the header Authorization: Bearer TOKEN is " + ("wrong" if given else "missing"))
+
+    def _check_sender(self, scope: Scope) -> None:
+        """Refuse what a web page in a browser of this machine can send; only a token would tell it apart otherwise.
+
+        A page may post text unasked, names its own origin, and may give its own name our address (DNS rebinding).
+        """
+        if self._limits.token is not None:
+            return
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        if not _is_loopback(host):
+            raise Refusal(403, f"without --token-file, Host is an address of this machine's loopback, got {host!r}")
+        origin = headers.get(b"origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            raise Refusal(403, f"without --token-file, requests from web pages are refused, got Origin {origin!r}")
+        kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and kind != "application/json":
+            raise Refusal(415, f"without --token-file, Content-Type is application/json, got {kind!r}")
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """Read the body within the limits; its bytes count as held until the request is answered."""
@@ -159,6 +180,15 @@ class Guard:
                     if message["type"] == "http.disconnect" or not message.get("more_body", False):
                         return
                     left -= len(message.get("body", b""))
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether the value of a Host header, with its port, is ``localhost`` or a loopback address."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _once(body: bytes) -> Receive:

@@ -15,7 +15,7 @@ from commsim.placement.service.guard import Limits
 from commsim.placement.service.http_server import Listening, read_token
 
 TOKEN = "a-token-of-some-length"
-POST = b"POST /prioritize HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+POST = b"POST /prioritize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
 BODY = 64 * 1024
 
 
@@ -33,6 +33,36 @@ def refused(answer, status, message):
     assert status_of(answer) == status, answer
     assert message in json.loads(answer.rpartition(b"\r\n\r\n")[2])["error"]
     assert b"Traceback" not in answer
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "message"),
+    [
+        ({"Host": "evil.example"}, 403, "Host is an address of this machine's loopback, got 'evil.example'"),
+        ({"Host": "127.0.0.1.evil.example"}, 403, "Host is an address"),
+        ({"Host": "[::1"}, 403, "Host is an address"),
+        ({"Origin": "http://evil.example"}, 403, "requests from web pages are refused"),
+        ({"Origin": "null"}, 403, "requests from web pages are refused"),
+        ({"Content-Type": "text/plain"}, 415, "Content-Type is application/json, got 'text/plain'"),
+        ({"Content-Type": ""}, 415, "got ''"),
+    ],
+)
+def test_what_a_web_page_can_send_is_refused_without_a_token(service, headers, status, message):
+    answer = service.ask("POST", "/jobs", {"jobs": [row(placement=["h0", "h1"])]}, headers)
+    assert answer[0] == status
+    assert message in answer[1]["error"]
+    assert service.ask("GET", "/jobs")[1]["jobs"] == []
+
+
+def test_names_of_the_loopback_and_its_own_pages_are_served(service):
+    for host in ("localhost", "127.0.0.1:8080", "[::1]:8080"):
+        assert service.ask("GET", "/healthz", headers={"Host": host, "Origin": f"http://{host}"})[0] == 200
+
+
+def test_a_token_says_enough_about_the_sender():
+    with running(token=TOKEN) as service:
+        headers = {"Authorization": f"Bearer {TOKEN}", "Host": "service.example"}
+        assert service.ask("POST", "/jobs", {"jobs": [row(placement=["h0", "h1"])]}, headers)[0] == 200
 
 
 def test_a_body_that_announces_too_much_is_refused(service):
@@ -69,7 +99,7 @@ def test_a_slow_head_is_cut_off(service):
 
 def test_a_slow_head_is_cut_off_on_a_connection_that_was_good_before(service):
     with service.connect() as listener:
-        listener.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        listener.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = b""
         while not answer.endswith(b'{"ok":true}'):
             answer += listener.recv(65536)
@@ -254,7 +284,8 @@ def test_good_requests_are_answered_while_32_clients_send_garbage(service):
     try:
         for i in range(10):
             connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=LIMIT_S)
-            connection.request("POST", "/prioritize", json.dumps(ARGS | {"Pod": pod(row(f"job{i}"))}))
+            body = json.dumps(ARGS | {"Pod": pod(row(f"job{i}"))})
+            connection.request("POST", "/prioritize", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             assert (answer.status, json.loads(answer.read())) == (200, [{"Host": "h0", "Score": 10}])
             connection.close()
