@@ -62,7 +62,8 @@ def test_names_of_the_loopback_and_its_own_pages_are_served(service):
 def test_a_token_says_enough_about_the_sender():
     with running(token=TOKEN) as service:
         headers = {"Authorization": f"Bearer {TOKEN}", "Host": "service.example"}
-        assert service.ask("POST", "/jobs", {"jobs": [row(placement=["h0", "h1"])]}, headers)[0] == 200
+        answer = service.ask("POST", "/jobs", {"jobs": [row(gpus=2, placement=["h0", "h1"])]}, headers)
+        assert answer[0] == 200, answer
 
 
 def test_a_body_that_announces_too_much_is_refused(service):
