@@ -58,8 +58,9 @@ def _run(args: argparse.Namespace) -> int:
         network = network_for(transport, args.network)
         warmup, iterations = args.warmup_iters, args.iters
         every: list[Row] = []
-        for schedule in schedules:
-            rows = measure_rows(transport, [schedule], sizes, predictor(network), warmup=warmup, iterations=iterations)
+        for build in schedules:
+            schedule = build(sizes[0])
+            rows = measure_rows(transport, [build], sizes, predictor(network), warmup=warmup, iterations=iterations)
             every += rows
             if transport.rank == 0:
                 title = f"{schedule.name}, {transport.size} ranks over {transport.name}, -w {warmup} -n {iterations}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import commsim.run.systems  # noqa: F401 - registers a collective for every switch system
-from collectives import COLLECTIVES
+from collectives import BLOCKING, COLLECTIVES
 from commsim.cluster.policy import POLICIES
 from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
@@ -102,7 +102,7 @@ def collective_rows() -> list[list[str]]:
     for name in by_operation:
         entry = COLLECTIVES[name]
         what, cost = split_summary(entry.summary)
-        parameters = [key for key in entry.parameters if key != "n_ranks"]
+        parameters = [key for key in entry.parameters if key not in ("n_ranks", BLOCKING)]
         given = f"<br>{', '.join(parameters)}" if parameters else ""
         time = "equal to 1e-9" if entry.metadata["cost"] else "between bounds" if entry.metadata["bounds"] else "-"
         rows.append([_operation(name), f"`{name}`{given}", what, f"`{cost}`" if cost else "-", "exact", time, "MPI"])

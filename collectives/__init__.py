@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=True)
 
+# Every collective takes it: with true, each step waits for the one before at both of its ends, as in a loop of
+# MPI_Sendrecv, and as many simulators do.
+BLOCKING = "blocking"
+
 MAX_RANKS, MAX_CHUNKS = 2**20, 2**22
 
 # What a builder may ask of network and placement, and the parameter that takes it.
@@ -45,6 +49,7 @@ def collective(
     needs: tuple[str, ...] = (),
     systems: tuple[str, ...] = (),
     sparse: SparseForm | None = None,
+    pieces: Callable[[int, float], int] | None = None,
 ) -> Callable[[Callable[P, Schedule]], Callable[P, Schedule]]:
     """Register a collective under its own name.
 
@@ -63,6 +68,8 @@ def collective(
         it needs a ``tree``, too. Other helpers sit on the network's next free hosts.
     sparse : SparseForm, optional
         What its messages take when the data is sparse.
+    pieces : callable, optional
+        ``pieces(n_ranks, size)``: its ``n_chunks`` where the size is known and the user gives none.
     """
     needs = (*needs, "tree") if systems else needs
 
@@ -71,6 +78,9 @@ def collective(
 
         @functools.wraps(build)
         def named(*args: P.args, **kwargs: P.kwargs) -> Schedule:
+            blocking = kwargs.pop(BLOCKING, False) if takes_blocking else False
+            if not isinstance(blocking, bool):
+                raise InputError(f"{build.__name__}: {BLOCKING} must be true or false, got {blocking!r}")
             bound = inspect.signature(build).bind(*args, **kwargs)
             bound.apply_defaults()
             check_arguments(build, bound.arguments)
@@ -79,14 +89,27 @@ def collective(
             schedule: object = build(*args, **kwargs)
             if not isinstance(schedule, Schedule):
                 raise InputError(f"{build.__name__} must return a Schedule, got {type(schedule).__name__}")
-            return dataclasses.replace(schedule, name=build.__name__, operation=operation, root=root)
+            schedule = dataclasses.replace(schedule, name=build.__name__, operation=operation, root=root)
+            return schedule.fenced() if blocking else schedule
 
+        takes_blocking = BLOCKING not in inspect.signature(build).parameters
+        if takes_blocking:
+            _add_blocking(named)
         COLLECTIVES.add(
-            named, operation=operation, cost=cost, bounds=bounds, needs=needs, systems=systems, sparse=sparse
-        )
+            named, operation=operation, cost=cost, bounds=bounds, needs=needs, systems=systems, sparse=sparse,
+            pieces=pieces,
+        )  # fmt: skip
         return named
 
     return decorate
+
+
+def _add_blocking(named: Callable[..., Schedule]) -> None:
+    """Give a collective the parameter that all have, so that every reader of its signature knows it."""
+    signature = inspect.signature(named)
+    own = inspect.Parameter(BLOCKING, inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    named.__signature__ = signature.replace(parameters=[*signature.parameters.values(), own])  # type: ignore[attr-defined]
+    named.__annotations__ = {**named.__annotations__, BLOCKING: bool}
 
 
 def found_parameters(needs: tuple[str, ...]) -> tuple[str, ...]:

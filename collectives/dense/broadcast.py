@@ -9,6 +9,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
 from .. import collective
+from ..pieces import USUAL, count_pieces
 
 
 def binomial_cost(n_ranks: int, size: float, link: LogGP, root: int = 0) -> float:  # noqa: ARG001 - all roots alike
@@ -44,22 +45,34 @@ def binomial_broadcast(n_ranks: int, root: int = 0) -> Schedule:
     return p.build()
 
 
-def chain_cost(n_ranks: int, size: float, link: LogGP, n_chunks: int = 64, root: int = 0) -> float:  # noqa: ARG001
+def chain_pieces(n_ranks: int, size: float) -> int:
+    """Chunks of a chain: its p-1 hops are the pipeline, and the whole vector passes each."""
+    return count_pieces(n_ranks, size, n_ranks - 1)
+
+
+def chain_cost(
+    n_ranks: int,
+    size: float,
+    link: LogGP,
+    n_chunks: int | None = None,
+    root: int = 0,  # noqa: ARG001 - all roots alike
+) -> float:
     """Cost of the first chunk over p-1 hops, and of the other chunks behind it."""
-    chunk = size / n_chunks
-    return (n_ranks - 1) * link.message(chunk) + (n_chunks - 1) * (link.o + chunk / link.B if n_ranks > 1 else 0.0)
+    k = chain_pieces(n_ranks, size) if n_chunks is None else n_chunks
+    chunk = size / k
+    return (n_ranks - 1) * link.message(chunk) + (k - 1) * (link.o + chunk / link.B if n_ranks > 1 else 0.0)
 
 
-@collective("broadcast", cost=chain_cost)
-def chain_broadcast(n_ranks: int, n_chunks: int = 64, root: int = 0) -> Schedule:
+@collective("broadcast", cost=chain_cost, pieces=chain_pieces)
+def chain_broadcast(n_ranks: int, n_chunks: int | None = None, root: int = 0) -> Schedule:
     """Broadcast over a pipelined chain of k chunks: (p-1)(o + L + S/(kB)) + (k-1)(o + S/(kB)) seconds.
 
     Parameters
     ----------
     n_ranks : int
         p, at least 1.
-    n_chunks : int
-        k. The best is sqrt(S (p-2) / (o B)) for long vectors; 64 suits megabytes on tens of ranks.
+    n_chunks : int, optional
+        k. The best is sqrt(S (p-2) / (o B)); by default that with o B = 16 KiB, and 64 where the size is not known.
     root : int
         Rank that has the data.
 
@@ -73,9 +86,10 @@ def chain_broadcast(n_ranks: int, n_chunks: int = 64, root: int = 0) -> Schedule
     Träff, Ripke, Siebert, Balaji, Thakur and Gropp, "A pipelined algorithm for large, irregular all-gather
     problems", IJHPCA 2010, for the pipelined chain.
     """
-    p = Program(n_ranks, n_chunks=n_chunks)
+    k = USUAL if n_chunks is None else n_chunks
+    p = Program(n_ranks, n_chunks=k)
     with p.repeat(n_ranks - 1, src=1, dst=1):
-        p.copy(np.arange(n_chunks), src=root, dst=(root + 1) % n_ranks)
+        p.copy(np.arange(k), src=root, dst=(root + 1) % n_ranks)
     return p.build()
 
 
@@ -83,27 +97,29 @@ def chain_reduce_cost(
     n_ranks: int,
     size: float,
     link: LogGP,
-    n_chunks: int = 64,
+    n_chunks: int | None = None,
     root: int = 0,  # noqa: ARG001 - all roots alike
 ) -> float:
     """Cost of the first chunk over p-1 hops, and of the others behind it, as far apart as the slower of the stages."""
-    chunk = size / n_chunks
+    k = chain_pieces(n_ranks, size) if n_chunks is None else n_chunks
+    chunk = size / k
     if n_ranks == 1:
         return 0.0
     first = (n_ranks - 1) * (link.message(chunk) + link.gamma * chunk)
-    return first + (n_chunks - 1) * max(link.o + chunk / link.B, link.gamma * chunk)
+    return first + (k - 1) * max(link.o + chunk / link.B, link.gamma * chunk)
 
 
-@collective("reduce", cost=chain_reduce_cost)
-def chain_reduce(n_ranks: int, n_chunks: int = 64, root: int = 0) -> Schedule:
+@collective("reduce", cost=chain_reduce_cost, pieces=chain_pieces)
+def chain_reduce(n_ranks: int, n_chunks: int | None = None, root: int = 0) -> Schedule:
     """Reduce over a pipelined chain, c = S/k: (p-1)(o+L+S/(kB)+gamma c) + (k-1)max(o+S/(kB), gamma c) seconds.
 
     Parameters
     ----------
     n_ranks : int
         p, at least 1.
-    n_chunks : int
-        k. Sending and reducing are two stages of the pipeline, and the slower one decides how chunks follow.
+    n_chunks : int, optional
+        k, by default as for :func:`chain_broadcast`. Sending and reducing are two stages of the pipeline, and the
+        slower one decides how chunks follow.
     root : int
         Rank that gets the sum, at the end of the chain.
 
@@ -116,7 +132,8 @@ def chain_reduce(n_ranks: int, n_chunks: int = 64, root: int = 0) -> Schedule:
     ----------
     Worringen, "Pipelining and overlapping for MPI collective operations", LCN 2003.
     """
-    p = Program(n_ranks, n_chunks=n_chunks)
+    k = USUAL if n_chunks is None else n_chunks
+    p = Program(n_ranks, n_chunks=k)
     with p.repeat(n_ranks - 1, src=1, dst=1):
-        p.reduce(np.arange(n_chunks), src=(root + 1) % n_ranks, dst=(root + 2) % n_ranks)
+        p.reduce(np.arange(k), src=(root + 1) % n_ranks, dst=(root + 2) % n_ranks)
     return p.build()

@@ -10,6 +10,7 @@ from commsim.core.program import Program
 from commsim.core.schedule import Schedule
 
 from .. import collective
+from ..pieces import USUAL, count_pieces
 
 
 def binary_tree(n_ranks: int) -> NDArray[np.int64]:
@@ -54,7 +55,17 @@ def depths(parent: NDArray[np.int64]) -> NDArray[np.int64]:
     return depth
 
 
-def double_tree_bounds(n_ranks: int, size: float, link: LogGP, n_chunks: int = 64) -> tuple[float, float]:
+def hops_up_and_down(n_ranks: int) -> int:
+    """D: twice the height of the higher tree."""
+    return 2 * max(int(depths(parent).max()) for parent in two_trees(n_ranks))
+
+
+def double_tree_pieces(n_ranks: int, size: float) -> int:
+    """Chunks of each half: the way up and down is the pipeline, and a half of the vector passes each hop."""
+    return count_pieces(n_ranks, size / 2, hops_up_and_down(n_ranks)) if n_ranks > 1 else 1
+
+
+def double_tree_bounds(n_ranks: int, size: float, link: LogGP, n_chunks: int | None = None) -> tuple[float, float]:
     """Bounds on the time alone on a star: 2(p-1)S/(pB) and (k - 1 + D) tau.
 
     Every wire carries k messages of S/(2k) bytes, one after the other. At most w wires leave or enter a port, so by
@@ -74,22 +85,23 @@ def double_tree_bounds(n_ranks: int, size: float, link: LogGP, n_chunks: int = 6
     rank = np.arange(n_ranks)
     children = sum((np.bincount(parent[parent >= 0], minlength=n_ranks) for parent in trees), np.zeros_like(rank))
     degree = children + sum((parent >= 0 for parent in trees), np.zeros_like(rank))
-    message = size / (2 * n_chunks)
+    k = double_tree_pieces(n_ranks, size) if n_chunks is None else n_chunks
+    message = size / (2 * k)
     tau = degree.max() * (link.o + message / link.B) + link.L + children.max() * link.gamma * message
-    n_hops = 2 * max(int(depths(parent).max()) for parent in trees)
-    return 2 * (n_ranks - 1) / n_ranks * size / link.B, float((n_chunks - 1 + n_hops) * tau)
+    return 2 * (n_ranks - 1) / n_ranks * size / link.B, float((k - 1 + hops_up_and_down(n_ranks)) * tau)
 
 
-@collective("all_reduce", bounds=double_tree_bounds)
-def double_tree_all_reduce(n_ranks: int, n_chunks: int = 64) -> Schedule:
+@collective("all_reduce", bounds=double_tree_bounds, pieces=double_tree_pieces)
+def double_tree_all_reduce(n_ranks: int, n_chunks: int | None = None) -> Schedule:
     """All-reduce over two pipelined binary trees: between 2(p-1)S/(pB) and (k - 1 + D) tau seconds, tending to 2S/B.
 
     Parameters
     ----------
     n_ranks : int
         p, at least 1.
-    n_chunks : int
-        k, chunks in each half of the vector.
+    n_chunks : int, optional
+        k, chunks in each half of the vector. By default sqrt(S/2 (D - 1) / (o B)) with o B = 16 KiB, and 64 where the
+        size is not known.
 
     Returns
     -------
@@ -106,7 +118,8 @@ def double_tree_all_reduce(n_ranks: int, n_chunks: int = 64) -> Schedule:
     Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
     Computing 2009. NCCL uses the same trees across nodes.
     """
-    p = Program(n_ranks, n_chunks=2 * n_chunks)
+    k = USUAL if n_chunks is None else n_chunks
+    p = Program(n_ranks, n_chunks=2 * k)
     parents = two_trees(n_ranks)
     parent = np.concatenate(parents)
     rank = np.tile(np.arange(n_ranks), 2)
@@ -114,9 +127,9 @@ def double_tree_all_reduce(n_ranks: int, n_chunks: int = 64) -> Schedule:
     # a channel for each tree: two ranks may be neighbours in both, and must not wait for each other's tree
     tree = np.repeat([0, 1], n_ranks)
     levels = [np.flatnonzero(depth == level) for level in range(1, int(depth.max()) + 1)]
-    with p.repeat(n_chunks, chunk=1):
+    with p.repeat(k, chunk=1):
         for at in reversed(levels):
-            p.reduce(tree[at] * n_chunks, src=rank[at], dst=parent[at], channel=tree[at])
+            p.reduce(tree[at] * k, src=rank[at], dst=parent[at], channel=tree[at])
         for at in levels:
-            p.copy(tree[at] * n_chunks, src=parent[at], dst=rank[at], channel=tree[at])
+            p.copy(tree[at] * k, src=parent[at], dst=rank[at], channel=tree[at])
     return p.build()

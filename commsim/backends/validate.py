@@ -79,7 +79,7 @@ class Row:
 
 def measure_rows(
     transport: Transport,
-    schedules: Iterable[Schedule],
+    schedules: Iterable[Schedule | Callable[[float], Schedule]],
     sizes: Sequence[int],
     predict: Callable[[Schedule, float], float],
     *,
@@ -93,8 +93,8 @@ def measure_rows(
     ----------
     transport : Transport
         All of its ranks call this.
-    schedules : iterable of Schedule
-        With as many participants as the transport has ranks.
+    schedules : iterable of Schedule, or of callable
+        With as many participants as the transport has ranks; or what builds one for a size.
     sizes : sequence of int, bytes
         As nccl-tests counts them.
     predict : callable
@@ -105,7 +105,7 @@ def measure_rows(
     warmup, iterations : int
         As in :func:`commsim.backends.measure.timed`.
     """
-    wanted = [(schedule, size) for schedule in schedules for size in sizes]
+    wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
     passes = [
         [_measure_both(transport, schedule, size, native, warmup, part) for schedule, size in wanted]
         for part in _split(iterations)

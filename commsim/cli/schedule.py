@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -56,35 +58,69 @@ class ExportConfig(Writing, OneConfig):
 
 def list_collectives(config: WithJson) -> None:
     """Print the collectives, their operations and parameters."""
+    from collectives import BLOCKING
     from commsim.run.systems import every_collective
 
     rows, known = [], every_collective()
     for name in known:
         entry = known[name]
-        own = [k for k in entry.parameters if k != "n_ranks"]
-        rows.append({"collective": name, "operation": entry.metadata["operation"], "parameters": own,
-                     "summary": entry.summary})  # fmt: skip
+        own = _own_parameters(entry)
+        row = {
+            "collective": name,
+            "operation": entry.metadata["operation"],
+            "parameters": [key for key in entry.parameters if key not in ("n_ranks", BLOCKING)],
+            "defaults": own,
+            "meanings": {key: _meaning(entry, key) for key in own},
+            "summary": entry.summary,
+        }
+        rows.append(row)
     for row in rows:
-        given = f":{','.join(row['parameters'])}" if row["parameters"] else ""
-        print(f"{row['collective']}{given}  [{row['operation']}]\n    {row['summary']}")
+        print(f"{row['collective']}  [{row['operation']}]")
+        _print_wrapped("    ", row["summary"])
+        for key, default in row["defaults"].items():
+            _print_wrapped("      ", f"{key} ({_said(default)}): {row['meanings'][key]}")
+    print("# every collective takes blocking=true: each step waits for the one before, as in a loop of MPI_Sendrecv")
     config.write_json(rows, {"what": "collectives"})
 
 
-def _load(config: OneConfig) -> Any:
+def _own_parameters(entry: Any) -> dict[str, Any]:
+    """Return the parameters that users may give, with their defaults; not the one that all collectives have."""
+    from collectives import BLOCKING, found_parameters
+
+    found = (*found_parameters(entry.metadata["needs"]), BLOCKING)
+    return {key: one.default for key, one in entry.parameters.items() if key not in found}
+
+
+def _meaning(entry: Any, key: str) -> str:
+    return str(entry.meanings.get(key, "")).replace("``", "")
+
+
+def _said(default: Any) -> str:
+    """Return a default as text; of None the meaning says what is taken."""
+    return "chosen" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _print_wrapped(indent: str, text: str) -> None:
+    width = max(40, shutil.get_terminal_size((120, 24)).columns - 1)
+    print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=f"{indent}    "))
+
+
+def _load(config: OneConfig, size: float | None = None) -> Any:
     from commsim.core.errors import InputError
     from commsim.run.inputs import load_schedule
 
-    schedule = load_schedule(config.collective, config.ranks)
+    schedule = load_schedule(config.collective, config.ranks, size)
     if config.ranks is not None and schedule.n_ranks != config.ranks:
         raise InputError(f"{config.collective} has {schedule.n_ranks} ranks, got --ranks {config.ranks}")
     return schedule
 
 
 def show(config: ShowConfig) -> None:
-    """Print hops, messages, bytes, and the volume per rank."""
+    """Print hops, messages, bytes, parameters, and the volume per rank."""
     if config.draw:
         check_drawable(config.draw)
-    schedule, size = _load(config), parse_nccl_size(config.size, "--size")
+    size = parse_nccl_size(config.size, "--size")
+    schedule = _load(config, size)
     if config.draw:
         draw_transfers(schedule, config.draw)
     sent, received, messages = _volumes(schedule)
@@ -101,6 +137,7 @@ def show(config: ShowConfig) -> None:
             "kept as": f"{len(schedule.blocks)} blocks of {sum(len(b.body) for b in schedule.blocks)} transfers",
         }
     )
+    _print_parameters(config.collective, schedule, size)
     rows = [
         {"participant": i, "messages": int(messages[i]), "sent_B": sent[i] * chunk, "received_B": received[i] * chunk}
         for i in range(schedule.n_participants)
@@ -114,6 +151,24 @@ def show(config: ShowConfig) -> None:
         f"volume per rank at {format_size(size)}{left_out}",
     )  # fmt: skip
     config.write_json(rows, {"collective": config.collective, "n_hops": schedule.n_hops, "size_B": size})
+
+
+def _print_parameters(spec: str, schedule: Any, size: float) -> None:
+    """Print what each parameter is here, and what it means; nothing of a file."""
+    if spec.endswith(SUFFIX):
+        return
+    from collectives import found_parameters
+    from collectives.pieces import sized_parameters
+    from commsim.run.inputs import collective_entry, read_collective
+
+    entry, _ = collective_entry(spec)
+    given = read_collective(spec, schedule.n_ranks)[1]
+    used = {**_own_parameters(entry), **given, **sized_parameters(entry, schedule.n_ranks, size, given)}
+    for key, value in used.items():
+        said = "" if key in given else ", by default"
+        _print_wrapped("", f"{key} = {_said(value)}{said}: {_meaning(entry, key)}".removesuffix(": "))
+    for key in found_parameters(entry.metadata["needs"])[1:]:
+        _print_wrapped("", f"{key}, from network and placement: {_meaning(entry, key)}")
 
 
 def _volumes(schedule: Any) -> tuple[Any, Any, Any]:
@@ -164,8 +219,10 @@ def save_schedule(config: SaveConfig) -> None:
 
 
 COMMANDS = {
-    "schedule list": Verb(WithJson, list_collectives, "print the collectives, with their operations and parameters"),
-    "schedule show": Verb(ShowConfig, show, "print hops, messages, bytes, and the volume per rank"),
+    "schedule list": Verb(
+        WithJson, list_collectives, "print the collectives: operations, parameters, defaults, meanings"
+    ),
+    "schedule show": Verb(ShowConfig, show, "print hops, messages, bytes, parameters, and the volume per rank"),
     "schedule check": Verb(CheckConfig, check_schedule, "prove that a schedule does what its operation requires"),
     "schedule save": Verb(SaveConfig, save_schedule, "write a schedule to an .npz file"),
     "schedule import": Verb(

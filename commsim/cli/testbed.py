@@ -148,7 +148,7 @@ def run_shared(config: ShareConfig) -> None:
 
     with testbed_of(config) as (place, layout):
         hosts = _hosts_of(config.jobs, layout)
-        schedules = [load_schedule(config.collective, len(nodes)) for nodes in hosts]
+        schedules = [load_schedule(config.collective, len(nodes), size) for nodes in hosts]
         runs = share(place, layout, schedules, hosts, size, shifts, compute=compute, iterations=config.iterations)
     print_table(SHARED, [_shared_text(one, j) for one in runs for j in range(len(hosts))], layout.network.name)
     config.write_json([_shared_row(one, j) for one in runs for j in range(len(hosts))])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from collectives import COLLECTIVES
+from collectives.pieces import sized_parameters
 
 from ..backends.calibrate import calibrate
 from ..backends.execute import for_processes
@@ -19,6 +20,7 @@ from ..run.inputs import collective_entry
 if TYPE_CHECKING:
     from ..backends.transport import Transport
     from ..core.network import Network
+    from ..core.registry import Entry
     from ..core.schedule import Schedule
 
 USUAL = (
@@ -28,8 +30,8 @@ USUAL = (
 )  # fmt: skip
 
 
-def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Schedule]:
-    """Build ``name:key=value,...`` for `n_processes`, the last of which are helpers where it needs some.
+def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Callable[[float], Schedule]]:
+    """Return for each ``name:key=value,...`` what builds it for `n_processes` and a size, helpers last.
 
     ``all`` is every registered collective that this leaves a rank.
 
@@ -38,16 +40,22 @@ def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Sched
     InputError
         If a name or a parameter is wrong, or helpers leave no process to a rank.
     """
-    schedules = []
+    schedules: list[Callable[[float], Schedule]] = []
     for spec in COLLECTIVES if specs == ["all"] else specs or USUAL:
         entry, raw = collective_entry(spec)
         parameters = read_arguments(entry.build, raw, given=("n_ranks", "groups", "tree"))
         schedule = for_processes(functools.partial(entry.build, **parameters), n_processes)
         if schedule is not None:
-            schedules.append(schedule)
+            schedules.append(functools.cache(functools.partial(_sized, entry, parameters, schedule)))
         elif specs != ["all"]:
             raise InputError(f"{entry.name} on {n_processes} processes: the helpers leave no process for a rank")
     return schedules
+
+
+def _sized(entry: Entry[Schedule], parameters: dict[str, Any], usual: Schedule, size: float) -> Schedule:
+    """Return the schedule for a size, which is the usual one unless it is a pipeline that is cut by size."""
+    sized = sized_parameters(entry, usual.n_ranks, size, parameters)
+    return usual if sized is parameters else entry.build(usual.n_ranks, **sized)
 
 
 def network_for(transport: Transport, path: str | None) -> Network | None:

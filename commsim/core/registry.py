@@ -46,6 +46,21 @@ class Entry(Generic[T]):
         """Parameters of the function, by name."""
         return inspect.signature(self.build).parameters
 
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """What the docstring's section Parameters says of each, on one line."""
+        section = re.search(
+            r"^Parameters\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(self.build) or "", re.DOTALL | re.MULTILINE
+        )
+        found: dict[str, str] = {}
+        names: list[str] = []
+        for line in section[1].splitlines() if section else []:
+            if not line.startswith(" "):
+                names = [name.strip() for name in line.partition(" : ")[0].split(",")]
+            for name in names if line.startswith(" ") else []:
+                found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+        return found
+
 
 class Registry(Generic[T]):
     """Functions by their own names, found by importing every module of one package on first use.

@@ -6,6 +6,7 @@ peers and chunks; regular algorithms so cost O(ranks) memory whatever the number
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -187,6 +188,15 @@ class Schedule(Value):
             hop += block.n_hops * block.times
             stage += block.n_fences * block.times
         return out
+
+    def fenced(self) -> Schedule:
+        """Return the same with a fence after each hop: a transfer waits for all of earlier hops at both of its ends."""
+        blocks = []
+        for block in self.blocks:
+            body = block.body.copy()
+            body["stage"] = body["hop"]
+            blocks.append(dataclasses.replace(block, body=body, n_fences=block.n_hops))
+        return dataclasses.replace(self, blocks=tuple(blocks))
 
     def _expand(self, block: Block, repetitions: NDArray[np.int64], hop: int, stage: int, out: Transfers) -> Transfers:
         """Write the given repetitions of a block to `out`, the first one starting at `hop` and `stage`."""

@@ -116,7 +116,9 @@ def convert(source: str, target: str, context: Context, from_: str | None = None
     notes: Notes = ()
     if named:
         kind = named
-        value: Any = load_network(source) if kind == NETWORK else Sized(load_schedule(source, context.n_ranks))
+        value: Any = (
+            load_network(source) if kind == NETWORK else Sized(load_schedule(source, context.n_ranks, context.size))
+        )
         if kind not in kinds:
             raise InputError(f"{source} is a {kind}, and {to} holds a {' or a '.join(kinds)}")
     else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from collectives import NEEDS, found_parameters
+from collectives import BLOCKING, NEEDS, found_parameters
+from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement, rank_grid, rank_levels
@@ -49,6 +51,8 @@ def build_named(
         raw, given = split_data(entry, raw)
     raw, spec = split_system(entry, raw)
     parameters = read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
+    if parameters.get(BLOCKING) and spec is not None:
+        raise InputError(f"{entry.name}: switches add packets, which have no steps that wait; system=none sends steps")
     notes: list[str] = []
     aggregation = None
     if not entry.metadata["systems"]:
@@ -74,7 +78,10 @@ def build_named(
         schedule = entry.build(seated.n_ranks, **parameters)
     data = _data(entry, schedule, parameters, given, notes)
     ready = laid_out(schedule, network, where, routing, seed, parameters, data)
-    return dataclasses.replace(ready, notes=tuple(notes), aggregation=aggregation)
+    cut = None
+    if entry.metadata["pieces"] is not None and parameters.get("n_chunks") is None:
+        cut = functools.partial(sized_parameters, entry, schedule.n_ranks, given=parameters)
+    return dataclasses.replace(ready, notes=tuple(notes), aggregation=aggregation, cut=cut)
 
 
 def laid_out(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collectives import COLLECTIVES, found_parameters
+from collectives.pieces import sized_parameters
 from topologies import TOPOLOGIES
 
 from ..core.errors import InputError
@@ -109,7 +110,7 @@ def load_placement(text: str, network: Network, n_participants: int, seed: int =
     return placement
 
 
-def load_schedule(text: str, n_ranks: int | None = None) -> Schedule:
+def load_schedule(text: str, n_ranks: int | None = None, size: float | None = None) -> Schedule:
     """Build ``name:key=value,...`` from the registered collectives, or read an .npz file.
 
     Parameters
@@ -118,6 +119,8 @@ def load_schedule(text: str, n_ranks: int | None = None) -> Schedule:
         What the user wrote. It is a path when it ends with .npz.
     n_ranks : int, optional
         Needed for a collective that is named.
+    size : float, optional, bytes
+        Of the operation, where it is known: a pipeline is then cut into the pieces that suit it.
 
     Raises
     ------
@@ -129,6 +132,8 @@ def load_schedule(text: str, n_ranks: int | None = None) -> Schedule:
 
         return read_schedule(text)
     build, parameters = read_collective(text, n_ranks)
+    if size is not None and n_ranks is not None:
+        parameters = sized_parameters(collective_entry(text)[0], n_ranks, size, parameters)
     return build(n_ranks, **parameters)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import COLLECTIVES
+from collectives import BLOCKING, COLLECTIVES
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
@@ -51,6 +51,8 @@ class Prepared:
         Which blocks are not zero, where that was said.
     aggregation : Aggregation, optional
         The switch system of a collective whose aggregators sit on switches.
+    cut : callable, optional
+        From a size to the parameters for it, of a pipeline that is cut by size.
     """
 
     schedule: Schedule
@@ -61,6 +63,7 @@ class Prepared:
     notes: tuple[str, ...]
     data: SparseData | None = None
     aggregation: Aggregation | None = None
+    cut: Callable[[float], dict[str, Any]] | None = None
     _at: dict[Any, Prepared] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -75,7 +78,12 @@ class Prepared:
         return self.aggregation.flow_view(self.network, self.placement.nodes[: self.schedule.n_ranks], size)
 
     def at(self, size: float) -> Prepared:
-        """Return the same with the schedule for one size: chunks of whole packets, where switches add packets."""
+        """Return the same with the schedule for one size.
+
+        A pipeline has as many pieces as suit the size; where switches add packets, chunks are of whole packets.
+        """
+        if self.cut is not None and 0 < size < float("inf"):
+            return self._cut(self.cut(size))
         view = self.view(size)
         if self.aggregation is None or view is None:
             return self
@@ -88,6 +96,16 @@ class Prepared:
             paths = FlowPaths(network, job, self.paths.routing, self.paths.seed)
             self._at[key] = dataclasses.replace(self, schedule=schedule, parameters=view.parameters, paths=paths)
         return self._at[key]
+
+    def _cut(self, parameters: dict[str, Any]) -> Prepared:
+        if parameters["n_chunks"] not in self._at:
+            schedule = COLLECTIVES[self.schedule.name].build(self.schedule.n_ranks, **parameters)
+            job = dataclasses.replace(self.paths.job, schedule=schedule)
+            paths = FlowPaths(self.network, job, self.paths.routing, self.paths.seed)
+            self._at[parameters["n_chunks"]] = dataclasses.replace(
+                self, schedule=schedule, parameters=parameters, paths=paths, cut=None
+            )
+        return self._at[parameters["n_chunks"]]
 
     def predict(
         self,
@@ -207,6 +225,10 @@ class Prepared:
             raise InputError(f"{self.schedule.name} is not a registered collective and has no closed form")
         entry, paths = COLLECTIVES[self.schedule.name], self.paths
         given = dict(self.parameters)
+        if given.pop(BLOCKING, False):
+            raise InputError(
+                f"{self.schedule.name}: the closed form is that of steps that do not wait; use --engine flow"
+            )
         return closed_form(
             entry, paths.network, paths.job, size, given, framing=framing, routing=paths.routing, seed=paths.seed
         )

@@ -57,11 +57,13 @@ class PreparedGroups:
         if engine not in SIMULATORS:
             raise InputError(f"groups are simulated together by {' or '.join(SIMULATORS)}, got engine {engine!r}")
         views = [group.view(size) for group in self.groups]
-        first = views[0]
+        first, plan = views[0], self.plan
+        sized = [group.at(size) for group in self.groups]
+        if any(at_size is not group for at_size, group in zip(sized, self.groups, strict=True)):
+            jobs = [group.paths.job for group in sized]
+            plan = plan_flows(plan.network, jobs, routing=plan.routing, seed=plan.seed)
         if first is None:
-            return SIMULATORS[engine](self.plan, size, framing=framing, trace=trace)
-        jobs = [group.at(size).paths.job for group in self.groups]
-        plan = plan_flows(self.plan.network, jobs, routing=self.plan.routing, seed=self.plan.seed)
+            return SIMULATORS[engine](plan, size, framing=framing, trace=trace)
         results = SIMULATORS[engine](plan, first.size, framing=framing or first.framing, trace=trace)
         return tuple(finished(result, size, view) for result, view in zip(results, views, strict=True))
 

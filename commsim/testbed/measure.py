@@ -120,6 +120,7 @@ def measure(
         If the ranks do not answer.
     """
     more: dict[str, Any] = {}
+    prepared = prepared.at(size)
     if prepared.data is not None:
         values = drawn_gradients(prepared.data.occupancy(size), whole=True)
         more = {"gradients": ranks.write(values), "block": prepared.data.block}

@@ -18,6 +18,22 @@ def test_list_names_every_collective_with_its_operation(commsim):
     assert {r["collective"]: r["operation"] for r in rows}["pairwise_all_to_all"] == "all_to_all"
 
 
+def test_list_and_show_tell_parameters_defaults_and_meanings(commsim):
+    from collectives import COLLECTIVES
+
+    rows = {row["collective"]: row for row in commsim.results("schedule", "list")["results"]}
+    silent = [(name, key) for name, row in rows.items() for key in row["defaults"] if not row["meanings"][key]]
+    assert silent == []
+    assert rows["multi_ring_all_reduce"]["defaults"]["n_channels"] == 2
+    assert "groups" not in rows["multi_ring_all_reduce"]["defaults"]  # the network says
+    assert set(rows) >= set(COLLECTIVES)
+    shown = commsim("schedule", "show", "chain_broadcast", "--ranks", 4, "--size", "64M").out
+    assert "n_chunks = 91, by default: k. The best is" in shown
+    assert (
+        "root = 1: Rank that has the data." in commsim("schedule", "show", "chain_broadcast:root=1", "--ranks", 4).out
+    )
+
+
 def test_check_says_how_it_was_proved(commsim):
     assert commsim.results("schedule", "check", "ring_all_reduce", "--ranks", 8)["results"][0]["method"] == "exact"
     row = commsim.results("schedule", "check", "ring_all_reduce", "--ranks", 100)["results"][0]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_flow import simulate
 
-from collectives import COLLECTIVES
+from collectives import BLOCKING, COLLECTIVES
 from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program
@@ -68,9 +68,11 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
             drawn[key] = draw(st.integers(1, 3))
         elif key == "n_partitions":
             drawn.setdefault(key, draw(st.integers(1, 4)))
+        elif key == "order":
+            drawn[key] = draw(st.sampled_from(["nearest", "farthest"]))
         elif key == "dims":
             drawn[key] = draw(grids(n_ranks))
-        elif key not in ("n_ranks", "colocated"):
+        elif key not in ("n_ranks", "colocated", BLOCKING):
             raise NotImplementedError(f"{name}: this test does not know how to draw {key}")
     return drawn
 

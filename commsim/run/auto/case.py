@@ -46,7 +46,8 @@ def case_of(prepared: Prepared, size: float) -> Case:
     star = kind == ONE_SWITCH
     used = np.isin(network.src, nodes) | np.isin(network.dst, nodes) if star else np.ones(network.n_links, np.bool_)
     rates = network.bandwidth[used]
-    smallest = size / schedule.n_chunks / rate
+    n_chunks = schedule.n_chunks if prepared.cut is None else prepared.at(size).schedule.n_chunks
+    smallest = size / n_chunks / rate
     extra = (network.overhead[nodes] + network.recv_overhead[nodes]).max(initial=0.0)
     costs = float(extra / smallest if extra else 0.0) + float(network.gamma[nodes].max(initial=0.0) * rate)
     return Case(

@@ -149,6 +149,7 @@ def choose(prepared: Prepared, size: float, tolerance: float, transport: str = "
     if not known:
         why = "; ".join(f"against the {against}: {reason}" for against, reason in lacking.items())
         raise InputError(f"the error of {what} is not known; {why}; {BY_HAND}")
+    prepared = prepared if prepared.cut is None else prepared.at(size)  # below only what is sent counts, not its name
     options = tuple(
         _option(engine, seconds, prepared, case, tolerance, known, transport)
         for engine, seconds in estimated_seconds(prepared, size).items()

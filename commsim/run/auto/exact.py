@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives import COLLECTIVES
+from collectives import BLOCKING, COLLECTIVES
 from commsim.core.network import SWITCH, Network
 from commsim.core.schedule import REDUCE
 from commsim.engine.alpha_beta import connection_costs
@@ -26,6 +26,8 @@ def closed_form_differs(prepared: Prepared) -> str:
     name = prepared.schedule.name
     if name not in COLLECTIVES or COLLECTIVES[name].metadata["cost"] is None:
         return f"{name} has none"
+    if prepared.parameters.get(BLOCKING):
+        return "each step waits for the one before"
     if prepared.data is not None:
         return "the data is sparse"
     if prepared.aggregation is not None and prepared.network.overhead.any():
