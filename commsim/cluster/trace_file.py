@@ -156,7 +156,10 @@ def write_trace(path: str | Path, jobs: Sequence[TraceJob]) -> None:
 
 
 def _cells(job: TraceJob) -> list[object]:
-    phases = ";".join(f"{p.offset * 1e3!r}:{p.duration * 1e3!r}:{p.rate / GBPS!r}" for p in job.phases)
+    phases = ";".join(
+        f"{p.offset * 1e3!r}:{p.duration * 1e3!r}:{p.rate / GBPS!r}" + (f":{p.overlap * 1e3!r}" if p.overlap else "")
+        for p in job.phases
+    )
     optional = [None if v is None else repr(v) for v in (job.duration, job.iterations)]
     rest = (job.model, repr(job.period * 1e3) if job.period else None, phases, job.cpu or None)
     last = (job.memory / GIB or None, job.deadline, job.min_gpus, job.max_gpus)
@@ -206,10 +209,11 @@ def _phases(row: Row, name: str, period: float) -> tuple[Phase, ...]:
     phases = []
     for part in text.split(";") if text else []:
         try:
-            offset, duration, rate = (float(number) for number in part.split(":"))
+            offset, duration, rate, *beside = (float(number) for number in part.split(":"))
+            (overlap,) = beside or [0.0]
         except ValueError:
-            row.refuse("phases", "offset_ms:dur_ms:rate_Gbps;... such as 141:114:37", text)
-        phases.append(Phase(offset / 1e3, duration / 1e3, rate * GBPS))
+            row.refuse("phases", "offset_ms:dur_ms:rate_Gbps[:overlap_ms];... such as 141:114:37", text)
+        phases.append(Phase(offset / 1e3, duration / 1e3, rate * GBPS, overlap / 1e3))
     if phases:
         PeriodicJob(name or "job", 1, period, tuple(phases))  # refuses what overlaps or does not fit
     return tuple(phases)

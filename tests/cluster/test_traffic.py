@@ -32,6 +32,15 @@ def test_equal_jobs_on_one_link_halve_it_and_half_an_iteration_restores_it(clust
     np.testing.assert_allclose(slowdowns(cluster_of(), jobs, routes, (0.0, 0.1))[0], 1.0)
 
 
+def test_what_a_phase_may_be_late_for_nothing_slows_no_job(cluster_of):
+    """Each sends for 0.1 s more; the computation beside the phase takes 0.06 s longer than the phase alone."""
+    jobs = [PeriodicJob(name, 2, 0.2, (Phase(0.0, 0.1, CAPACITY, 0.16),)) for name in "ab"]
+    plain = [PeriodicJob(name, 2, 0.2, (Phase(0.0, 0.1, CAPACITY),)) for name in "ab"]
+    routes = (("h0", "h1"),) * 2
+    found, waiting = (slowdowns(cluster_of(), some, routes, (0.0, 0.0))[0] for some in (jobs, plain))
+    np.testing.assert_allclose(waiting - found, 0.06 / 0.2)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_estimate_is_near_the_fluid_simulation(cluster_of, seed):
     random = np.random.default_rng(seed)
