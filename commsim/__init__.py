@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .core.errors import RoutingError as RoutingError
     from .core.errors import ScheduleError as ScheduleError
     from .core.network import Network as Network
+    from .core.pinned_routes import PinnedRoutes as PinnedRoutes
     from .core.placement import Placement as Placement
     from .core.placement import place as place
     from .core.program import Program as Program
@@ -62,6 +63,7 @@ _MODULES = {
         "BackendError", "CommsimError", "InputError", "PhysicsError", "RoutingError", "ScheduleError",
     ),
     "commsim.core.network": ("Network",),
+    "commsim.core.pinned_routes": ("PinnedRoutes",),
     "commsim.core.placement": ("Placement", "place"),
     "commsim.core.program": ("Program",),
     "commsim.core.result": ("Result",),

@@ -40,7 +40,7 @@ class Config(Sizes, Placing, WithJson):
 def run(config: Config) -> None:
     """Bound, predict and print."""
     sizes = config.sizes()
-    from commsim.run.inputs import load_network, load_placement
+    from commsim.run.inputs import PACKED, load_network, load_placement
     from commsim.synthesis import lower_bound
 
     if operation(config.operation).signals:
@@ -54,7 +54,7 @@ def run(config: Config) -> None:
         print("# --root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
     if not prepared:
         p = len(network.endpoints) if config.ranks is None else config.ranks
-        nodes = load_placement(config.placement, network, p, config.seed).nodes
+        nodes = load_placement(config.placement or PACKED, network, p, config.seed).nodes
         bound_of = functools.partial(lower_bound, config.operation, network, nodes, root=config.root)
         shown = [bound_of(anywhere=anywhere) for anywhere in (False, True)]
     else:

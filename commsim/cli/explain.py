@@ -183,13 +183,13 @@ def run(config: Config) -> None:
 def _setting(config: Config) -> Setting:
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import Given, setting_of
-    from commsim.run.inputs import load_network, load_placement
+    from commsim.run.inputs import PACKED, load_network, load_placement
 
     network = load_network(config.topology or "")
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
     if n_ranks < 2:
         raise InputError(f"NCCL chooses nothing for fewer than 2 ranks, got {n_ranks}")
-    placement = load_placement(config.placement, network, n_ranks, config.seed)
+    placement = load_placement(config.placement or PACKED, network, n_ranks, config.seed)
     given = Given(
         gpu=config.gpu,
         cpu=config.cpu,

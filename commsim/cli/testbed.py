@@ -47,7 +47,7 @@ class RunConfig(Sizes, WithJson, InTestbed):
     )
     native: tuple[str, ...] = repeated(metavar="OPERATION", help="also run the library's own collective; repeatable")
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts not needed by helpers)")
-    placement: str = flag(default="packed", metavar="NAME|FILE", help="placement strategy, or a file")
+    placement: str | None = flag(metavar="NAME|FILE", help="placement strategy, or a file (default: packed)")
     backend: str = flag(default="mpi", metavar="mpi|gloo", help="what carries the messages")
     no_calibration: bool = switched(help="predict from the network's own numbers and headers alone")
     seed: int = flag(default=0, metavar="N", help="seed of random placement and of ECMP")

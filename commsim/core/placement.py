@@ -6,7 +6,7 @@ Which ranks are near each other: what collectives with locality take as `groups`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InputError
 from .network import CPU, KINDS, MEMORY, PLURALS, SEATS, Network
 from .network_queries import locality_levels, numbered
+from .pinned_routes import PinnedRoutes
 from .registry import Registry, is_own_file, resolve
 from .value import Value, freeze
 
@@ -25,19 +26,22 @@ STRATEGIES: Registry[dict[int, NDArray[np.int64]]] = Registry("placement strateg
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement(Value):
-    """Participant -> node.
+    """Participant -> node; and the links between them that messages take, where they are pinned.
 
     Parameters
     ----------
     nodes : int32[n_participants]
         Index of the node that each participant sits on; ranks first, then helpers.
+    routes : PinnedRoutes, optional
+        Links of connections that take one route whatever the routing says; without it, none do.
     """
 
     nodes: NDArray[np.int32]
+    routes: PinnedRoutes | None = None
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
-        def __init__(self, nodes: ArrayLike) -> None: ...
+        def __init__(self, nodes: ArrayLike, routes: PinnedRoutes | None = ...) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", freeze(self.nodes, np.int32, name="placement"))
@@ -51,7 +55,7 @@ class Placement(Value):
         ------
         InputError
             If the number of participants differs, a node does not exist, a rank is on a switch, a CPU or a NIC, two
-            ranks share a node, or a helper is on a node that cannot aggregate.
+            ranks share a node, a helper is on a node that cannot aggregate, or the network lacks a pinned route.
         """
         if len(self.nodes) != n_ranks + n_helpers:
             raise InputError(
@@ -74,6 +78,16 @@ class Placement(Value):
             )
         for helper in np.flatnonzero(~network.aggregates[helpers]):
             raise InputError(f"helper {helper} is placed on {network.nodes[helpers[helper]]}, which cannot aggregate")
+        if self.routes is not None:
+            self.routes.check(network, self.nodes)
+
+
+def joined(placements: Sequence[Placement]) -> Placement:
+    """Return one placement of the participants of all, numbered one placement after the other."""
+    if len(placements) == 1:
+        return placements[0]
+    routes = PinnedRoutes.joined([p.routes for p in placements], [len(p.nodes) for p in placements])
+    return Placement(np.concatenate([p.nodes for p in placements]), routes)
 
 
 def place(

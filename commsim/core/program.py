@@ -126,7 +126,12 @@ class Program:
         self._close(times, first, steps, xor)
 
     def build(
-        self, name: str = "custom", operation: str = "custom", root: int = 0, layout: tuple[int, ...] = ()
+        self,
+        name: str = "custom",
+        operation: str = "custom",
+        root: int = 0,
+        layout: tuple[int, ...] = (),
+        weights: ArrayLike = (),
     ) -> Schedule:
         """Return the schedule.
 
@@ -140,6 +145,8 @@ class Program:
             Of a rooted operation.
         layout : tuple of int
             Of an operation whose blocks differ.
+        weights : float64[n_channels]
+            Share of a full link that a message of each channel gets relative to others; equal shares unless given.
 
         Raises
         ------
@@ -157,6 +164,7 @@ class Program:
             tuple(self._blocks),
             root,
             tuple(int(number) for number in layout),
+            np.asarray(weights, np.float64),
         )
 
     def _hop(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError, ScheduleError
 from .operations import OPERATIONS
-from .value import Value
+from .value import Value, freeze
 
 COPY, REDUCE = 0, 1
 INPUT, OUTPUT, SCRATCH = 0, 1, 2
@@ -94,11 +94,14 @@ class Schedule(Value):
         The rank that a rooted operation starts from, or ends at.
     layout : tuple of int
         How blocks lie, where the operation needs to know; see :mod:`commsim.core.layouts`.
+    weights : float64[n_channels]
+        Share of a full link that a message of each channel gets relative to others; 1 for channels beyond the end.
 
     Raises
     ------
     ScheduleError
-        If a transfer names a participant or a chunk that does not exist, or program order is broken.
+        If a transfer names a participant or a chunk that does not exist, program order is broken, or a weight is not
+        positive and finite.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Schedule(Value):
     blocks: tuple[Block, ...]
     root: int = 0
     layout: tuple[int, ...] = ()
+    weights: NDArray[np.float64] = ()  # type: ignore[assignment]  # frozen in __post_init__
 
     def __post_init__(self) -> None:
         if self.n_ranks < 1 or self.n_chunks < 1 or self.n_helpers < 0 or self.n_scratch < 0:
@@ -124,6 +128,12 @@ class Schedule(Value):
             _check_layout(self)
         for block in self.blocks:
             _check_block(self, block)
+        weights = freeze(np.asarray(self.weights, np.float64), np.float64)
+        wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
+        if weights.ndim != 1 or wrong.size:
+            got = weights[wrong[0]] if weights.ndim == 1 else f"{weights.ndim} dimensions"
+            raise ScheduleError(f"{self.name}: weights of channels are positive numbers in a row, got {got}")
+        object.__setattr__(self, "weights", weights)
 
     @property
     def n_participants(self) -> int:
@@ -139,6 +149,16 @@ class Schedule(Value):
     def n_hops(self) -> int:
         """Hops in all, every repetition counted."""
         return sum(b.n_hops * b.times for b in self.blocks)
+
+    @property
+    def shares_equally(self) -> bool:
+        """Whether messages share a full link in equal parts, whatever their channel."""
+        return bool((self.weights == 1).all())
+
+    def weight_of(self, channel: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Weight of each of some channels."""
+        weights = np.append(self.weights, 1.0)
+        return np.asarray(weights[np.minimum(channel, len(self.weights))])
 
     @property
     def in_place(self) -> bool:

@@ -14,7 +14,7 @@ from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.result import Result
 from commsim.core.schedule import REDUCE, Schedule
-from commsim.routing.routing import find_routes
+from commsim.routing.pinned import find_connection_routes
 
 from .alpha_beta import costs_alone
 from .flow_plan import Job
@@ -80,14 +80,14 @@ def slowest_link(network: Network, job: Job, *, routing: str | None = None, seed
     if not len(ends):
         return LogGP()
     nodes = job.placement.nodes[ends]
-    routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
+    routes = find_connection_routes(network, job.placement, ends, channel, routing=routing, seed=seed)
     costs = costs_alone(network, nodes, routes, job.rate_cap)
     costs[:, 4] *= reduces
     overhead, beta, latency, receive, gamma = costs.max(axis=0)
     return LogGP(L=latency, o=overhead + receive, B=1 / beta if beta else float("inf"), gamma=gamma)
 
 
-def _connections(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _connections(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.bool_]]:
     """Return ends, channel, and whether anything is reduced, of each connection; without expanding all blocks."""
     found = [np.empty((0, 4), np.int64)]
     for block in schedule.blocks:
@@ -97,4 +97,4 @@ def _connections(schedule: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int6
         found += [np.unique(f.astype(np.int64), axis=0) for f in fields]
     connection, number = np.unique(np.concatenate(found)[:, :3], axis=0, return_inverse=True)
     reduces = np.bincount(number.ravel(), weights=np.concatenate(found)[:, 3], minlength=len(connection)) > 0
-    return connection[:, :2], connection[:, 2], reduces
+    return connection[:, :2].astype(np.int32), connection[:, 2], reduces

@@ -143,9 +143,10 @@ class FlowPaths:
             if found is not None:
                 return dataclasses.replace(found, method=name)
             if method != "auto":
+                needs = WAYS[name].needs if self.job.is_regular else "routes that are not pinned, and equal weights"
                 raise InputError(
                     f"method {name!r} does not apply to {self.job.schedule.name} on {self.network.name}: "
-                    f"it needs {WAYS[name].needs}; use auto"
+                    f"it needs {needs}; use auto"
                 )
         if self.job.schedule.n_transfers > MAX_TRANSFERS:
             why = "are to be traced" if trace else "share links here in no regular way"
@@ -164,6 +165,8 @@ class FlowPaths:
 
     def _order(self) -> tuple[str, ...]:
         """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""
+        if not self.job.is_regular:  # the cheaper ways know neither pinned routes nor weights
+            return ("events",)
         recurrence = self._plan("recurrence")
         if recurrence.rings is not None:
             return ("recurrence", "streamed", "simultaneous", "symmetric")
@@ -188,6 +191,8 @@ class FlowPaths:
         return simulate(plan, size, starts=starts, framing=framing, trace=trace)
 
     def _plan(self, name: str) -> Any:
+        if not self.job.is_regular:
+            return None
         if name not in self._plans:
             lay_out = _way(name)[0]
             begun = {"shared": self._begun} if WAYS[name].shares else {}

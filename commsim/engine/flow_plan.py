@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from commsim.core.dependencies import Dependencies, connections, dependencies
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement
+from commsim.core.placement import Placement, joined
 from commsim.core.schedule import Schedule, Transfers
-from commsim.routing.routing import Routes, find_routes
+from commsim.routing.pinned import find_connection_routes
+from commsim.routing.routing import Routes
 
 from .flow_state import share_table
 from .flow_tables import lay_out_connections, lay_out_flows
@@ -50,6 +51,11 @@ class Job:
     rate_cap: float = float("inf")
     messages: Callable[[float], NDArray[np.float64]] | None = None
 
+    @property
+    def is_regular(self) -> bool:
+        """Whether the routing alone says what a message gets: no route is pinned, and no channel gets more."""
+        return self.placement.routes is None and self.schedule.shares_equally
+
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf") or not self.rate_cap > 0:
             raise InputError(f"a job needs weight > 0 and rate_cap > 0, got {self.weight} and {self.rate_cap}")
@@ -81,7 +87,9 @@ class FlowPlan:
         Which job each connection belongs to.
     ends : int32[n_connections, 2]
         Participants at the two ends, numbered through all jobs.
-    channel, routing, seed : int64[n_connections], str, int
+    channel, hashed_channel : int64[n_connections]
+        Channel of each connection; and what ECMP hashed in its place, so that jobs take paths of their own.
+    routing, seed : str, int
         With which the routes were found.
     """
 
@@ -102,6 +110,7 @@ class FlowPlan:
     job_of_connection: NDArray[np.intp]
     ends: NDArray[np.int32]
     channel: NDArray[np.int64]
+    hashed_channel: NDArray[np.int64]
     routing: str
     seed: int
 
@@ -157,8 +166,9 @@ class JobConnections:
             ends, channel = ends_of(once, connections(schedule, once)[1])
         else:
             ends, channel = ends_of(self.transfers, self.numbered[1])
-        src, dst = self.job.placement.nodes[ends].T
-        return find_routes(self.network, src, dst, channel, routing=self.routing, seed=self.seed)
+        return find_connection_routes(
+            self.network, self.job.placement, ends, channel, routing=self.routing, seed=self.seed
+        )
 
 
 def ends_of(transfers: Transfers, lead: NDArray[np.intp]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -212,15 +222,20 @@ def plan_flows(
     kind = np.concatenate([w.kind for w in waits])
     connection_of = np.concatenate([of + np.int32(o) for of, o in zip(of_jobs, n_connections, strict=True)])
     ends = np.concatenate([e + np.int32(o) for e, o in zip(ends_of_jobs, participants, strict=True)])
-    nodes = np.concatenate([job.placement.nodes for job in jobs])[ends]
+    placement = joined([job.placement for job in jobs])
+    nodes = placement.nodes[ends]
     job_of_connection = np.repeat(np.arange(len(jobs)), [len(e) for e in ends_of_jobs])
     number = first_number + job_of_connection
-    channel = np.concatenate(channels) + 1000 * number  # jobs hash to paths of their own
+    channel = np.concatenate(channels)
+    hashed = channel + 1000 * number
     if shared is not None:
         routes = shared.routes
     else:
-        routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
-    flow, flow_link, capacity = lay_out_flows(network, jobs, routes, nodes, job_of_connection)
+        routes = find_connection_routes(
+            network, placement, ends, channel, routing=routing, seed=seed, hashed_channel=hashed
+        )
+    weight = np.concatenate([j.weight * j.schedule.weight_of(c) for j, c in zip(jobs, channels, strict=True)])
+    flow, flow_link, capacity = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
     return FlowPlan(
         network,
         tuple(jobs),
@@ -241,6 +256,7 @@ def plan_flows(
         job_of_connection,
         ends,
         channel,
+        hashed,
         routing or network.routing,
         seed,
     )

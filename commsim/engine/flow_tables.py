@@ -17,7 +17,12 @@ Table = NDArray[Any]
 
 
 def lay_out_flows(
-    network: Network, jobs: Sequence[Any], routes: Routes, nodes: NDArray[np.int32], job_of_connection: NDArray[np.intp]
+    network: Network,
+    jobs: Sequence[Any],
+    routes: Routes,
+    nodes: NDArray[np.int32],
+    job_of_connection: NDArray[np.intp],
+    weight: NDArray[np.float64] | float = 1.0,
 ) -> tuple[Table, Table, NDArray[np.float64]]:
     """Lay out flows, their flow links and the resources: links, then reduction units of nodes, then rate caps.
 
@@ -28,13 +33,15 @@ def lay_out_flows(
     network : Network
         Where.
     jobs : sequence of Job
-        Their weights, priorities and caps.
+        Their priorities and caps.
     routes : Routes
         Of each connection.
     nodes : int32[n_connections, 2]
         Source and destination of each connection.
     job_of_connection : intp[n_connections]
         Job of each connection.
+    weight : float64[n_connections] or float
+        Share of a full link that each gets relative to others.
 
     Returns
     -------
@@ -72,7 +79,7 @@ def lay_out_flows(
     )
     flow["port"][n_connections:] = bounds[n_connections + 1 :] - 1
     flow["phase"], flow["transfer"] = IDLE, -1
-    flow["weight"] = np.tile(np.array([job.weight for job in jobs])[job_of_connection], 2)
+    flow["weight"] = np.tile(np.broadcast_to(weight, n_connections), 2)
     flow["priority"] = np.tile(np.array([job.priority for job in jobs])[job_of_connection], 2)
 
     with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time

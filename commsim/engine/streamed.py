@@ -93,7 +93,7 @@ def plan_streamed(network: Network, job: Job, *, routing: str | None = None, see
     ends, channel, connections = connections_of(phases, schedule.n_participants)
     nodes = job.placement.nodes[ends]
     routes = find_routes(network, nodes[:, 0], nodes[:, 1], channel, routing=routing, seed=seed)
-    flow, flow_link, capacity = lay_out_flows(network, [job], routes, nodes, np.zeros(len(ends), np.intp))
+    flow, flow_link, capacity = lay_out_flows(network, [job], routes, nodes, np.zeros(len(ends), np.intp), job.weight)
     connection = lay_out_connections(network, np.zeros(len(ends), np.int64), nodes, routes, (flow, flow_link, capacity))
     resource = share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity)))
     ring_connections, lead = lay_out_ring_connections(phases, connections, waits, len(ends))

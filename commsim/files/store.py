@@ -1,8 +1,7 @@
 """Save and load the four values: TOML or JSON for people, npz for arrays, whole or not at all, never a pickle.
 
-A placement in a file: the names of the nodes in TOML or JSON, or their numbers in npz.
-
-A schedule in an npz file: the bodies of its blocks one after the other, and how they repeat in the header.
+A schedule in an npz file: the bodies of its blocks one after the other, and how they repeat in the header; beside it,
+where that is known, the placement that it was made for.
 
 A result in a file: JSON for people, npz for arrays; the trace of a result in JSON is an npz file beside it.
 """
@@ -22,69 +21,10 @@ from ..core.schedule import TRANSFER, Block, Schedule, Transfers
 from .fields import Fields
 from .network_file import read_network, write_network
 from .npz import Archive, read_archive, write_archive
-from .whole_files import SUFFIXES, read_tree, write_json, write_tree
+from .placement_file import named_placement, read_placement, take_named_placement, write_placement
+from .whole_files import SUFFIXES, read_tree, write_json
 
-__all__ = ["SUFFIXES", "read_network", "read_placement", "read_result", "read_schedule", "save"]
-
-
-def read_placement(path: str | Path, network: Network) -> Placement:
-    """Read a placement on `network` from a .toml, .json or .npz file.
-
-    Raises
-    ------
-    InputError
-        If the file names a node that the network does not have, or is wrong in another way.
-    """
-    if Path(path).suffix == ".npz":
-        archive = read_archive(path, "placement")
-        nodes = archive.take("nodes", np.int32)
-        archive.finish()
-        if nodes.size and not 0 <= nodes.min() <= nodes.max() < network.n_nodes:
-            bad = next(node for node in nodes if not 0 <= node < network.n_nodes)
-            raise InputError(f"{path}: nodes must be 0..{network.n_nodes - 1} of {network.name}, got {bad}")
-        return _placement(path, nodes.tolist())
-    top = Fields(read_tree(path), path)
-    top.schema(required=False)
-    names = top.items("placement", str, "the name of a node")
-    top.finish()
-    index = {name: i for i, name in enumerate(network.nodes)}
-    for i, name in enumerate(names):
-        if name not in index:
-            top.member("placement", i, f"must be a node of {network.name}, got {name!r}")
-    return _placement(path, [index[name] for name in names])
-
-
-def write_placement(placement: Placement, path: str | Path, network: Network | None = None) -> None:
-    """Write a placement; TOML and JSON hold names, so they need the network.
-
-    Parameters
-    ----------
-    placement : Placement
-        What to write.
-    path : path
-        Its suffix says how.
-    network : Network, optional
-        Whose nodes it names; not needed for npz.
-
-    Raises
-    ------
-    InputError
-        If names are needed and there is no network, or it has too few nodes.
-    """
-    if Path(path).suffix == ".npz":
-        write_archive(path, "placement", {}, {"nodes": placement.nodes})
-        return
-    if network is None:
-        raise InputError(f"{path}: a placement is saved by the names of nodes, so its network is needed, or .npz")
-    if not 0 <= placement.nodes.min() <= placement.nodes.max() < network.n_nodes:
-        raise InputError(f"{path}: the placement names a node that {network.name} does not have")
-    write_tree(path, {"schema": 1, "placement": [network.nodes[node] for node in placement.nodes]})
-
-
-def _placement(path: str | Path, nodes: list[int]) -> Placement:
-    if not nodes:
-        raise InputError(f"{path}: placement must name at least one node")
-    return Placement(np.array(nodes, np.int32))
+__all__ = ["SUFFIXES", "read_network", "read_placed_schedule", "read_placement", "read_result", "read_schedule", "save"]
 
 
 _TEXTS = ("collective", "operation", "engine")
@@ -174,13 +114,28 @@ MAX_BYTES = 2**31
 
 
 def read_schedule(path: str | Path) -> Schedule:
-    """Read a schedule; compact blocks stay compact.
+    """Read a schedule; compact blocks stay compact, and the placement that it was made for stays in the file.
 
     Raises
     ------
     InputError
         If the file is damaged, or the schedule breaks a rule of its own.
     """
+    return _read_schedule(path, None)[0]
+
+
+def read_placed_schedule(path: str | Path, network: Network) -> tuple[Schedule, Placement | None]:
+    """Read a schedule, and the placement on `network` that it was made for, if its file says one.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_schedule`; or if the placement names what the network does not have.
+    """
+    return _read_schedule(path, network)
+
+
+def _read_schedule(path: str | Path, network: Network | None) -> tuple[Schedule, Placement | None]:
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: a schedule is a .npz file")
     archive = read_archive(path, "schedule", MAX_BYTES)
@@ -191,6 +146,8 @@ def read_schedule(path: str | Path) -> Schedule:
     shapes = [_read_shape(fields) for fields in tables]
     layout = tuple(header.items("layout", int, "a whole number")) if "layout" in header else ()
     transfers = archive.take("transfers", TRANSFER)
+    weights = archive.take("weights", np.float64) if "weights" in archive else np.empty(0)
+    placement = take_named_placement(archive, network)
     archive.finish()
     sizes = [size for size, _ in shapes]
     if sum(sizes) != len(transfers):
@@ -199,13 +156,25 @@ def read_schedule(path: str | Path) -> Schedule:
     bodies = np.split(transfers, np.cumsum(sizes)[:-1]) if sizes else []
     try:
         blocks = tuple(Block(body, **shape) for body, (_, shape) in zip(bodies, shapes, strict=True))
-        return Schedule(name, operation, blocks=blocks, layout=layout, **counts)
+        return Schedule(name, operation, blocks=blocks, layout=layout, weights=weights, **counts), placement
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def write_schedule(schedule: Schedule, path: str | Path) -> None:
-    """Write a schedule so that :func:`read_schedule` gives exactly the same back."""
+def write_schedule(
+    schedule: Schedule, path: str | Path, network: Network | None = None, placement: Placement | None = None
+) -> None:
+    """Write a schedule so that :func:`read_schedule` gives exactly the same back.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What to write.
+    path : path
+        Ends with .npz.
+    network, placement : Network, Placement, optional
+        What it was made for; the file then says where its participants sit, by name.
+    """
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: a schedule is saved as .npz")
     blocks = [
@@ -223,7 +192,13 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
     for field in TRANSFER.names or ():
         transfers[field] = np.concatenate([np.empty(0, TRANSFER[field]), *(b.body[field] for b in schedule.blocks)])
     counts = {key: getattr(schedule, key) for key in _COUNTS}
-    write_archive(path, "schedule", header | counts, {"transfers": transfers})
+    arrays: dict[str, Any] = {"transfers": transfers}
+    if len(schedule.weights):
+        arrays["weights"] = schedule.weights
+    if network is not None and placement is not None:
+        header["placement"], routes = named_placement(placement, path, network)
+        arrays |= routes
+    write_archive(path, "schedule", header | counts, arrays)
 
 
 def _read_shape(fields: Fields) -> tuple[int, dict[str, Any]]:
@@ -248,7 +223,13 @@ def _check_codes(transfers: Transfers, path: str | Path) -> None:
             raise InputError(f"{path}: {field} must not be negative, got {transfers[field].min()}")
 
 
-def save(value: Network | Schedule | Placement | Result, path: str | Path, *, network: Network | None = None) -> None:
+def save(
+    value: Network | Schedule | Placement | Result,
+    path: str | Path,
+    *,
+    network: Network | None = None,
+    placement: Placement | None = None,
+) -> None:
     """Write a value to a file whose suffix says how; reading it back gives an equal value.
 
     Parameters
@@ -259,6 +240,8 @@ def save(value: Network | Schedule | Placement | Result, path: str | Path, *, ne
         Where to; ends with .toml, .json or .npz.
     network : Network, optional
         Needed for a placement in TOML or JSON, which hold the names of nodes.
+    placement : Placement, optional
+        On that network, for which a schedule was made; kept beside it.
 
     Raises
     ------
@@ -270,7 +253,7 @@ def save(value: Network | Schedule | Placement | Result, path: str | Path, *, ne
     if isinstance(value, Network):
         write_network(value, path)
     elif isinstance(value, Schedule):
-        write_schedule(value, path)
+        write_schedule(value, path, network, placement)
     elif isinstance(value, Placement):
         write_placement(value, path, network)
     else:

@@ -16,7 +16,8 @@ from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import parse_size
-from commsim.run.inputs import load_network, load_schedule
+from commsim.files.store import read_placed_schedule
+from commsim.run.inputs import PACKED, load_network, load_schedule
 
 from .build import build_named, laid_out, placed
 from .prepared import Prepared
@@ -27,7 +28,7 @@ def prepare(
     network: str | Network,
     *,
     n_ranks: int | None = None,
-    placement: str | Placement = "packed",
+    placement: str | Placement | None = None,
     routing: str | None = None,
     seed: int = 0,
     assume_programmable: bool = True,
@@ -42,8 +43,9 @@ def prepare(
         ``name:key=value,...`` of a registered topology, a file, or a network.
     n_ranks : int, optional
         Default: as many as the placement has, or all hosts less those that helpers need.
-    placement : str or Placement
-        ``packed``, ``spread``, ``random``, a file, or a placement.
+    placement : str or Placement, optional
+        ``packed``, ``spread``, ``random``, a file, or a placement. Default: what a file of a schedule says that it was
+        made for, else ``packed``.
     routing : str, optional
         Instead of the network's own.
     seed : int
@@ -57,10 +59,19 @@ def prepare(
         If a name is unknown, a parameter is wrong, or the placement does not fit.
     """
     network = load_network(network) if isinstance(network, str) else network
+    notes: tuple[str, ...] = ()
     if isinstance(collective, str) and collective.endswith(".npz"):
-        collective = load_schedule(collective)
+        path = collective
+        if placement is None:
+            collective, placement = read_placed_schedule(path, network)
+            if placement is not None and placement.routes is not None:
+                notes = (f"{path}: {len(placement.routes)} connections take the routes that it pins",)
+        else:
+            collective = load_schedule(path)
+    placement = PACKED if placement is None else placement
     if isinstance(collective, Schedule):
         ready = laid_out(collective, network, placed(placement, network, collective, seed), routing, seed, {})
+        ready = dataclasses.replace(ready, notes=notes)
     else:
         ready = build_named(collective, network, n_ranks, placement, routing, seed, assume_programmable)
     if n_ranks is not None and n_ranks != ready.schedule.n_ranks:

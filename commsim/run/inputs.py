@@ -21,6 +21,8 @@ from ..core.schedule import Schedule
 from ..core.spec import read_arguments, split_spec
 from ..files.whole_files import SUFFIXES
 
+PACKED = "packed"  # the placement where none is given
+
 
 def load_network(text: str) -> Network:
     """Build what `text` names, or read a .toml, .json or .npz file.

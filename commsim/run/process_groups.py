@@ -18,7 +18,7 @@ from ..engine.alpha_beta import simulate_alpha_beta
 from ..engine.flow import simulate_flows
 from ..engine.flow_plan import FlowPlan, plan_flows
 from . import Prepared, prepare
-from .inputs import load_network, load_placement
+from .inputs import PACKED, load_network, load_placement
 from .prepared import finished
 
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
@@ -74,7 +74,7 @@ def prepare_groups(
     groups: Sequence[Sequence[int]],
     *,
     n_ranks: int | None = None,
-    placement: str | Placement = "packed",
+    placement: str | Placement | None = None,
     routing: str | None = None,
     seed: int = 0,
 ) -> PreparedGroups:
@@ -95,6 +95,7 @@ def prepare_groups(
         If a group is empty, or names a rank twice or one that does not exist.
     """
     network = load_network(network) if isinstance(network, str) else network
+    placement = PACKED if placement is None else placement
     if isinstance(placement, str):
         placement = load_placement(placement, network, n_ranks or len(network.endpoints), seed)
     n_ranks = len(placement.nodes)

@@ -213,7 +213,7 @@ class Bench:
                 collective_spec(parameters, self._kinds),
                 self._network_of(parameters),
                 n_ranks=ranks,
-                placement=parameters.get("placement.strategy", "packed"),
+                placement=parameters.get("placement.strategy"),
                 routing=parameters.get("topology.routing"),
                 seed=seed,
             )

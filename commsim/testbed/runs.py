@@ -40,7 +40,7 @@ def run_cells(
     native: Sequence[str] = (),
     backend: str = "mpi",
     n_ranks: int | None = None,
-    placement: str = "packed",
+    placement: str | None = None,
     seed: int = 0,
     calibrated: bool = True,
     warmup: int = 1,

@@ -9,12 +9,22 @@ from hypothesis import strategies as st
 from collectives.dense.ring import ring_all_reduce
 from commsim.core.errors import InputError
 from commsim.core.network import KINDS, Network
+from commsim.core.network_queries import find_link
+from commsim.core.pinned_routes import PinnedRoutes
 from commsim.core.placement import Placement
 from commsim.core.program import Program
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import SCRATCH
 from commsim.files.npz import write_arrays
-from commsim.files.store import SUFFIXES, read_network, read_placement, read_result, read_schedule, save
+from commsim.files.store import (
+    SUFFIXES,
+    read_network,
+    read_placed_schedule,
+    read_placement,
+    read_result,
+    read_schedule,
+    save,
+)
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
@@ -329,6 +339,59 @@ def test_a_placement_reads_back_as_it_was_saved(tmp_path, suffix):
     network, path = star(5), tmp_path / f"x{suffix}"
     save(Placement([3, 0, 5]), path, network=network)
     assert read_placement(path, network) == Placement([3, 0, 5])
+
+
+PINNED = Placement(
+    [0, 3], PinnedRoutes.of([(0, 1, 0, [0, 4, 14, 11]), (0, 1, 2, [0, 5, 15, 11]), (1, 0, 0, [3, 6, 12, 8])])
+)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_pinned_routes_read_back_as_they_were_saved(tmp_path, suffix):
+    network, path = leaf_spine(2, 2, 2), tmp_path / f"x{suffix}"
+    PINNED.check(network, 2)
+    save(PINNED, path, network=network)
+    assert read_placement(path, network) == PINNED
+
+
+def test_a_route_by_hand_names_links(tmp_path):
+    text = """
+placement = ["h0", "h1"]
+[[routes]]
+src = 0
+dst = 1
+links = ["h0->switch0", "switch0->h1"]
+"""
+    (tmp_path / "x.toml").write_text(text)
+    network = star(4)
+    there = [find_link(network, "h0->switch0"), find_link(network, "switch0->h1")]
+    assert read_placement(tmp_path / "x.toml", network) == Placement([0, 1], PinnedRoutes.of([(0, 1, 0, there)]))
+    (tmp_path / "x.toml").write_text(text.replace("switch0->h1", "switch0->h9"))
+    with pytest.raises(InputError, match=r"line 6: routes\[0\]\.links\[1\] must be a link: star.* has no node 'h9'"):
+        read_placement(tmp_path / "x.toml", network)
+
+
+def test_a_schedule_s_file_keeps_weights_and_the_placement_that_it_was_made_for(tmp_path):
+    network, path = leaf_spine(2, 2, 2), tmp_path / "x.npz"
+    program = Program(2, 4)
+    program.copy([0, 3], src=0, dst=1, count=[3, 1], channel=[0, 2])
+    schedule = program.build(weights=[3.0])
+    save(schedule, path, network=network, placement=PINNED)
+    assert read_schedule(path) == schedule
+    assert read_placed_schedule(path, network) == (schedule, PINNED)
+    assert schedule != program.build()
+    save(schedule, path)
+    assert read_placed_schedule(path, network) == (schedule, None)
+
+
+def test_a_schedule_made_for_another_network_says_so(tmp_path):
+    path = tmp_path / "x.npz"
+    program = Program(2, 1)
+    program.copy(0, src=0, dst=1)
+    save(program.build(), path, network=leaf_spine(2, 2, 2), placement=PINNED)
+    with pytest.raises(InputError, match=r"was made for another network: star.* has no node 'leaf0'"):
+        read_placed_schedule(path, star(4))
+    read_schedule(path)  # what is sent needs no network
 
 
 def test_a_placement_by_hand_names_nodes(tmp_path):

@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 import commsim as cs
+from commsim.core.network_queries import find_link
+from commsim.core.pinned_routes import PinnedRoutes
 from commsim.run import prepare
 
 
@@ -45,3 +47,19 @@ def test_all_engines_agree_on_switches_that_add_whatever_the_tree(network):
     flow, critical, closed = (ready.predict(1e6, engine=engine).time for engine in engines)
     np.testing.assert_allclose(flow, closed, rtol=1e-9)
     np.testing.assert_allclose(critical, closed, rtol=1e-9)
+
+
+def test_a_file_of_a_schedule_brings_its_placement_and_its_routes_unless_another_is_given(tmp_path):
+    network, path = cs.load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2"), str(tmp_path / "x.npz")
+    program = cs.Program(2, 1)
+    program.copy(0, src=0, dst=1)
+    over = [find_link(network, name) for name in ("h1->leaf0", "leaf0->spine1", "spine1->leaf1", "leaf1->h2")]
+    own = cs.Placement([1, 2], PinnedRoutes.of([(0, 1, 0, over)]))
+    cs.save(program.build(), path, network=network, placement=own)
+    ready = prepare(path, network)
+    assert ready.placement == own
+    assert ready.notes == (f"{path}: 1 connections take the routes that it pins",)
+    assert np.flatnonzero(ready.predict(1e6).link_bytes).tolist() == sorted(over)
+    packed = prepare(path, network, placement="packed")
+    assert packed.placement == cs.Placement([0, 1])
+    assert not packed.notes

@@ -16,7 +16,9 @@ class Placing(Flags):
     """How many ranks there are, and where."""
 
     ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts)")
-    placement: str = flag(default="packed", help="placement strategy such as packed, spread or random, or a file")
+    placement: str | None = flag(
+        metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
+    )
 
 
 class Costs(Flags):

@@ -102,7 +102,7 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
 
     if config.group or config.compressor:
         raise InputError(f"{'--group' if config.group else '--compressor'} has no timeline")
-    if not trusted and any(map(names_own_file, (spec, config.topology, config.placement))):
+    if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     prepared, options = prepare_one(config, spec)
     size, time = row.get("size_B"), row.get("time_s")

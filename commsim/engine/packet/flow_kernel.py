@@ -48,23 +48,21 @@ def arm(links: Links, flows: Flows, f: int, kind: int, when: int) -> None:
 
 @njit_norefcount
 def go_on(links: Links, flows: Flows, f: int) -> None:
-    """Send the next packet of a flow if its window, its rate and its turn at the host's link allow it."""
-    flow = flows.flow[f]
-    if flow["queued"]:
-        return
-    transport = flows.transport
-    seq = flow["resend"]
-    if seq < 0:
-        seq = flow["next"]
-        outstanding = seq - flow["una"]
-        if seq >= flow["limit"] or outstanding >= transport["max_window"]:
+    """Send what its window, its rate and its turns allow: packets in the one queue at the host's link, its share."""
+    flow, transport = flows.flow[f], flows.transport
+    while flow["queued"] < flow["turns"]:
+        seq = flow["resend"]
+        if seq < 0:
+            seq = flow["next"]
+            outstanding = seq - flow["una"]
+            if seq >= flow["limit"] or outstanding >= transport["max_window"]:
+                return
+            if outstanding - (flow["dup"] if flow["recovering"] else 0) >= flow["window"]:
+                return
+        if flow["free_at"] > links.state["now"]:
+            arm(links, flows, f, GO, flow["free_at"])
             return
-        if outstanding - (flow["dup"] if flow["recovering"] else 0) >= flow["window"]:
-            return
-    if flow["free_at"] > links.state["now"]:
-        arm(links, flows, f, GO, flow["free_at"])
-        return
-    _transmit(links, flows, f, seq)
+        _transmit(links, flows, f, seq)
 
 
 @njit_norefcount
@@ -73,7 +71,7 @@ def on_left(links: Links, flows: Flows, p: int) -> int:
     packet = links.packet[p]
     f = packet["worker"]
     flow = flows.flow[f]
-    flow["queued"] = False
+    flow["queued"] -= 1
     if packet["number"] + 1 == flow["limit"] and not packet["flags"] & RESENT:
         number = flows.queue[flow["message"]]
         flows.message[number]["sent"] = links.state["now"]
@@ -135,7 +133,7 @@ def on_flow_timer(links: Links, flows: Flows, timer: int) -> int:
         if flow["local"]:
             _finish_local(links, flows, f)
             return -1
-        links.state["events"] += not flow["queued"]
+        links.state["events"] += flow["queued"] == 0
         return int(f)
     if kind == TIMEOUT:
         return int(f) if _on_timeout(links, flows, f, flow, transport) else -1
@@ -226,7 +224,7 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
     packet["kind"], packet["flags"], packet["size"] = DATA, flags, size
     packet["number"], packet["bits"] = seq, np.uint64(links.state["now"])
     packet["slot"], packet["position"], packet["worker"] = -1, 0, f
-    flow["queued"] = True
+    flow["queued"] += 1
     if transport["kind"] == DCQCN:
         pace(flow, transport, links.state["now"], size)
     if transport["rto"] > 0:

@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
-from commsim.routing.routing import Routes, find_routes
+from commsim.routing.pinned import find_connection_routes, turned_round
+from commsim.routing.routing import Routes
 
 from . import packet_state as s
 from . import traffic_state as m
@@ -17,6 +19,8 @@ from .packet_state import ENDLESS, LONGEST, PS
 from .transport import N_TIMERS, Fabric, Transport, Window
 
 Floats = NDArray[np.float64]
+
+MAX_RATIO = 1024  # of weights: every packet waits for as many of the heaviest flow
 
 
 def message_tables(
@@ -48,14 +52,17 @@ def message_tables(
     link, buffer = link_tables(plan.network, fabric)
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
     _check(plan, nodes, transport, fabric, link, payload + header)
-    back = _routes_back(plan, nodes)
+    back = _routes_back(plan)
     transport_row = transport.row()
     transport_row["packet_size"] = payload + header
     bdp = _path_packets(plan, back, payload + header, int(transport_row["ack_size"][0]))
     window, transport_row["max_window"] = transport.windows(bdp, payload)
+    turns = _turns(plan, transport)
+    window = np.ceil(window * turns / turns.min(initial=1))
     transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps_early"][0] else 0
     message = _messages(plan, n_bytes, payload, header)
     flow, receiver = _flows(plan, message, starts, window, transport_row)
+    flow["turns"] = turns
     n_flows = len(flow)
     return lay_out(
         n_flows * N_TIMERS[transport_row["kind"][0]],
@@ -110,8 +117,39 @@ def _check(
             raise InputError("the transport `window` needs infinite buffers, or pauses (PFC) so that none overflows")
 
 
-def _routes_back(plan: FlowPlan, nodes: NDArray[np.int32]) -> Routes:
-    return find_routes(plan.network, nodes[:, 1], nodes[:, 0], plan.channel, routing=plan.routing, seed=plan.seed)
+def _routes_back(plan: FlowPlan) -> Routes:
+    back = turned_round(plan.network, joined([job.placement for job in plan.jobs]))
+    hashed = plan.hashed_channel
+    return find_connection_routes(
+        plan.network,
+        back,
+        plan.ends[:, ::-1],
+        plan.channel,
+        routing=plan.routing,
+        seed=plan.seed,
+        hashed_channel=hashed,
+    )
+
+
+def _turns(plan: FlowPlan, transport: Transport) -> NDArray[np.int64]:
+    """Packets that each wire may have in its host's queue, in the ratio of the weights.
+
+    A queue in order of arrival is shared in the ratio of what each flow has there: at the host its turns, in switches
+    its window. Ratios that are no whole numbers are met as closely as up to 16 turns of the lightest flow allow.
+    """
+    weight = plan.flow["weight"][: len(plan.ends)]
+    if (weight == weight[:1]).all():
+        return np.ones(len(weight), np.int64)
+    if not isinstance(transport, Window):
+        raise InputError(
+            "this transport gives messages what it finds, and the schedule's channels have weights; "
+            "use the transport `window`, or the flow engine"
+        )
+    ratio = weight / weight.min()
+    if ratio.max() > MAX_RATIO:
+        raise InputError(f"the packet engine takes weights in a ratio of at most {MAX_RATIO}, got {ratio.max():g}")
+    error = [np.abs(np.rint(ratio * n) / (ratio * n) - 1).max() for n in range(1, 17)]
+    return np.asarray(np.rint(ratio * (1 + int(np.argmin(error)))), np.int64)
 
 
 def _path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Floats:

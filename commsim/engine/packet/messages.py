@@ -26,7 +26,7 @@ from .packet_state import PS, Links
 from .run_kernel import start_flows
 from .transport import ROCE, Fabric, Transport, Window
 
-PACKETS_PER_EVENT = 4
+PACKETS_PER_EVENT = 4  # at most, where each flow has one packet in its host's queue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,15 +98,15 @@ def run_messages(
     n_bytes = payload(plan, sizes)
     tables = message_tables(plan, n_bytes, starts, framing, transport, fabric, seed)
     record(tables, tapped, sample_every)
-    tables, cpu = _run(tables)
+    tables, cpu = _run(tables, PACKETS_PER_EVENT - 1 + int(tables.flows.flow["turns"].max(initial=1)))
     times = _times(tables)
     _check_packets(plan, times, tables)
     results = _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"))
     return MessageRun(results, tables, cpu, times)
 
 
-def _run(tables: Tables) -> tuple[Tables, float]:
-    """Run to the end. Returns the tables and the CPU seconds taken.
+def _run(tables: Tables, margin: int) -> tuple[Tables, float]:
+    """Run to the end, with a margin of free packets for each event. Returns the tables and the CPU seconds taken.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def _run(tables: Tables) -> tuple[Tables, float]:
     PhysicsError
         If nothing can happen any more.
     """
-    tables, finished, cpu = run_to_end(tables, PACKETS_PER_EVENT, lambda t: start_flows(t.links, t.flows))
+    tables, finished, cpu = run_to_end(tables, margin, lambda t: start_flows(t.links, t.flows))
     if not finished:
         state = tables.links.state
         left = f"{state['n_unfinished']} messages were never complete"

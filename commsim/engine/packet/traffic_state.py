@@ -131,7 +131,8 @@ FLOW_ROW = np.dtype(
         ("free_at", np.int64),  # ps: not before this, by the rate
         ("window", np.float64),  # packets
         ("dup", np.int32),  # acknowledgements that repeated the last one
-        ("queued", np.bool_),  # a packet waits in the host's queue
+        ("queued", np.int32),  # packets that wait in the host's queue,
+        ("turns", np.int32),  # and how many may, which is its share of the host's link
         ("recovering", np.bool_),
         ("local", np.bool_),  # both ends are one node
         ("pending", np.uint8),  # timers

@@ -1,0 +1,127 @@
+"""Routes of connections: those that a placement pins, and the routing's for all others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.network import Network
+from ..core.pinned_routes import PinnedRoutes, gathered
+from ..core.placement import Placement
+from .routing import Routes, find_routes
+
+
+def find_connection_routes(
+    network: Network,
+    placement: Placement,
+    ends: NDArray[np.int32],
+    channel: NDArray[np.int64],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    hashed_channel: NDArray[np.int64] | None = None,
+) -> Routes:
+    """Find the route of each connection.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    placement : Placement
+        Nodes of the participants, and the routes that are pinned; it fits the network.
+    ends : int32[n_connections, 2]
+        Sending and receiving participant of each connection.
+    channel : int64[n_connections]
+        Of each connection.
+    routing, seed : str or None, int
+        As in :func:`commsim.routing.routing.find_routes`, for connections that are not pinned.
+    hashed_channel : int64[n_connections], optional
+        What ECMP hashes in place of the channel, where jobs are to hash to paths of their own.
+
+    Raises
+    ------
+    RoutingError
+        If a connection is not pinned and its nodes have no path.
+    """
+    src, dst = placement.nodes[ends].T
+    hashed = channel if hashed_channel is None else hashed_channel
+    if placement.routes is None:
+        return find_routes(network, src, dst, hashed, routing=routing, seed=seed)
+    row = placement.routes.rows_of(ends, channel)
+    free = np.flatnonzero(row < 0)
+    found = find_routes(network, src[free], dst[free], hashed[free], routing=routing, seed=seed)
+    pinned = _as_routes(network, placement.routes)
+    # Both kinds of rows one behind the other, and then in the order of the connections.
+    return in_order((pinned, found), np.where(row < 0, len(placement.routes) + np.cumsum(row < 0) - 1, row))
+
+
+def turned_round(network: Network, placement: Placement) -> Placement:
+    """Return the placement for traffic the other way: what acknowledgements take back.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    placement : Placement
+        Of the traffic itself.
+
+    Returns
+    -------
+    Placement
+        Connections are named by their receiver first. Pinned routes are turned round link by link; where one takes a
+        link that has no reverse, the routing says the way back.
+    """
+    if placement.routes is None:
+        return placement
+    pinned = placement.routes
+    row = np.repeat(np.arange(len(pinned)), np.diff(pinned.first))
+    back = reverse_links(network)[pinned.link]
+    kept = np.bincount(row, back < 0, minlength=len(pinned)) == 0
+    inside = kept[row]
+    backwards = np.lexsort((-np.arange(len(row)), row))
+    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(pinned.first)[kept])))
+    routes = PinnedRoutes(pinned.ends[kept][:, [1, 0, 2]], first, back[backwards[inside]])
+    return Placement(placement.nodes, routes)
+
+
+def reverse_links(network: Network) -> NDArray[np.int64]:
+    """Find the link that goes the other way between the same two nodes, of parallel ones the one of equal number.
+
+    Returns
+    -------
+    int64[n_links]
+        -1 where there is none.
+    """
+    src, dst = network.src.astype(np.int64), network.dst.astype(np.int64)
+    there, back = src * network.n_nodes + dst, dst * network.n_nodes + src
+    order = np.argsort(there, kind="stable")
+    begin = np.searchsorted(there[order], there)
+    number = np.empty(network.n_links, np.int64)
+    number[order] = np.arange(network.n_links)
+    at = np.searchsorted(there[order], back) + number - begin
+    found = order[np.minimum(at, network.n_links - 1)]
+    return np.where((at < network.n_links) & (there[found] == back), found, -1)
+
+
+def in_order(parts: tuple[Routes, ...], rows: NDArray[np.int64]) -> Routes:
+    """Choose routes from several tables.
+
+    Parameters
+    ----------
+    parts : tuple of Routes
+        The tables, whose rows are numbered one table behind the other.
+    rows : int64[n]
+        Which, in the order of the result.
+    """
+    begin = np.cumsum([0, *(part.first[-1] for part in parts)])
+    first = np.concatenate([np.zeros(1, np.int64), *(p.first[1:] + b for p, b in zip(parts, begin, strict=False))])
+    link, share = (np.concatenate([getattr(part, name) for part in parts]) for name in ("link", "share"))
+    new_first, position = gathered(first, np.arange(len(link), dtype=np.int32), rows)
+    latency = np.concatenate([part.latency for part in parts])[rows]
+    return Routes(new_first, link[position], share[position], latency)
+
+
+def _as_routes(network: Network, pinned: PinnedRoutes) -> Routes:
+    row = np.repeat(np.arange(len(pinned)), np.diff(pinned.first))
+    latency = np.bincount(row, weights=network.latency[pinned.link], minlength=len(pinned))
+    return Routes(pinned.first, pinned.link, np.ones(len(pinned.link)), latency.astype(np.float64))
