@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import InputError
 from ..core.network import Network
-from ..core.network_queries import find_link, find_node
+from ..core.network_queries import find_link, find_node, link_names
 from ..core.pinned_routes import PinnedRoutes
 from ..core.placement import Placement
 from .fields import Fields
@@ -82,9 +82,9 @@ def write_placement(placement: Placement, path: str | Path, network: Network | N
     _require_on(placement, path, network)
     tree: dict[str, Any] = {"schema": 1, "placement": [network.nodes[node] for node in placement.nodes]}
     if routes is not None:
-        rows = np.split(routes.link, routes.first[1:-1])
+        rows, all_names = np.split(routes.link, routes.first[1:-1]), link_names(network)
         tree["routes"] = [
-            {"src": src, "dst": dst, "channel": channel, "links": [network.link_name(int(link)) for link in links]}
+            {"src": src, "dst": dst, "channel": channel, "links": [all_names[link] for link in links]}
             for (src, dst, channel), links in zip(routes.ends.tolist(), rows, strict=True)
         ]
     write_tree(path, tree)
@@ -108,7 +108,8 @@ def named_placement(placement: Placement, path: str | Path, network: Network) ->
     if routes is None:
         return header, {}
     used, number = np.unique(routes.link, return_inverse=True)
-    header["links"] = [network.link_name(int(link)) for link in used]
+    all_names = link_names(network)
+    header["links"] = [all_names[link] for link in used]
     arrays: Arrays = {"route_ends": routes.ends.ravel(), "route_first": routes.first}
     return header, arrays | {"route_link": number.astype(np.int32).ravel()}
 
@@ -143,9 +144,12 @@ def take_named_placement(archive: Archive, network: Network | None) -> Placement
     if network is None:
         return None
     try:
-        nodes = [find_node(network, name) for name in names]
+        at = {name: node for node, name in enumerate(network.nodes)}
+        nodes = [at[name] if name in at else find_node(network, name) for name in names]
         if routes is not None:
-            known = np.array([find_link(network, name) for name in links or ()], np.int32)
+            by_name = {name: link for link, name in enumerate(link_names(network))}
+            found = [by_name[name] if name in by_name else find_link(network, name) for name in links or ()]
+            known = np.array(found, np.int32)
             routes = PinnedRoutes(routes.ends, routes.first, known[routes.link])
     except InputError as error:
         raise InputError(f"{archive.path} was made for another network: {error}") from None

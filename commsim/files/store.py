@@ -135,6 +135,11 @@ def read_placed_schedule(path: str | Path, network: Network) -> tuple[Schedule, 
     return _read_schedule(path, network)
 
 
+def pins_routes(path: str | Path) -> bool:
+    """Whether a schedule's file holds a placement with pinned routes."""
+    return "route_ends" in read_archive(path, "schedule", MAX_BYTES)
+
+
 def _read_schedule(path: str | Path, network: Network | None) -> tuple[Schedule, Placement | None]:
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: a schedule is a .npz file")

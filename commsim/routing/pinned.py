@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.network import Network
+from ..core.network_queries import partners
 from ..core.pinned_routes import PinnedRoutes, gathered
 from ..core.placement import Placement
 from .routing import Routes, find_routes
@@ -75,32 +76,13 @@ def turned_round(network: Network, placement: Placement) -> Placement:
         return placement
     pinned = placement.routes
     row = np.repeat(np.arange(len(pinned)), np.diff(pinned.first))
-    back = reverse_links(network)[pinned.link]
-    kept = np.bincount(row, back < 0, minlength=len(pinned)) == 0
+    back = partners(network)[pinned.link]
+    kept = np.bincount(row, back == pinned.link, minlength=len(pinned)) == 0
     inside = kept[row]
     backwards = np.lexsort((-np.arange(len(row)), row))
     first = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(pinned.first)[kept])))
     routes = PinnedRoutes(pinned.ends[kept][:, [1, 0, 2]], first, back[backwards[inside]])
     return Placement(placement.nodes, routes)
-
-
-def reverse_links(network: Network) -> NDArray[np.int64]:
-    """Find the link that goes the other way between the same two nodes, of parallel ones the one of equal number.
-
-    Returns
-    -------
-    int64[n_links]
-        -1 where there is none.
-    """
-    src, dst = network.src.astype(np.int64), network.dst.astype(np.int64)
-    there, back = src * network.n_nodes + dst, dst * network.n_nodes + src
-    order = np.argsort(there, kind="stable")
-    begin = np.searchsorted(there[order], there)
-    number = np.empty(network.n_links, np.int64)
-    number[order] = np.arange(network.n_links)
-    at = np.searchsorted(there[order], back) + number - begin
-    found = order[np.minimum(at, network.n_links - 1)]
-    return np.where((at < network.n_links) & (there[found] == back), found, -1)
 
 
 def in_order(parts: tuple[Routes, ...], rows: NDArray[np.int64]) -> Routes:
