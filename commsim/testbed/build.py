@@ -89,7 +89,7 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
                 Path("/proc/sys/net", setting).write_text(value)
             Path("/proc/sys/net/ipv4/tcp_rmem").write_text(_window(layout))
     with contextlib.ExitStack() as stack:
-        into = {node: stack.enter_context(_opened(name)) for node, name in names.items()}
+        into = {node: stack.enter_context(opened(name)) for node, name in names.items()}
         for door in into.values():
             door.link("set", index=1, state="up")
         for a, b in layout.cables:
@@ -168,7 +168,7 @@ def _add_route(layout: Layout, door: Any, destination: int, over: list[Port], se
 
 
 @contextlib.contextmanager
-def _opened(name: str) -> Iterator[Any]:
+def opened(name: str) -> Iterator[Any]:
     """Open a netlink socket in a namespace, where it stays; pyroute2's own way forks, which threads can make hang."""
     from pyroute2 import IPRoute
 

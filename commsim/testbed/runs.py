@@ -21,6 +21,7 @@ from .calibration import Costs, calibrate
 from .launch import Ranks
 from .layout import Layout, lay_out
 from .measure import Cell, measure
+from .pinned import pinned
 from .places import Place, require, testbeds
 from .switch import measure_switch
 
@@ -111,10 +112,13 @@ def run_cells(
                 tell(f"{name} on {len(seats)} ranks")
                 own = name if name in native else ""
                 prepared = place_on(network, "ring_all_reduce" if own else name)
-                for size in sizes:
-                    n = _iterations(prepared, size, iterations)
-                    again = functools.partial(measure, ranks, prepared, size, warmup=warmup, iterations=n, native=own)
-                    cells.append((name, _steadiest(again, tries)))
+                with pinned(place, layout, prepared.placement):
+                    for size in sizes:
+                        n = _iterations(prepared, size, iterations)
+                        again = functools.partial(
+                            measure, ranks, prepared, size, warmup=warmup, iterations=n, native=own
+                        )
+                        cells.append((name, _steadiest(again, tries)))
     for spec in live:
         tell(f"{spec} on the live switch")
         prepared = place_on(layout.network, spec)
