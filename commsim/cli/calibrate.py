@@ -118,7 +118,7 @@ class ValidateConfig(Sizes, WithJson):
     DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "4K", "maxbytes": "16M", "stepfactor": "4"}
     backend: str = flag("backend", choices=tuple(BACKEND_OF), help="mpi, or torch (gloo; nccl if each rank has a GPU)")
     collective: tuple[str, ...] = repeated(
-        metavar="NAME[:key=value,...]|all", help="algorithm (default: a selection); repeatable"
+        metavar="NAME[:key=value,...]|FILE.npz|all", help="algorithm (default: a selection); repeatable"
     )
     network: str | None = flag(metavar="FILE", help="network that commsim calibrate wrote (default: calibrate now)")
 

@@ -15,7 +15,7 @@ from ..core.errors import InputError
 from ..core.spec import read_arguments
 from ..files.store import read_network
 from ..run import Prepared, prepare
-from ..run.inputs import collective_entry
+from ..run.inputs import collective_entry, load_schedule
 
 if TYPE_CHECKING:
     from ..backends.transport import Transport
@@ -31,17 +31,20 @@ USUAL = (
 
 
 def build_schedules(specs: Sequence[str] | None, n_processes: int) -> list[Callable[[float], Schedule]]:
-    """Return for each ``name:key=value,...`` what builds it for `n_processes` and a size, helpers last.
+    """Return for each ``name:key=value,...``, or file, what builds it for `n_processes` and a size, helpers last.
 
     ``all`` is every registered collective that this leaves a rank.
 
     Raises
     ------
     InputError
-        If a name or a parameter is wrong, or helpers leave no process to a rank.
+        If a name or a parameter is wrong, helpers leave no process to a rank, or a file is for other processes.
     """
     schedules: list[Callable[[float], Schedule]] = []
     for spec in COLLECTIVES if specs == ["all"] else specs or USUAL:
+        if spec.endswith(".npz"):
+            schedules.append(_of_file(spec, n_processes))
+            continue
         entry, raw = collective_entry(spec)
         parameters = read_arguments(entry.build, raw, given=("n_ranks", "groups", "tree"))
         schedule = for_processes(functools.partial(entry.build, **parameters), n_processes)
@@ -56,6 +59,14 @@ def _sized(entry: Entry[Schedule], parameters: dict[str, Any], usual: Schedule, 
     """Return the schedule for a size, which is the usual one unless it is a pipeline that is cut by size."""
     sized = sized_parameters(entry, usual.n_ranks, size, parameters)
     return usual if sized is parameters else entry.build(usual.n_ranks, **sized)
+
+
+def _of_file(path: str, n_processes: int) -> Callable[[float], Schedule]:
+    schedule = load_schedule(path)
+    if schedule.n_participants != n_processes:
+        wanted = f"mpirun -n {schedule.n_participants}"
+        raise InputError(f"{path} is for {schedule.n_participants} processes ({wanted}), and {n_processes} are running")
+    return lambda _: schedule
 
 
 def network_for(transport: Transport, path: str | None) -> Network | None:

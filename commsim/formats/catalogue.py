@@ -69,9 +69,10 @@ def _read_node_link(source: str, _: Context) -> tuple[Network, Notes]:
 
 
 def _own_schedule(source: str, _: Context) -> tuple[Sized, Notes]:
-    from commsim.files.store import read_schedule
+    from commsim.files.store import pins_routes, read_schedule
 
-    return Sized(read_schedule(source)), ()
+    lost = "the placement and the routes that it was made for stay behind: other formats have neither"
+    return Sized(read_schedule(source)), (lost,) if pins_routes(source) else ()
 
 
 def _write_own_schedule(value: Sized, target: str, _: Context) -> Notes:

@@ -101,6 +101,8 @@ class Algorithm:
         By rank.
     n_channels : int
         One more than the largest channel.
+    weights : tuple of float
+        Shares of the channels, where the file says them: ours do, in an attribute that the runtime passes over.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Algorithm:
     max_bytes: int
     gpus: tuple[Gpu, ...]
     n_channels: int
+    weights: tuple[float, ...] = ()
 
 
 # Of an edge: the later end is not before the earlier one; after it; after it unless it also comes before it.

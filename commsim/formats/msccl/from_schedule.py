@@ -171,14 +171,17 @@ def algorithm_of(
         notes.append(f"{n_cut} messages of {MAX_COUNT} or more chunks were cut into several")
     if any(block.n_fences for block in schedule.blocks):
         notes.append("fences are marked, and read back; the runtime cannot wait for what another GPU receives")
+    if not schedule.shares_equally:
+        notes.append("weights of channels are marked, and read back; the runtime gives all channels equal shares")
     chunks = _chunks(schedule, collective)
     gpus = tuple(Gpu(dict(chunks), blocks_of(rank, of_rank)) for rank, of_rank in enumerate(items))
     channels = [block.channel for gpu in gpus for block in gpu.blocks]
     in_place = schedule.in_place
     name = schedule.name[:MAX_NAME]
     n_channels = max(channels, default=0) + 1
+    weights = tuple(schedule.weights.tolist())
     return Algorithm(
-        name, collective, protocol, in_place, schedule.n_chunks, min_bytes, max_bytes, gpus, n_channels
+        name, collective, protocol, in_place, schedule.n_chunks, min_bytes, max_bytes, gpus, n_channels, weights
     ), tuple(notes)
 
 

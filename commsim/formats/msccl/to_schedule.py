@@ -104,8 +104,9 @@ def _proved(algorithm: Algorithm, addresses: Addresses, blocks: tuple[Block, ...
     problem: ScheduleError | None = None
     for root in _roots(algorithm, addresses.operation)[: n if n <= MANY_GPUS else MAX_TRIES]:
         schedule = Schedule(
-            algorithm.name, addresses.operation, n, 0, algorithm.n_chunks, addresses.n_scratch, blocks, root
-        )
+            algorithm.name, addresses.operation, n, 0, algorithm.n_chunks, addresses.n_scratch, blocks, root,
+            weights=np.array(algorithm.weights, np.float64),
+        )  # fmt: skip
         if addresses.operation == "custom":
             return schedule
         try:

@@ -62,6 +62,7 @@ def read_msccl(path: str | Path) -> tuple[Algorithm, tuple[str, ...]]:
         _max_bytes(top),
         tuple(_gpu(gpu, n_gpus) for gpu in gpus),
         top.whole("nchannels", minimum=1, maximum=2**15 - 1),
+        _weights(top),
     )
     for element, gpu in zip(gpus, algorithm.gpus, strict=True):
         _check_chunks(element, gpu, algorithm)
@@ -74,6 +75,16 @@ def read_msccl(path: str | Path) -> tuple[Algorithm, tuple[str, ...]]:
             f"maxBytes={algorithm.max_bytes} holds for no size",
         )
     return algorithm, notes
+
+
+def _weights(top: Element) -> tuple[float, ...]:
+    try:
+        weights = tuple(map(float, top.text("weights", "").split()))
+    except ValueError:
+        weights = (0.0,)
+    if not all(0 < weight < float("inf") for weight in weights):
+        top.fail(f"weights must be positive numbers, one for each channel, got {top.text('weights')!r}")
+    return weights
 
 
 def _max_bytes(top: Element) -> int:
@@ -183,6 +194,7 @@ def write_msccl(algorithm: Algorithm, path: str | Path) -> None:
         "nchunksperloop": algorithm.n_chunks, "ngpus": len(algorithm.gpus), "coll": algorithm.collective,
         "inplace": int(algorithm.in_place), "outofplace": int(not algorithm.in_place),
         "minBytes": algorithm.min_bytes, "maxBytes": algorithm.max_bytes,
+        **({"weights": " ".join(map(repr, algorithm.weights))} if algorithm.weights else {}),
     })]  # fmt: skip
     for rank, gpu in enumerate(algorithm.gpus):
         lines.append(" " + _tag("gpu", {"id": rank, **{f"{name}_chunks": n for name, n in gpu.chunks.items()}}))
