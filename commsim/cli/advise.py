@@ -19,6 +19,7 @@ from commsim.sparse.generate import PATTERNS
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
+from .flags.faults import Faults, with_faults
 
 if TYPE_CHECKING:
     from commsim.advice import Advice, Question
@@ -95,7 +96,7 @@ def servers_sentence(servers: Servers) -> str:
 COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
 
 
-class Config(WithJson):
+class Config(Faults, WithJson):
     """All flags of ``commsim advise``."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=16")
@@ -110,7 +111,7 @@ class Config(WithJson):
     programmable: bool = switched(help="assume that switches can aggregate, if the network declares no such switch")
     placement: str = flag(default="packed", choices=tuple(RANK_ORDERS), help="their placement")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
-    seed: int = flag(default=0, help="seed of the data, of random placement and of hashes in routing")
+    seed: int | None = flag(metavar="N", help="seed of data, faults, random placement and hashes in routing")
     overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
     sweep: str | None = flag(
@@ -135,16 +136,22 @@ def run(config: Config) -> None:
 
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
     gamma = None if config.reduce_rate is None else 1 / parse_bandwidth(config.reduce_rate, "--reduce-rate")
-    network = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma)
+    whole = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma)
+    network, drawn = with_faults(whole, config)
     question = _question(config, network)
     advice = advise(question, network)
-    print_remarks((*_about(question, advice), *advice.notes))
+    before = None if network is whole else _times_of(advise(question, whole))
+    print_remarks((*drawn, *_about(question, advice), *advice.notes))
     print_remarks(f"left out: {spec}: {reason}" for spec, reason in advice.left_out.items())
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
-    print_table(COLUMNS, _rows(advice), title)
+    print_table(COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"]), _rows(advice, before), title)
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
-    config.write_json([ranked.row() for ranked in advice.ranked], config.flags("sweep", "output", "jobs"), **more)
+    rows = [ranked.row() for ranked in advice.ranked]
+    if before is not None:
+        for row, ranked in zip(rows, advice.ranked, strict=True):
+            row["whole_s"] = before.get(ranked.candidate.label)
+    config.write_json(rows, config.flags("sweep", "output", "jobs"), **more)
 
 
 def _question(config: Config, network: Network) -> Question:
@@ -172,7 +179,7 @@ def _question(config: Config, network: Network) -> Question:
         programmable=config.programmable,
         placement=config.placement,
         routing=config.routing,
-        seed=config.seed,
+        seed=config.seed or 0,
     ).on(network)
 
 
@@ -199,7 +206,12 @@ def _about(question: Question, advice: Advice) -> list[str]:
     return lines + list(seen.values())
 
 
-def _rows(advice: Advice) -> list[list[str]]:
+def _times_of(advice: Advice) -> dict[str, float]:
+    """Time of each way."""
+    return {row.candidate.label: row.result.time for row in advice.ranked}
+
+
+def _rows(advice: Advice, before: dict[str, float] | None) -> list[list[str]]:
     best = advice.ranked[0].result.time
     return [
         [
@@ -212,13 +224,22 @@ def _rows(advice: Advice) -> list[list[str]]:
             f"{row.result.bytes_on_wire:.0f}",
             f"{row.result.link_bytes.max(initial=0):.0f}",
             row.bound.phrase,
+            *_cost_of_faults(row.result.time, before, row.candidate.label),
         ]
         for i, row in enumerate(advice.ranked)
     ]
 
 
-ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "overhead",
-                 "reduce_rate")  # fmt: skip
+def _cost_of_faults(time: float, before: dict[str, float] | None, label: str) -> list[str]:
+    """Cells of a way's time on the network without faults, where there are faults, and of what they cost."""
+    if before is None:
+        return []
+    whole = before.get(label)
+    return [f"{whole * 1e6:.2f}", f"{time / whole:.3f}x"] if whole else ["-", "-"]
+
+
+ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
+                 "overhead", "reduce_rate")  # fmt: skip
 MAX_ROWS = 40
 
 

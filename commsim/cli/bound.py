@@ -14,6 +14,7 @@ from commsim.report.table import print_remarks, print_table, progress
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import TOPOLOGY, Placing, Sizes
+from .flags.faults import Faults, with_faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -25,16 +26,23 @@ ANYWHERE = "servers or switches"
 COLUMNS = ["size(B)", "algorithm", "time(us)", "bound(us)", "times_bound", "sums_and_copies_at"]
 
 
-class Config(Sizes, Placing, WithJson):
+class Config(Faults, Sizes, Placing, WithJson):
     """All flags of ``commsim bound``."""
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
     algorithm: str = flag(default="all", metavar="NAME|all|none", help="algorithms to compare with the bound")
-    collective: tuple[str, ...] = repeated(metavar="NAME|FILE.py", help="further algorithm to compare; repeatable")
+    collective: tuple[str, ...] = repeated(
+        metavar="NAME|FILE.py|FILE.npz", help="further algorithm to compare; repeatable"
+    )
     root: int = flag(default=0, metavar="RANK", help="root of the operation, with --algorithm none")
     engine: str = flag(default="flow", help="engine that predicts the algorithms' times")
-    seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
+    seed: int | None = flag(metavar="N", help="seed of faults, of random placement and of hashes in routing")
+
+    @property
+    def placing(self) -> dict[str, Any]:
+        """What places ranks and routes their messages, for :func:`commsim.run.prepare`."""
+        return {"placement": self.placement, "seed": self.seed or 0}
 
 
 def run(config: Config) -> None:
@@ -46,15 +54,18 @@ def run(config: Config) -> None:
     if operation(config.operation).signals:
         print(f"# -b, -e, -f: no effect, a {config.operation} carries no bytes")
         sizes = [0]
-    network = load_network(config.topology)
+    whole = load_network(config.topology)
+    network, notes = with_faults(whole, config)
+    print_remarks(notes)
     _check(config, network)
     prepared = _prepared(config, network)
+    before = _prepared(config, whole, tell=False) if prepared and network is not whole else {}
     rows: list[dict[str, Any]] = []
     if prepared and config.root:
         print("# --root: no effect, each algorithm has its own root: --collective NAME:root=RANK")
     if not prepared:
         p = len(network.endpoints) if config.ranks is None else config.ranks
-        nodes = load_placement(config.placement or PACKED, network, p, config.seed).nodes
+        nodes = load_placement(config.placement or PACKED, network, p, config.seed or 0).nodes
         bound_of = functools.partial(lower_bound, config.operation, network, nodes, root=config.root)
         shown = [bound_of(anywhere=anywhere) for anywhere in (False, True)]
     else:
@@ -65,11 +76,16 @@ def run(config: Config) -> None:
         sys.stdout.flush()  # predictions may take long
         for name in progress(sorted(prepared, key=lambda name: prepared[name].schedule.n_transfers), ""):
             try:
-                rows += [_row(name, prepared[name], bounds[name], size, config.engine) for size in sizes]
+                found = [_row(name, prepared[name], bounds[name], size, config.engine) for size in sizes]
+                if name in before:
+                    for row in found:
+                        _add_cost_of_faults(row, before[name], config.engine)
+                rows += found
             except InputError as error:
                 _leave_out(config, name, error)
         rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
-        print_table(COLUMNS, [_cells(row) for row in rows], f"engine {config.engine}")
+        columns = COLUMNS + (["whole(us)", "faults_cost"] if before else [])
+        print_table(columns, [_cells(row, bool(before)) for row in rows], f"engine {config.engine}")
     config.write_json(rows, bounds=[_bound_row(b, size) for b in shown for size in sizes])
 
 
@@ -109,7 +125,7 @@ def _check(config: Config, network: Network) -> None:
         raise InputError(f"--ranks must be 1..{n_hosts}, since {network.name} has {n_hosts} hosts; got {config.ranks}")
 
 
-def _prepared(config: Config, network: Network) -> dict[str, Prepared]:
+def _prepared(config: Config, network: Network, tell: bool = True) -> dict[str, Prepared]:
     own = config.collective
     if config.algorithm == "none" and not own:
         return {}
@@ -122,9 +138,8 @@ def _prepared(config: Config, network: Network) -> dict[str, Prepared]:
         require_operation(spec, config.operation)
     every = [one for one in algorithms_for(config.operation) if one in ours] if config.algorithm == "all" else []
     specs = dict.fromkeys([*every, *named])
-    placing: dict[str, Any] = {"placement": config.placement, "seed": config.seed}
-    prepared, left_out = prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **placing)
-    for spec, reason in left_out.items():
+    prepared, left_out = prepare_all(list(specs), network, n_ranks=config.ranks, named=named, **config.placing)
+    for spec, reason in left_out.items() if tell else ():
         _leave_out(config, spec, InputError(reason))
     return prepared
 
@@ -182,6 +197,12 @@ def _row(name: str, prepared: Prepared, bound: LowerBound, size: int, engine: st
     }  # fmt: skip
 
 
+def _add_cost_of_faults(row: dict[str, Any], before: Prepared, engine: str) -> None:
+    """Add to a row what the algorithm takes on the network without faults, and how many times that it takes now."""
+    whole = before.predict(row["size_B"], engine=engine).time
+    row |= {"whole_s": whole, "faults_cost": times_bound(row["time_s"], whole)}
+
+
 def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
     return {
         "size_B": size, "anywhere": bound.anywhere, "bound_s": bound.time(size), "limited_by": bound.why(size),
@@ -189,9 +210,13 @@ def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: dict[str, Any], faults: bool) -> list[str]:
     times = f"{row['time_s'] * 1e6:.2f}", f"{row['bound_s'] * 1e6:.2f}", f"{row['times_bound']:.3f}x"
-    return [f"{row['size_B']}", row["algorithm"], *times, ANYWHERE if row["anywhere"] else RANKS]
+    cells = [f"{row['size_B']}", row["algorithm"], *times, ANYWHERE if row["anywhere"] else RANKS]
+    if not faults:
+        return cells
+    known = "whole_s" in row  # an algorithm may be possible with the faults alone
+    return [*cells, f"{row['whole_s'] * 1e6:.2f}" if known else "-", f"{row['faults_cost']:.3f}x" if known else "-"]
 
 
 COMMANDS = {"bound": Verb(Config, run)}

@@ -15,7 +15,7 @@ from ..core.network import Network
 from ..core.operations import operation as known_operation
 from ..core.result import Result
 from . import Prepared, prepare
-from .inputs import collective_entry
+from .inputs import collective_entry, load_schedule
 
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
@@ -81,8 +81,10 @@ def require_operation(spec: str, operation: str) -> None:
     InputError
         Naming what it implements, and what would have been right.
     """
-    entry, _ = collective_entry(spec)
-    implements = entry.metadata["operation"]
+    if spec.endswith(".npz"):
+        implements = load_schedule(spec).operation
+    else:
+        implements = collective_entry(spec)[0].metadata["operation"]
     if implements != operation:
         raise InputError(f"{spec} implements {implements}, not {operation}")
 
