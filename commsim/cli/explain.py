@@ -16,13 +16,14 @@ from .flags.outputs import check_written
 if TYPE_CHECKING:
     from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import Cell, Range
+    from commsim.nccl.prediction import Site
     from commsim.nccl.search import Setting
 
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
 
 def explain_operation(
-    setting: Setting, operation: str, largest: int, sizes: Sequence[int]
+    setting: Setting, operation: str, largest: int, sizes: Sequence[int], site: Site | None = None
 ) -> tuple[dict[str, Any], list[Rule]]:
     """Print the table and the choices of one operation.
 
@@ -36,6 +37,8 @@ def explain_operation(
         Up to where choices are printed.
     sizes : sequence of int, bytes
         At which the times of all cells are printed too.
+    site : Site, optional
+        Links and network: then what we predict is printed beside NCCL's estimates.
 
     Returns
     -------
@@ -44,6 +47,7 @@ def explain_operation(
     """
     from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import cell_time, cells, ranges
+    from commsim.nccl.prediction import predict
     from commsim.nccl.search import PROTOCOLS
     from commsim.nccl.symmetric_kernels import kernels
 
@@ -58,6 +62,10 @@ def explain_operation(
         times = sorted((t, cell.name) for cell in table if (t := cell_time(setting, operation, cell, size)) is not None)
         at[size] = {name: time for time, name in times}
         print(f"# {operation} {size} B: " + ", ".join(f"{name} {time * 1e6:.1f} us" for time, name in times))
+    predicted = {size: predict(site, operation, size) for size in sizes} if site else {}
+    for size, p in predicted.items():
+        within = f"{p.low * 1e6:.1f} to {p.high * 1e6:.1f}" if p.low < p.high else "interval unknown"
+        print(f"# {operation} {size} B: predicted {p.seconds * 1e6:.1f} us ({within}), {p.how}")
     _print_symmetric(setting, operation, sizes)
     rules = [
         Rule(operation, 0 if r.low == 1 else r.low, r.high, r.cell.algorithm, r.cell.protocol,
@@ -73,6 +81,8 @@ def explain_operation(
         "at_size": [{"size_B": size, "time_s": times} for size, times in at.items()],
         "symmetric": [{"size_B": size, "kernels": [{"kernel": k.name, "time_s": k.time, "blocks": k.blocks}
                                                    for k in kernels(setting, operation, size)]} for size in sizes],
+        "predicted": [{"size_B": size, "time_s": p.seconds, "low_s": p.low, "high_s": p.high, "how": p.how}
+                      for size, p in predicted.items()],
     }  # fmt: skip
     return row, rules
 
@@ -162,7 +172,7 @@ def run(config: Config) -> None:
         raise InputError("--nodes is for --from; with --topology they follow from --ranks and --placement")
     from commsim.nccl.symmetric_kernels import why_none
 
-    setting = _setting(config)
+    setting, site = _setting(config)
     largest = parse_nccl_size(config.maxbytes, "-e")
     sizes = [parse_nccl_size(text, "--size") for text in config.size]
     print_remarks(f"assumed: {line}" for line in setting.assumed)
@@ -170,7 +180,8 @@ def run(config: Config) -> None:
     print(f"# {setting.n_ranks} ranks on {setting.n_nodes} nodes, {setting.gpu} GPUs, {setting.cpu} CPUs; {release}")
     if sizes and why_none(setting):
         print(f"# symmetric kernels: none, {why_none(setting)}")
-    explained = [explain_operation(setting, operation, largest, sizes) for operation in config.operation or OPERATIONS]
+    operations = config.operation or OPERATIONS
+    explained = [explain_operation(setting, operation, largest, sizes, site) for operation in operations]
     if config.tuner_csv:
         from commsim.formats.nccl_plans import write_tuner
 
@@ -180,10 +191,16 @@ def run(config: Config) -> None:
     config.write_json([row for row, _ in explained], assumed=list(setting.assumed))
 
 
-def _setting(config: Config) -> Setting:
+def _setting(config: Config) -> tuple[Setting, Site | None]:
+    """Return what NCCL takes the network for, and what a prediction needs; None where that is not known."""
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import Given, setting_of
+<<<<<<< HEAD
     from commsim.run.inputs import PACKED, load_network, load_placement
+=======
+    from commsim.nccl.site import site_of
+    from commsim.run.inputs import load_network, load_placement
+>>>>>>> 2d73f2d (NCCL's times are predicted; measured tables stand beside them)
 
     network = load_network(config.topology or "")
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
@@ -202,7 +219,12 @@ def _setting(config: Config) -> Setting:
         version=read_version(config.nccl_version) if config.nccl_version else NEWEST,
     )
     if config.graph is None:
-        return setting_of(network, placement, n_ranks, given)
+        setting = setting_of(network, placement, n_ranks, given)
+        try:
+            return setting, site_of(network, placement, setting)
+        except InputError as error:
+            print_remarks([f"no prediction: {error}"] if config.size else [])
+            return setting, None
     import dataclasses
 
     from commsim.formats.nccl_plans import read_nccl_graphs
@@ -211,7 +233,8 @@ def _setting(config: Config) -> Setting:
         raise InputError("--graph and --channels both give the channels; give one of them")
     gpu = config.gpu or setting_of(network, placement, n_ranks, given).gpu
     by_pattern = read_nccl_graphs(config.graph, gpu)
-    return setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
+    setting = setting_of(network, placement, n_ranks, dataclasses.replace(given, by_pattern=by_pattern))
+    return setting, None
 
 
 def _pair(text: str | None, name: str) -> tuple[int, float] | None:

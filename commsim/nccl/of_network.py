@@ -5,7 +5,7 @@ What the links of one machine say: how fast its GPUs and its NICs are, and how t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 
-from .search import CHANNEL_GBS, Channels, Setting, doubled, nvls_channels, packed_channels
+from .search import CHANNEL_GBS, Channels, Setting, doubled, nvls_channels, packed_channels, tree_intra
 
 
 def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.integer[Any]]) -> tuple[float, str]:
@@ -169,6 +169,9 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
     channels = _channels(gpu, inside, path, outside, n_nics, len(machines) > 1, given, near, assumed)
     if given.net_latency is None and len(machines) > 1 and given.by_pattern is None:
         assumed.append("the network plugin adds no latency (--net-latency)")
+    if len(machines) == 2 and given.channels is None and given.by_pattern is None:
+        ring = channels["ring"]
+        channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside))
     adds = has_nvls(network, unit, node) and gpu in ("hopper", "blackwell") and counts.min() > 1
     if given.nvls is not None or (adds and "nvls" not in channels):
         n, rate = given.nvls or nvls_channels(gpu, int(counts[0]), inside)

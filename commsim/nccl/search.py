@@ -74,6 +74,16 @@ def doubled(gpu: str, n: int, rate: float) -> tuple[int, float]:
     return twice, rate / -(-twice // n)
 
 
+def tree_intra(gpu: str, n: int, rate: float, inside: float) -> float:
+    """Return the rate inside a node of each of `n` channels of trees between two nodes.
+
+    A tree carries each byte over a NIC half as often as a ring; so with two nodes the search raises the rate inside,
+    with the one between nodes left as it is.
+    """
+    fits = (gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if n * gbs * 1e9 <= inside * (1 + _FIT))
+    return max(rate, next(fits, rate)) if inside != float("inf") else rate
+
+
 def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
     """One channel for each GPU of the machine, which heads it, at the fastest rate at which all fit."""
     for gbs in CHANNEL_GBS[gpu]:

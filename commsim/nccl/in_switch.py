@@ -1,0 +1,113 @@
+"""Time of calls that are neither ring nor tree: NVLink SHARP, PAT, and exchanges of messages.
+
+With NVLink SHARP each rank (head) owns a part of what the switch adds. A channel serves all heads in each loop, one
+after another, so that a loop takes ::
+
+    loop + heads (head + chunk / rate)
+
+and three groups of warps (scatter, reduce, gather) work on three loops at once, so that two loops are added for
+filling. The switch bounds it: a GPU sends all bytes and the results of its own part, ``(1 + 1/heads) S``.
+
+References
+----------
+NCCL 2.30.7: ``src/device/all_reduce.h`` (NVLS), ``src/enqueue.cc`` (chunks by size).
+"""
+
+from __future__ import annotations
+
+import math
+
+from collectives.nccl.call import Call
+from collectives.nccl.point_to_point import message, peer_channels
+from collectives.nccl.rules import cut
+
+from .steps import Ways, both
+
+# Warps that scatter, that reduce, and that gather work on three loops at once.
+FILLING = 2
+# Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY).
+MAX_HEADS = 32
+# Chunks of a message of which each adds a cost; later ones overlap.
+SEPARATE_CHUNKS = 2
+
+
+def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
+    """Return the seconds of an all-reduce by NVLink SHARP, with a tree between machines if there are several.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    call : Call
+        With ``algorithm="nvls"`` or ``"nvls_tree"``.
+    bare_link : float, bytes/s
+        Of a GPU's NVLinks, that no data rate exceeds.
+    """
+    parts = cut(call)
+    part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
+    chunk = part.chunk if part.n_loops > 1 else part.last_chunk
+    loop_bytes = n * heads * chunk
+    loop = p.nvls_loop + heads * (p.nvls_head + chunk / p.nvls_rate)
+    loop = max(loop, loop_bytes * (1 + 1 / heads) / bare_link)
+    loops = max(1.0, part.n_bytes / (heads * part.chunk))
+    if ways.plugin is None:
+        return p.launch + (loops + FILLING) * loop
+    depth = call.n_nodes.bit_length() - 1
+    hop = ways.plugin.hop("simple") + p.slice
+    by_nic = loop_bytes / ways.outside("simple")
+    filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + (1 + FILLING) * loop
+    return p.launch + filling + (loops - 1) * both(loop, by_nic * (1 if call.n_nodes == 2 else 2))
+
+
+def pat_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of PAT, which has one GPU in each machine: log2(n) hops, then the NIC's rate."""
+    p = ways.primitives
+    if ways.plugin is None:
+        return p.launch
+    hops = math.ceil(math.log2(call.n_ranks)) * (ways.plugin.hop("simple") + p.slice)
+    return p.launch + hops + call.size * (call.n_ranks - 1) / call.n_ranks / ways.outside("simple")
+
+
+def exchange_time(
+    ways: Ways, each: int, n_ranks: int, near: int, n_channels: int, bare_link: float, together: int = 1
+) -> float:
+    """Return the seconds of an all-to-all; of one send to one peer for two ranks that exchange the whole.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    each : int, bytes
+        That one rank has for one peer.
+    n_ranks, near : int
+        Ranks, and those that a rank reaches without the network.
+    n_channels : int
+        Of a rank.
+    bare_link : float, bytes/s
+        Of a GPU's links.
+    together : int
+        Ranks that share a machine's NICs.
+
+    Notes
+    -----
+    All peers are served at once, so that the link or the NIC bounds what the latency of protocol and chunks leaves.
+    """
+    p, many = ways.primitives, ways.plugin is not None
+    least, most = peer_channels(_power_below(n_channels), n_ranks, ways.nics if many else None)
+    sent = message(each, least, most, network=many, many_nodes=many)
+    if ways.plugin is None:
+        if sent.protocol == "ll":
+            return p.launch + p.p2p_ll + sent.part / p.rate_ll
+        chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
+        rate = bare_link * p.p2p_efficiency
+        return p.launch + p.p2p_simple + chunks * p.p2p_chunk + each * (n_ranks - 1) / rate
+    peers = n_ranks - near
+    hop = ways.plugin.hop("simple")
+    chunks = min(float(SEPARATE_CHUNKS), each / sent.chunk)
+    out = each * peers * together
+    rate = ways.nics * ways.plugin.efficiency
+    return p.launch + p.p2p_simple + hop + peers * ways.plugin.post + chunks * (hop + p.slice) + out / rate
+
+
+def _power_below(number: int) -> int:
+    return 1 << (max(1, number).bit_length() - 1)

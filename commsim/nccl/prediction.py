@@ -1,0 +1,201 @@
+"""How long a call of NCCL takes: the algorithm and protocol that it takes, its chunks, and what their steps cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call
+from commsim.core.errors import InputError
+
+from .choice import Cell, cell_time, cells
+from .in_switch import MAX_HEADS, exchange_time, nvls_time, pat_time
+from .primitive_costs import LARGE, Costs, Primitives, costs
+from .search import PROTOCOLS, Setting
+from .steps import Ways, ring_time, tree_time
+
+EXCHANGES = ("all_to_all", "send_recv")
+# Channels of NVLink SHARP: of Hopper; of Blackwell on one machine, and on several.
+NVLS_CHANNELS = {"hopper": (16, 16), "blackwell": (24, 32)}
+# Rings of NCCL that carry at most this have fewer threads.
+SLOW_RINGS = 12e9
+# Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
+# of 2.29.2 that do not; NCCL's notes do not say it.
+NO_LL128_ON_BLACKWELL = ((2, 28), (2, 29, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a communicator runs, beyond what NCCL's own estimate needs.
+
+    Parameters
+    ----------
+    setting : Setting
+        Ranks, machines and channels, as NCCL sees them.
+    link : float, bytes/s
+        Of a GPU to the others of its machine.
+    pcie : bool
+        Whether that is PCIe.
+    nics : float, bytes/s
+        Of all NICs of a machine.
+    network : str
+        One of the networks with known costs; empty with one machine.
+    version : tuple of int
+        Of NCCL.
+    n_channels : int
+        That a call may have at least (``NCCL_MIN_NCHANNELS``); 0 for what the search finds.
+    p2p : bool
+        Whether GPUs of a machine reach each other without the network.
+    """
+
+    setting: Setting
+    link: float
+    pcie: bool = False
+    nics: float = 0.0
+    network: str = ""
+    version: tuple[int, ...] = (2, 30)
+    n_channels: int = 0
+    p2p: bool = True
+
+    @property
+    def max_channels(self) -> int:
+        """Channels of a call: twice what the search found, as far as the version has them."""
+        most = MANY if self.version >= MORE_CHANNELS else FEW
+        return min(max(2 * self.setting.channels["ring"].n, self.n_channels), most)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """Time of one call.
+
+    Parameters
+    ----------
+    seconds : float
+        Of the call.
+    how : str
+        Algorithm and protocol, such as ``ring/ll128``.
+    low, high : float, s
+        Between which 80 % of the tables of this generation lie that nothing was fitted on; both are `seconds` where
+        there is none.
+    """
+
+    seconds: float
+    how: str
+    low: float
+    high: float
+
+
+def chosen(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+) -> Cell:
+    """Return what NCCL takes at a size.
+
+    Parameters
+    ----------
+    site : Site
+        Where.
+    operation : str
+        One that NCCL chooses an algorithm for.
+    size : int, bytes
+        Of the whole array.
+    algorithm, protocol : str
+        Forced (``NCCL_ALGO``, ``NCCL_PROTO``); empty: NCCL's choice.
+    known : Costs, optional
+        Constants (default: those of this version).
+
+    Raises
+    ------
+    InputError
+        If nothing is left of what is forced.
+    """
+    known = known or costs()
+    allowed = set(known.of_network(site.network).protocols if site.network else PROTOCOLS)
+    first, last = NO_LL128_ON_BLACKWELL
+    if site.setting.gpu == "blackwell" and first <= site.version <= last:
+        allowed.discard("ll128")
+    best: tuple[float, Cell] | None = None
+    for cell in cells(site.setting, operation):
+        time = cell_time(site.setting, operation, cell, size)
+        is_wanted = cell.protocol == protocol if protocol else cell.protocol in allowed
+        if time is None or not is_wanted or algorithm not in ("", cell.algorithm):
+            continue
+        if best is None or time < best[0]:
+            best = time, cell
+    if best is None:
+        raise InputError(f"NCCL has no {operation} with {algorithm or 'any'}/{protocol or 'any'} here")
+    return best[1]
+
+
+def predict(
+    site: Site, operation: str, size: int, algorithm: str = "", protocol: str = "", known: Costs | None = None
+) -> Predicted:
+    """Predict the time of one call alone, as nccl-tests measures it.
+
+    Parameters
+    ----------
+    site, operation, size, algorithm, protocol
+        As in :func:`chosen`; ``all_to_all`` and ``send_recv`` have no algorithm.
+    known : Costs, optional
+        Constants (default: those of this version).
+
+    Raises
+    ------
+    InputError
+        If constants of the GPU or the network are not known, or what is forced does not exist.
+    """
+    known = known or costs()
+    ways = ways_of(site, known)
+    if operation in EXCHANGES:
+        seconds, how = _exchange(site, ways, operation, size), "p2p"
+    else:
+        cell = chosen(site, operation, size, algorithm, protocol, known)
+        seconds, how = cell_seconds(site, ways, operation, cell, size), cell.name
+    low, high = known.spread.get((site.setting.gpu, size >= LARGE), (1.0, 1.0))
+    return Predicted(seconds, how, seconds * low, seconds * high)
+
+
+def ways_of(site: Site, known: Costs) -> Ways:
+    """Return links and costs of a place."""
+    gpu = site.setting.gpu
+    primitives: Primitives = known.of_gpu(gpu)
+    share, ll_share = known.pcie.get(gpu, (primitives.link_efficiency, 1.0)) if site.pcie else (None, 1.0)
+    link = site.link * (primitives.link_efficiency if share is None else share)
+    if site.setting.n_nodes == 1 and site.p2p:
+        return Ways(link, primitives, ll_link=ll_share)
+    return Ways(link, primitives, known.of_network(site.network), site.nics, ll_share)
+
+
+def cell_seconds(site: Site, ways: Ways, operation: str, cell: Cell, size: int) -> float:
+    """Return the time of a call with one algorithm and protocol; of CollNet, NCCL's own estimate."""
+    if cell.algorithm.startswith("collnet"):
+        return cell_time(site.setting, operation, cell, size) or 0.0
+    call = call_of(site, operation, cell, size)
+    if cell.algorithm == "ring":
+        return ring_time(ways, call)
+    if cell.algorithm == "tree":
+        return tree_time(ways, call)
+    if cell.algorithm == "pat":
+        return pat_time(ways, call)
+    return nvls_time(ways, call, site.link)
+
+
+def call_of(site: Site, operation: str, cell: Cell, size: int) -> Call:
+    """Return the call that NCCL's rules cut."""
+    where = site.setting
+    heads, n_channels = 0, site.max_channels
+    if cell.algorithm.startswith("nvls"):
+        heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
+        n_channels = NVLS_CHANNELS[where.gpu][where.n_nodes > 1]
+    release = site.version[0], site.version[1]
+    return Call(
+        operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,
+        slow=site.pcie and where.channels["ring"].n * where.channels["ring"].intra <= SLOW_RINGS, heads=heads,
+    )  # fmt: skip
+
+
+def _exchange(site: Site, ways: Ways, operation: str, size: int) -> float:
+    n = site.setting.n_ranks
+    if operation == "send_recv":  # each rank sends all of it to the next one
+        return exchange_time(ways, size, 2, 1, site.max_channels, site.link)
+    per_node = n // site.setting.n_nodes if site.p2p else 1
+    together = n // site.setting.n_nodes
+    return exchange_time(ways, -(-size // n), n, per_node, site.max_channels, site.link, together)

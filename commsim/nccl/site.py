@@ -1,0 +1,51 @@
+"""Tell from a network what a prediction needs beyond NCCL's own estimate: links, NICs, and the network's name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.hardware import read_hardware
+from commsim.core.network import Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+
+from .of_network import links_inside, links_outside
+from .prediction import Site
+from .search import Setting
+
+# EFA of Hopper's and later machines is another one than that of P4d.
+NEW_EFA = ("hopper", "blackwell")
+
+
+def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
+    """Derive links and network of a communicator.
+
+    Parameters
+    ----------
+    network, placement
+        Where the ranks sit.
+    setting : Setting
+        What NCCL takes them for.
+
+    Raises
+    ------
+    InputError
+        If several machines are joined by a network that the description does not name.
+    """
+    nodes = placement.nodes[: setting.n_ranks]
+    unit = units(network)
+    link, path = links_inside(network, unit, nodes)
+    if setting.n_nodes == 1:
+        return Site(setting, link, path != "NVL", version=setting.version)
+    rate, n_nics, _ = links_outside(network, unit, int(nodes[0]))
+    facts = read_hardware(network.hardware)
+    name = facts.get("net", "")
+    if not name:
+        raise InputError(
+            f"{network.name} does not say which network joins its machines (hardware: net=infiniband, ...)"
+        )
+    if name == "efa":
+        name = "efa_staged" if facts.get("gpudirect") == "no" else "efa2" if setting.gpu in NEW_EFA else "efa"
+    inside = link if np.isfinite(link) else 0.0
+    return Site(setting, inside, path not in ("NVL",) and inside > 0, rate * max(n_nics, 1), name, setting.version)

@@ -1,0 +1,166 @@
+"""Time of one NCCL call from its chunks: what a step costs, and how steps overlap in rings and trees.
+
+A step of a ring moves one chunk of every channel to the next rank. A chunk of Simple is up to two slices, and a slice
+is passed on while the next one arrives, so that a step of two slices takes ::
+
+    one + max(hop, one)        one = slice + bytes of a slice / rate of a channel
+
+and a step of one slice, or of LL or LL128, ``one + hop``. Channels share the links of their GPU: a step takes no less
+than its chunk over the channel's share of the link. Near that bound channels wait for each other; the two limits are
+joined as the root of the sum of squares. With it the rate of a channel that fits Hopper is 47 GB/s, and the one that
+ATLAHS measured for single primitives of a GH200 is 49 (send) and 37 (receive, reduce, send).
+
+References
+----------
+NCCL 2.30.7: ``src/device/all_reduce.h`` (loops of rings and trees), ``src/device/prims_simple.h`` (slices).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from collectives.nccl.call import PROTOCOLS, Call
+from collectives.nccl.rules import Part, cut
+
+from .primitive_costs import Plugin, Primitives
+
+ORDER = 2
+# A ring's rank does one primitive more than there are steps: it sends first and receives last.
+MORE_PRIMITIVES = 1
+# A tree sends up and down at once, each with half of a channel's threads.
+SHARE_OF_THREADS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Links that a call has.
+
+    Parameters
+    ----------
+    link : float, bytes/s
+        Of a GPU to the others of its machine, that rings reach.
+    primitives : Primitives
+        Of its generation.
+    plugin : Plugin or None
+        Of the network, with several machines.
+    nics : float, bytes/s
+        Of all NICs of a machine that are used.
+    ll_link : float
+        Of `link`, what LL reaches besides its flags.
+    """
+
+    link: float
+    primitives: Primitives
+    plugin: Plugin | None = None
+    nics: float = 0.0
+    ll_link: float = 1.0
+
+    def inside(self, protocol: str) -> float:
+        """Return the data rate of a GPU's links."""
+        p = PROTOCOLS[protocol]
+        return self.link * p.payload / p.wire * (self.ll_link if protocol == "ll" else 1.0)
+
+    def outside(self, protocol: str) -> float:
+        """Return the data rate of a machine's NICs."""
+        if self.plugin is None:
+            return float("inf")
+        p = PROTOCOLS[protocol]
+        flags = self.plugin.ll_efficiency if protocol == "ll" else 1.0
+        return self.nics * self.plugin.efficiency * flags * p.payload / p.wire
+
+
+def both(a: float, b: float) -> float:
+    """Join two limits that a step has at once."""
+    return float((a**ORDER + b**ORDER) ** (1 / ORDER))
+
+
+def step_times(ways: Ways, protocol: str, chunk: float, slices: int, hop: float) -> tuple[float, float]:
+    """Return what a step takes without contention: while nothing else is under way, and one after another."""
+    p = ways.primitives
+    if protocol != "simple":
+        one = chunk / p.rate(protocol)
+        return one + hop, one + hop
+    one = p.slice + chunk / slices / p.rate_simple
+    return one + max(hop, (slices - 1) * one), slices * one
+
+
+def ring_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of a ring.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    call : Call
+        With ``algorithm="ring"``.
+
+    Notes
+    -----
+    The channel with the most bytes decides. Its first loop pays each hop's latency, later loops overlap with it.
+    """
+    parts = cut(call)
+    part, total = parts[0], ways.primitives.launch
+    n_steps = (2 if call.operation == "all_reduce" else 1) * (call.n_ranks - 1)
+    loops = [(part.chunk, part.slices, part.n_loops - 1), (part.last_chunk, part.last_slices, 1)]
+    is_first = True
+    for chunk, slices, times in loops:
+        if times:
+            first, later = _ring_loop(ways, call, len(parts), chunk, slices, n_steps)
+            total += first + (times - 1) * later if is_first else times * later
+            is_first = False
+    return total
+
+
+def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps: int) -> tuple[float, float]:
+    p, protocol = ways.primitives, call.protocol
+    first, later = step_times(ways, protocol, chunk, slices, p.hop(protocol))
+    by_link = chunk * n / ways.inside(protocol)
+    more = MORE_PRIMITIVES * ((slices * p.slice if protocol == "simple" else 0.0) + chunk / p.rate(protocol))
+    if ways.plugin is None:
+        return n_steps * both(first, by_link) + more, n_steps * both(later, by_link) + more
+    crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
+    if call.n_nodes == call.n_ranks:
+        crossing, by_link = n_steps, 0.0
+    hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+    net_first, net_later = step_times(ways, protocol, chunk, slices, hop)
+    by_nic = chunk * n / ways.outside(protocol)
+    # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
+    round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
+    slowest = max(by_link, by_nic)
+    return both(round_trip, n_steps * slowest) + more, n_steps * both(max(later, net_later), slowest) + more
+
+
+def tree_time(ways: Ways, call: Call) -> float:
+    """Return the seconds of a tree: the first chunk goes up and down, the others follow at the slowest link's pace.
+
+    Parameters
+    ----------
+    ways : Ways
+        Links and costs.
+    call : Call
+        With ``algorithm="tree"``.
+
+    Notes
+    -----
+    Inside a machine a tree is a chain, of which a GPU sends ``2 (p - 1) / p`` of the bytes on average over channels.
+    Between machines a NIC carries a chunk once with two machines, twice with more: inner nodes have two children.
+    """
+    parts = cut(call)
+    part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
+    per_node = call.n_ranks // call.n_nodes
+    chunk = part.chunk if part.n_loops > 1 else part.last_chunk
+    one = chunk / (SHARE_OF_THREADS * p.rate(protocol)) + (p.slice if protocol == "simple" else 0.0)
+    by_link = chunk * n / ways.inside(protocol)
+    total = p.launch + 2 * (per_node - 1) * both(one + p.hop(protocol), by_link)
+    steady = both(one, by_link * 2 * (per_node - 1) / per_node)
+    if ways.plugin is not None:
+        by_nic = chunk * n / ways.outside(protocol) * (1 if call.n_nodes == 2 else 2)
+        hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+        total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic)
+        steady = max(steady, both(one, by_nic))
+    return total + (_loops(part) - 1) * steady
+
+
+def _loops(part: Part) -> float:
+    """Loops of a part, the last one counted by its bytes."""
+    return part.n_loops - 1 + part.last_chunk / part.chunk if part.n_loops > 1 else 1.0

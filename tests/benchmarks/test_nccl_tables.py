@@ -1,0 +1,94 @@
+"""The benchmark over measured NCCL tables: what it does not know is counted, what was fitted on stands apart."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks import nccl_tables
+from benchmarks.nccl_machines import read_tables
+from commsim.core.errors import InputError
+from commsim.nccl.primitive_costs import costs
+
+HEADER = (
+    "id", "source", "date", "machine", "n_hosts", "gpus_per_host", "nics_per_host", "nic_Gbps", "fabric",
+    "nccl_version", "operation", "forced_algo", "forced_proto", "healthy", "notes",
+)  # fmt: skip
+# Beside a checkout; COMMSIM_MEASURED names another place.
+BESIDE = [parent / "shared" / "data" / "measured" for parent in Path(__file__).parents]
+DATA = Path(os.environ.get("COMMSIM_MEASURED", next((path for path in BESIDE if path.is_dir()), BESIDE[0])))
+
+
+def folder(path, **tables):
+    lines = []
+    for name, (line, rows) in tables.items():
+        lines.append({"id": name, "source": "a: b", "healthy": "yes", "operation": "all_reduce", "notes": ""} | line)
+        text = "size_bytes,time_us,algbw_GBps,busbw_GBps\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows)
+        (path / f"{name}.csv").write_text(text)
+    with (path / "index.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, HEADER)
+        writer.writeheader()
+        writer.writerows(lines)
+    return path
+
+
+DGX = {"machine": "8x H100-80GB SXM5 (NVSwitch, NVLink4)", "n_hosts": 1, "gpus_per_host": 8, "nics_per_host": 0,
+       "nic_Gbps": 0, "fabric": "NVLink4/NVSwitch", "nccl_version": "2.29.2"}  # fmt: skip
+
+
+def test_a_machine_that_is_not_known_is_named_and_counted(tmp_path, capsys):
+    odd = DGX | {"machine": "8x Frobnitz 9"}
+    folder(tmp_path, known=(DGX, [(1024, 15, "", ""), (2**29, 2111, "", "")]), odd=(odd, [(1024, 15, "", "")]))
+    out = tmp_path / "rows.json"
+    assert nccl_tables.main(["--data", str(tmp_path), "--json", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "not predicted: odd: 8x Frobnitz 9: its GPU is not known" in printed
+    assert "1 of 2 tables are not predicted" in printed
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["size_B"] for row in rows] == [1024, 2**29]
+    assert {"id", "operation", "size_B", "measured_s", "predicted_s", "tuner_s", "fitted"} <= rows[0].keys()
+    assert not rows[0]["fitted"]
+
+
+def test_a_table_without_times_gives_them_by_its_bus_bandwidth(tmp_path):
+    folder(tmp_path, a=(DGX, [(2**20, "", "", 70)]))
+    ((size, time),) = read_tables(tmp_path)[0].rows
+    assert time == pytest.approx(size * 14 / 8 / 70e9)
+
+
+def test_a_folder_without_an_index_is_refused_in_one_line(tmp_path, capsys):
+    assert nccl_tables.main(["--data", str(tmp_path)]) == 2
+    assert "has no index.csv" in capsys.readouterr().err
+    folder(tmp_path, a=(DGX, []))
+    (tmp_path / "a.csv").unlink()
+    with pytest.raises(InputError, match=r"a\.csv is missing; index\.csv lists a"):
+        read_tables(tmp_path)
+
+
+def test_errors_are_summed_up_by_size(tmp_path):
+    def row(size, error):
+        return nccl_tables.Row("a", "all_reduce", size, 1.0, 1 + error, 1, 1, "", 1.5, None, None, False)
+
+    found = nccl_tables.group([row(1024, 0.1), row(2048, -0.28), row(2**20, 0.05)])
+    assert (found.n, found.large, found.small) == pytest.approx((3, 0.05, 0.19))
+    assert found.is_good
+    assert found.ninetieth == pytest.approx(0.244)
+    assert not nccl_tables.group([row(2**20, 0.11)]).is_good
+    assert nccl_tables.group([row(2**20, 0.11)], "simai").n == 0
+
+
+@pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
+def test_public_tables_are_predicted_within_what_is_asked_for():
+    tables = {table.id: table for table in read_tables(DATA)}
+    known = costs()
+    found = {i: nccl_tables.rows_of(t, known) for i, t in tables.items() if not nccl_tables.usable(t, known)}
+    sums = nccl_tables.summary(tables, found)["healthy, version and NICs known"]
+    assert sums["large"] <= 0.10
+    assert sums["small"] <= 0.20
+    assert sums["p90"] <= 0.30
+    assert sums["tuner"] >= 2 * sums["same_rows"]
+    fitted = [i for i in found if i in known.fitted_on]
+    assert set(fitted) == set(known.fitted_on)
+    assert len(fitted) <= len(found) / 2
