@@ -195,12 +195,8 @@ def _setting(config: Config) -> tuple[Setting, Site | None]:
     """Return what NCCL takes the network for, and what a prediction needs; None where that is not known."""
     from collectives.nccl.call import NEWEST, read_version
     from commsim.nccl.of_network import Given, setting_of
-<<<<<<< HEAD
-    from commsim.run.inputs import PACKED, load_network, load_placement
-=======
     from commsim.nccl.site import site_of
-    from commsim.run.inputs import load_network, load_placement
->>>>>>> 2d73f2d (NCCL's times are predicted; measured tables stand beside them)
+    from commsim.run.inputs import PACKED, load_network, load_placement
 
     network = load_network(config.topology or "")
     n_ranks = len(network.endpoints) if config.ranks is None else config.ranks
