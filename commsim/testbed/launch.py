@@ -245,8 +245,12 @@ UCX = {
 }
 # Environment of MPICH's ranks; docs/testbed.md has the measurements behind it.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
-# Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed.
-OWN_MEMORY = "mount -t tmpfs none /dev/shm"
+# Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed. Its launcher writes
+# the machine's topology to a file in /tmp, whatever TMPDIR says: such files go to an upper layer that ends with the ranks.
+OWN_FILES = (
+    "mount -t tmpfs none /dev/shm && mkdir /dev/shm/.upper /dev/shm/.work && mount -t overlay none "
+    "-o lowerdir=/tmp,upperdir=/dev/shm/.upper,workdir=/dev/shm/.work /tmp 2>/dev/null"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,13 +292,13 @@ def mpi_commands(
     cases = "".join(f"{host}) n={place.namespace(seat)};;\n" for host, seat in zip(hosts, seats, strict=True))
     script = directory / "launcher"
     script.write_text(f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{cases}*) exit 1;;\nesac\n'
-                      f'exec ip netns exec $n sh -c "{OWN_MEMORY}; $*"\n')  # fmt: skip
+                      f'exec ip netns exec $n sh -c "{OWN_FILES}; $*"\n')  # fmt: skip
     script.chmod(0o755)
     device = layout.device(seats[0])
     options = [x for name, value in (MPICH | _carrier(device) | more).items() for x in ("-genv", name, value)]
     words = [find_mpiexec(), "-launcher", "rsh", "-launcher-exec", str(script), "-iface", device,
              "-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1", *options]  # fmt: skip
-    first = ("sh", "-c", f'{OWN_MEMORY}; exec "$@"', "sh")  # whose rank mpiexec starts without the launcher
+    first = ("sh", "-c", f'{OWN_FILES}; exec "$@"', "sh")  # whose rank mpiexec starts without the launcher
     return [Command(seats[0], (*first, *words, *_program("mpi")))]
 
 

@@ -6,6 +6,7 @@ feel what else the machine does, times do."""
 import contextlib
 import dataclasses
 import os
+from pathlib import Path
 
 import pytest
 
@@ -146,6 +147,16 @@ def test_ranks_that_are_killed_are_told_of_and_leave_nothing(star):
 
 # Processes that are killed at random moments, and testbeds that are taken away all the same.
 @pytest.mark.slow
+def test_the_launcher_of_mpi_leaves_no_file_when_it_is_killed(star):
+    before = set(Path("/tmp").glob("hydra*"))
+    with pytest.raises(BackendError, match="the ranks do not answer"), Ranks(*star, (0, 1)) as ranks:
+        assert set(Path("/tmp").glob("hydra*")) == before
+        for process in ranks._processes:
+            process.kill()
+        ranks.prepare("all_reduce", 1024)
+    assert set(Path("/tmp").glob("hydra*")) == before
+
+
 def test_nothing_is_left_of_testbeds_whose_process_is_killed():
     about = {"up": 1.2, "run": 4.0, "down": 0.6}
     kills, durations = kill_in_turn(4, 1, "star:n_hosts=3,bandwidth=200Mbps,latency=0s", about)
