@@ -21,6 +21,7 @@ VERBS = {
     "run": "predict how long collectives take on a network",
     "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
     "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
+    "synthesize": "make the fastest schedule for a network, with the proof of how fast any can be",
     "topo": "list, show, check, save and convert topologies",
     "presets": "list and show commercial machines and networks",
     "schedule": "list, show, check, save and convert schedules",

@@ -1,0 +1,151 @@
+"""``commsim synthesize``: the fastest schedule for a network, with the proof of how fast any can be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import InputError
+from commsim.core.operations import OPERATIONS, operation
+from commsim.core.units import format_size, parse_time
+from commsim.report.table import print_remarks, print_table
+
+from .bound import times_bound
+from .flags import Verb, WithJson, flag, switched
+from .flags.costs import TOPOLOGY, Costs, Placing, Sizes
+from .flags.faults import Faults, with_faults
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.synthesis.made_schedules import Candidate
+    from commsim.synthesis.synthesize import Synthesis
+    from commsim.synthesis.trees.forest import Certificate
+
+COLUMNS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
+MAX_NAMES = 6
+
+
+class Config(Faults, Costs, Sizes, Placing, WithJson):
+    """All flags of ``commsim synthesize``."""
+
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
+    operation: str = flag(required=True, metavar="NAME", help=", ".join(OPERATIONS))
+    root: int = flag(default=0, metavar="RANK", help="root of the operation")
+    time_limit: str | None = flag(metavar="TIME", help="nothing new is tried after this, such as 60s")
+    max_messages: int = flag(default=3_000_000, metavar="N", help="longer schedules are not tried")
+    no_textbook: bool = switched(help="do not try the registered collectives")
+    output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")
+
+
+def run(config: Config) -> None:
+    """Make schedules, print and write them."""
+    sizes = config.sizes()
+    op = operation(config.operation)
+    if op.signals or op.layout != "none":
+        why = "carries no bytes" if op.signals else "has blocks of unequal sizes"
+        raise InputError(f"--operation {op.name}: nothing is synthesized, it {why}")
+    if config.output and (len(sizes) > 1 or Path(config.output).suffix != ".npz"):
+        raise InputError(f"-o takes a .npz file, and one size (-b equal to -e), got {config.output} and {len(sizes)}")
+    if config.max_messages < 1:
+        raise InputError(f"--max-messages must be at least 1, got {config.max_messages}")
+    limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
+    from commsim.run import with_costs
+    from commsim.run.inputs import PACKED, load_network, load_placement
+    from commsim.synthesis.synthesize import synthesize
+
+    network, notes = with_faults(with_costs(load_network(config.topology), **config.costs()), config)
+    p = len(network.endpoints) if config.ranks is None else config.ranks
+    if not 1 <= p <= len(network.endpoints):
+        raise InputError(f"--ranks must be 1..{len(network.endpoints)}, got {p}")
+    if not 0 <= config.root < p:
+        raise InputError(f"--root must be a rank 0..{p - 1}, got {config.root}")
+    placement = load_placement(config.placement or PACKED, network, p, config.seed or 0)
+    found = synthesize(
+        op.name,
+        network,
+        sizes,
+        ranks=placement.nodes,
+        root=config.root,
+        time_limit=limit,
+        max_messages=config.max_messages,
+        textbook=not config.no_textbook,
+        report=_progress if sys.stderr.isatty() else None,
+    )
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    print_table(COLUMNS, [_cells(found, size) for size in found.candidates], f"{op.name} on {network.name}, {p} ranks")
+    print_remarks(_beside(found, size) for size in found.candidates)
+    print_remarks([*notes, *([_proof(found.certificate)] if found.certificate else []), *found.notes])
+    if config.output:
+        _write(network, found.best(sizes[0]), config.output)
+    config.write_json([_row(found, size) for size in found.candidates], notes=[*notes, *found.notes])
+
+
+def _write(network: Network, candidate: Candidate, path: str) -> None:
+    from commsim.files.store import write_schedule
+
+    schedule = candidate.prepared.schedule
+    write_schedule(schedule, path, network, candidate.prepared.placement)
+    print(f"# {path}: {schedule.n_transfers} messages, their routes and weights: run --collective {path}")
+
+
+def _progress(what: str, done: int, of: int) -> None:
+    """Show what is being done, on a terminal."""
+    share = f" {done}/{of}" if of > 1 else ""
+    print(f"\r\033[K# {what}{share}", end="", file=sys.stderr, flush=True)
+
+
+def _proof(certificate: Certificate) -> str:
+    """Say the certificate in one line."""
+    names = ", ".join(certificate.cut[:MAX_NAMES])
+    more = f" and {len(certificate.cut) - MAX_NAMES} others" if len(certificate.cut) > MAX_NAMES else ""
+    proved = "attained" if certificate.proved else "not proved to be attained"
+    return (
+        f"optimum: {certificate.fraction} s/GB times {certificate.per}, k = {certificate.k}, {proved}; "
+        f"cut around {names}{more}"
+    )
+
+
+def _cells(found: Synthesis, size: int) -> list[str]:
+    best, bound = found.best(size), found.bounds[size]
+    times = f"{best.time * 1e6:.2f}", f"{bound * 1e6:.2f}", f"{times_bound(best.time, bound):.3f}x"
+    return [f"{size}", *times, best.method]
+
+
+def _beside(found: Synthesis, size: int) -> str:
+    """Say how the best schedule of a size works, and what the best of another kind takes."""
+    best = found.best(size)
+    how = f"{best.method} of height {best.height} in {best.pieces} pieces" if best.height else best.method
+    others = [one for one in found.candidates[size] if one.method.split()[0] != best.method.split()[0]]
+    then = f"; {others[0].method} takes {others[0].time / best.time:.3f} times that" if others else ""
+    return f"{format_size(size)}: {how}{then}"
+
+
+def _row(found: Synthesis, size: int) -> dict[str, Any]:
+    best, bound, proof = found.best(size), found.bounds[size], found.certificate
+    return {
+        "size_B": size,
+        "operation": found.operation,
+        "chosen": best.method,
+        "time_s": best.time,
+        "bound_s": bound,
+        "times_bound": times_bound(best.time, bound),
+        "simulated": best.result is not None,
+        "pieces": best.pieces,
+        "height": best.height,
+        "n_messages": best.prepared.schedule.n_transfers,
+        "certificate": None
+        if proof is None
+        else {
+            "fraction": str(proof.fraction),
+            "per": proof.per,
+            "k": proof.k,
+            "cut": list(proof.cut),
+            "proved": proof.proved,
+        },
+        "tried": [{"method": one.method, "time_s": one.time} for one in found.candidates[size]],
+    }
+
+
+COMMANDS = {"synthesize": Verb(Config, run)}

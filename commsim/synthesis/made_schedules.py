@@ -1,0 +1,248 @@
+"""Schedules that are tried for an operation on a network, size by size, and the bound that they are held against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.run import Prepared, prepare
+from commsim.run.ranking import algorithms_for, prepare_all
+
+from .all_to_all import NEAR_ENOUGH, Exchange, best_exchange, plan_exchange
+from .demand import demand_of, usable
+from .latency import latency_bounds, nearest_ranks
+from .trees.forest import DIRECTIONS, Certificate, Forest, Grower
+from .trees.tree_program import plan_trees
+from .trees.whole_rates import WholeNetwork, unbalanced_switch, whole_network
+
+Report = Callable[[str, int, int], None]
+
+# Messages of a schedule that is tried: the flow engine then takes a minute.
+MAX_MESSAGES = 3_000_000
+# Pieces per height of an average tree: filling the trees then takes some tenths of a percent. Trees of one root alone
+# fill no links that others leave idle.
+PIECES_PER_HEIGHT, PIECES_OF_ONE_ROOT = 80, 200
+# Part of the time that filling takes for one piece and a tree of height 1; of estimates only.
+_FILLING = 0.6
+_FEW_TREES = (1, 2, 4, 8)
+# Trees that cannot be used for so many pieces within the messages that are allowed are not simulated.
+_LEAST_PIECES = 4
+# Pieces below this are not made smaller.
+_LEAST_PIECE = 512.0
+# Schedules of a size that are simulated, the best by estimate first.
+_TRIED = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A schedule for a size, and the time that the flow engine predicts.
+
+    Parameters
+    ----------
+    method : str
+        ``trees``, ``trees k=N``, ``paths`` (all-to-all), or the name of a registered collective.
+    size : int, bytes
+        Of the operation.
+    time : float, s
+        That of the flow engine; an estimate where the schedule is too long for it.
+    prepared : Prepared
+        The schedule, its placement and routes.
+    result : Result or None
+        Of the flow engine; None for an estimate.
+    pieces : int
+        Pieces of trees that follow each other; 1 for other schedules.
+    height : int
+        Messages one after the other; 0 where it is not known.
+    """
+
+    method: str
+    size: int
+    time: float
+    prepared: Prepared
+    result: Result | None
+    pieces: int = 1
+    height: int = 0
+
+
+class Maker:
+    """Makes the schedules of an operation, size by size.
+
+    Parameters
+    ----------
+    operation, network, root
+        As in :func:`synthesize`.
+    nodes : int32[n_ranks]
+        Node of each rank.
+    max_messages : int
+        Of one schedule.
+    report : callable, optional
+        As in :func:`synthesize`.
+    """
+
+    def __init__(
+        self, operation: str, network: Network, nodes: Any, root: int, max_messages: int, report: Report | None
+    ) -> None:
+        self.operation, self.network, self.nodes, self.root = operation, network, nodes, root
+        self.max_messages, self.report = max_messages, report
+        self.notes: list[str] = []
+        self.certificate: Certificate | None = None
+        self.grower: Grower | None = None
+        self.exchange: tuple[WholeNetwork, Exchange] | None = None
+        self._per_byte = 0.0  # that no schedule beats, where it is known in exact numbers
+        self._forests: list[Forest] | None = None
+        self._books: dict[str, Prepared] | None = None
+        self.graph = usable(network, nodes, anywhere=False)
+        self.demand = demand_of(operation, len(nodes), root)
+        if operation in DIRECTIONS:
+            whole = whole_network(network, nodes)
+            proved = self._check(whole)
+            if proved:
+                self.grower = Grower(whole, operation, root, proved=not whole.rounded)
+                self.certificate = self.grower.certificate
+                self._per_byte = self.grower.bound_per_byte
+        elif operation == "all_to_all":
+            self._prepare_exchange()
+
+    def _prepare_exchange(self) -> None:
+        """Find the best exchange, where the network is small enough for that."""
+        whole = whole_network(self.network, self.nodes)
+        try:
+            exchange = best_exchange(whole)
+        except InputError as error:
+            self.notes.append(f"not tried: {error}")
+            return
+        self.exchange = whole, exchange
+        busy = sorted({int(end) for arc in exchange.busiest for end in (whole.src[arc], whole.dst[arc])})
+        names = tuple(self.network.nodes[int(whole.node[i])] for i in busy)
+        proved = exchange.per_unit <= float(exchange.bound_per_unit) * NEAR_ENOUGH and not whole.rounded
+        fraction = exchange.bound_per_unit * Fraction(10**9) / whole.unit
+        self.certificate = Certificate(fraction, "size / n_ranks", exchange.n_parts, names, proved)
+        self._per_byte = float(exchange.bound_per_unit / whole.unit) / whole.n_ranks
+
+    def _check(self, whole: WholeNetwork) -> bool:
+        """Say what is not exact; whether trees can be packed."""
+        if whole.rounded:
+            self.notes.append(
+                f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
+            )
+        uneven = unbalanced_switch(whole)
+        if uneven is not None:
+            name, into, out = uneven
+            gb = float(whole.unit) / 1e9
+            self.notes.append(
+                f"not proved: {name} has {into * gb:g} GB/s in and {out * gb:g} GB/s out; trees need as much in as out"
+            )
+        return uneven is None
+
+    def bound(self, size: int) -> float:
+        """Return the least time that is proved, in seconds."""
+        fixed = max((cut.fixed for cut in latency_bounds(self.graph, self.demand)), default=0.0)
+        if self.certificate is None:
+            from .bound import lower_bound
+
+            return lower_bound(self.operation, self.network, self.nodes, root=self.root).time(size)
+        return max(fixed, self._per_byte * size + nearest_ranks(self.graph))
+
+    def candidates(self, size: int, *, textbook: bool) -> Iterator[Candidate]:
+        """Make schedules for a size, the most promising first."""
+        planned = sorted((self._estimate(forest, size), i) for i, forest in enumerate(self.forests()))
+        for (guess, pieces), i in planned[:_TRIED]:
+            forest = self.forests()[i]
+            self._tell(f"simulating {forest.name}", 0, 1)
+            plan = plan_trees(self.operation, self.nodes.tolist(), forest.up, forest.down, pieces, self.root)
+            ready = prepare(plan.schedule, self.network, placement=plan.placement)
+            yield self._candidate(forest, ready, size, pieces, guess)
+        if self.exchange is not None:
+            yield from self._exchanges(size)
+        if textbook:
+            for name, ready in self.books().items():
+                try:
+                    result = ready.predict(size)
+                    yield Candidate(name, size, result.time, ready, result)
+                except InputError:  # too large for the engine, or for this size
+                    continue
+
+    def _exchanges(self, size: int) -> Iterator[Candidate]:
+        """Exchange in one piece; and in several, where ranks pass on what is not theirs."""
+        assert self.exchange is not None
+        whole, exchange = self.exchange
+        height = exchange.height(whole)
+        n_messages = len(exchange.ways) * height
+        most = min(self.max_messages // n_messages, int(size / whole.n_ranks / exchange.n_parts / _LEAST_PIECE))
+        for pieces in (1, min(most, 16 * height)):
+            if pieces < 1 or (pieces > 1 and height == 1):
+                continue
+            self._tell("simulating paths", 0, 1)
+            plan = plan_exchange(whole, exchange, pieces)
+            ready = prepare(plan.schedule, self.network, placement=plan.placement)
+            result = ready.predict(size)
+            yield Candidate("paths", size, result.time, ready, result, pieces, height)
+
+    def _candidate(self, forest: Forest, ready: Prepared, size: int, pieces: int, guess: float) -> Candidate:
+        """Simulate a forest's schedule, or say that it is too long for that."""
+        if forest.n_arcs * _LEAST_PIECES > self.max_messages:
+            note = (
+                f"{forest.name}: not simulated, {forest.n_arcs} messages a piece are too many for --max-messages "
+                f"{self.max_messages}: its time is an estimate"
+            )
+            self.notes += [note] if note not in self.notes else []
+            return Candidate(forest.name, size, max(guess, self.bound(size)), ready, None, pieces, forest.height)
+        result = ready.predict(size)
+        return Candidate(forest.name, size, result.time, ready, result, pieces, forest.height)
+
+    def forests(self) -> list[Forest]:
+        """Trees that attain the optimum, and fewer ones."""
+        if self._forests is None:
+            self._forests = []
+            if self.grower is not None:
+                self._forests.append(self.grower.optimal(self.report))
+                for n_trees in _FEW_TREES:
+                    few = self.grower.few(n_trees, self.report)
+                    self._forests += [few] if few is not None else []
+        return self._forests
+
+    def books(self) -> dict[str, Prepared]:
+        """Prepare the registered collectives of the operation that use ranks only."""
+        if self._books is None:
+            try:
+                found, _ = prepare_all(
+                    algorithms_for(self.operation), self.network, n_ranks=len(self.nodes),
+                    placement=Placement(self.nodes),
+                )  # fmt: skip
+            except InputError:
+                found = {}
+            usable = {
+                name: one for name, one in found.items() if one.aggregation is None and not one.schedule.n_helpers
+            }
+            self._books = {
+                name: one for name, one in usable.items()
+                if one.schedule.n_transfers <= self.max_messages and one.schedule.root == self.root
+            }  # fmt: skip
+        return self._books
+
+    def _estimate(self, forest: Forest, size: int) -> tuple[float, int]:
+        """Guess the time of some trees, and in how many pieces they are best used."""
+        sent = forest.per_byte * size
+        fill = _FILLING * max(forest.mean_height - 1.0, 0.0) * sent  # with one piece
+        overhead = float(self.network.overhead[self.nodes].max() + self.network.recv_overhead[self.nodes].max())
+        ports = max(1, len(self.graph.src) // max(1, self.network.n_nodes))
+        each = overhead * forest.n_arcs / len(self.nodes) / ports  # of all messages of one piece
+        per_height = PIECES_OF_ONE_ROOT if self.operation in ("broadcast", "reduce") else PIECES_PER_HEIGHT
+        most = min(self.max_messages // forest.n_arcs, round(per_height * forest.mean_height))
+        units = sum(tree.units for tree in forest.down or forest.up)
+        most = min(most, int(size / units / _LEAST_PIECE))
+        wanted = math.sqrt(fill / each) if each > 0 else math.inf
+        pieces = max(1, min(most, math.ceil(min(wanted, 1e9))))
+        latency = float(self.network.latency.max(initial=0.0)) * forest.height * 2
+        return sent + fill / pieces + each * pieces + (latency + forest.height * overhead), pieces
+
+    def _tell(self, what: str, done: int, of: int) -> None:
+        if self.report is not None:
+            self.report(what, done, of)

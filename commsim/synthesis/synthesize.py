@@ -1,0 +1,132 @@
+"""The fastest schedule that we can make for an operation on a network, with the proof of how fast any can be."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+
+from .made_schedules import MAX_MESSAGES, Candidate, Maker, Report
+from .trees.forest import Certificate
+
+
+@dataclass(slots=True)
+class Synthesis:
+    """What was found for an operation on a network.
+
+    Parameters
+    ----------
+    network : Network
+        Where.
+    operation : str
+        What.
+    certificate : Certificate or None
+        How fast it can be at best; None where there is no exact one.
+    notes : list of str
+        What was left out, or is not proved.
+    candidates : dict
+        By size, those tried, the fastest first.
+    """
+
+    network: Network
+    operation: str
+    certificate: Certificate | None
+    notes: list[str] = field(default_factory=list)
+    candidates: dict[int, list[Candidate]] = field(default_factory=dict)
+    bounds: dict[int, float] = field(default_factory=dict)
+
+    def best(self, size: int) -> Candidate:
+        """Return the fastest schedule of a size."""
+        return self.candidates[size][0]
+
+
+class Deadline:
+    """A limit of time, for work that keeps what it has.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        None for no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = math.inf if seconds is None else time.monotonic() + seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether it has passed."""
+        return time.monotonic() > self.end
+
+
+def synthesize(
+    operation: str,
+    network: Network,
+    sizes: Sequence[int],
+    *,
+    ranks: ArrayLike | None = None,
+    root: int = 0,
+    time_limit: float | None = None,
+    max_messages: int = MAX_MESSAGES,
+    textbook: bool = True,
+    report: Report | None = None,
+) -> Synthesis:
+    """Make schedules for an operation, and keep the fastest for each size.
+
+    Parameters
+    ----------
+    operation : str
+        By name.
+    network : Network
+        Where.
+    sizes : sequence of int, bytes
+        For which.
+    ranks : int[n_ranks], optional
+        Node of each rank; the endpoints unless given.
+    root : int
+        Of a rooted operation.
+    time_limit : float, s, optional
+        After which nothing new is tried; there is always at least one schedule.
+    max_messages : int
+        Longer schedules are not tried.
+    textbook : bool
+        Whether registered collectives are tried too.
+    report : callable, optional
+        Is told what is being done, how much is done, and of how much.
+
+    Raises
+    ------
+    InputError
+        If ranks cannot reach each other, two share a node, or nothing is known for the operation.
+    """
+    nodes = np.asarray(network.endpoints if ranks is None else ranks, np.int32)
+    maker = Maker(operation, network, nodes, root, max_messages, report)
+    found = Synthesis(network, operation, maker.certificate, maker.notes)
+    deadline = Deadline(time_limit)
+    try:
+        for size in sizes:
+            found.bounds[size] = maker.bound(size)
+            tried: list[Candidate] = []
+            found.candidates[size] = tried
+            for candidate in maker.candidates(size, textbook=textbook):
+                tried.append(candidate)
+                tried.sort(key=lambda one: one.time)
+                if deadline.over:
+                    break
+            if not tried:
+                raise InputError(f"{network.name}: no schedule for {operation} can be made here")
+            if deadline.over and size != sizes[-1]:
+                found.notes.append(f"time limit: sizes above {size} bytes were not tried")
+                break
+    except KeyboardInterrupt:
+        if not any(found.candidates.values()):
+            raise
+        found.notes.append("interrupted: the best so far")
+    found.candidates = {size: tried for size, tried in found.candidates.items() if tried}
+    return found

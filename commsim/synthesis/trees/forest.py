@@ -1,0 +1,181 @@
+"""Trees for an operation on a network: the optimum with its certificate, and what fewer trees lose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from .free_roots import free_roots
+from .optimum import Optimum, multiplied, optimum, with_few_trees
+from .splitting import split_switches
+from .tree_packing import Tree, pack, pack_widely
+from .whole_rates import Numbers, WholeNetwork
+
+Report = Callable[[str, int, int], None]
+
+# Operations that trees carry: whether data are summed up trees, and copied down.
+DIRECTIONS = {
+    "all_gather": (False, True),
+    "broadcast": (False, True),
+    "reduce_scatter": (True, False),
+    "reduce": (True, False),
+    "all_reduce": (True, True),
+}
+# Unit trees of a rank from which on switches are split evenly enough, where there are few ranks; with more, packing
+# finer shares takes longer than lower trees save.
+_FINE, _FEW_RANKS = 16, 40
+# From here on trees are first packed without flows.
+_MANY_RANKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Proof of how fast an operation can be at best, in exact numbers.
+
+    Parameters
+    ----------
+    fraction : Fraction, s/GB
+        Time per 1e9 bytes of what `per` says.
+    per : str
+        ``size`` of the operation, or ``size / n_ranks``.
+    k : int
+        Unit trees per rank, the largest of all ranks, that attain it.
+    cut : tuple of str
+        Nodes out of which, or into which, data cannot get faster.
+    proved : bool
+        Whether the bound is exact and there are trees that attain it.
+    """
+
+    fraction: Fraction
+    per: str
+    k: int
+    cut: tuple[str, ...]
+    proved: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """Trees that carry an operation.
+
+    Parameters
+    ----------
+    name : str
+        Which these are.
+    up, down : tuple of Tree
+        For sums, and for copies.
+    per_byte : float, s/byte
+        Of the operation's size, once every link is busy.
+    gap : Fraction
+        How many times the optimum that is.
+    """
+
+    name: str
+    up: tuple[Tree, ...]
+    down: tuple[Tree, ...]
+    per_byte: float
+    gap: Fraction
+
+    @property
+    def mean_height(self) -> float:
+        """Height of an average unit tree, both halves added."""
+        total = 0.0
+        for half in (self.up, self.down):
+            units = [tree.units for tree in half]
+            total += float(np.average([tree.height for tree in half], weights=units)) if half else 0.0
+        return total
+
+    @property
+    def height(self) -> int:
+        """Messages one after the other, from the first to the last rank."""
+        return sum(max((tree.height for tree in half), default=0) for half in (self.up, self.down))
+
+    @property
+    def n_arcs(self) -> int:
+        """Messages of one piece of all trees."""
+        return sum(len(tree.src) for tree in (*self.up, *self.down))
+
+
+class Grower:
+    """Finds the certificate of an operation on a network, and grows forests for it.
+
+    Parameters
+    ----------
+    whole : WholeNetwork
+        Balanced at its switches.
+    operation : str
+        One of ``DIRECTIONS``.
+    root : int
+        Of a rooted operation.
+    proved : bool
+        Whether `whole` is the network as it is; if not, what is attained is not the network's optimum.
+    """
+
+    def __init__(self, whole: WholeNetwork, operation: str, root: int = 0, *, proved: bool = True) -> None:
+        self.whole, self.operation = whole, operation
+        up, down = DIRECTIONS[operation]
+        rooted = operation in ("broadcast", "reduce")
+        n = whole.n_ranks
+        self._weight: Numbers = np.eye(n, dtype=np.int64)[root] if rooted else np.ones(n, np.int64)
+        self._rated: list[tuple[str, WholeNetwork, Numbers, Optimum | None]]
+        per_gb = Fraction(10**9) / whole.unit  # from times per unit to times per GB/s
+        if up and down:
+            plan = free_roots(whole)
+            exact = plan.rate == plan.bound
+            self._rated = [("up", plan.up, plan.roots, None), ("down", plan.down, plan.roots, None)]
+            self._per_unit, self.bound_per_unit = 1 / plan.rate, 1 / plan.bound
+            names = tuple(whole.names(plan.cuts[0])) if plan.cuts else ()
+            k, share = int(plan.roots.max()), 1
+        else:
+            half = whole.reversed() if up else whole
+            best = optimum(half, self._weight)
+            self._rated = [("up" if up else "down", half, self._weight, best)]
+            exact, names, k = True, tuple(whole.names(best.inside)), int(best.roots.max())
+            share = 1 if rooted else n
+            self._per_unit = self.bound_per_unit = best.per_unit
+        self._share = share
+        self.certificate = Certificate(
+            self.bound_per_unit * per_gb, "size" if share == 1 else "size / n_ranks", k, names, exact and proved
+        )
+        self.bound_per_byte = float(self.bound_per_unit / whole.unit) / share
+
+    def optimal(self, report: Report | None = None) -> Forest:
+        """Return trees that attain the optimum."""
+        few, switches = self.whole.n_ranks <= _FEW_RANKS, self.whole.n_nodes > self.whole.n_ranks
+        times = max(1, -(-_FINE // self.certificate.k)) if few and switches else 1
+        halves: dict[str, Sequence[Tree]] = {"up": (), "down": ()}
+        for way, room, roots, best in self._rated:
+            if best is not None:
+                finer = multiplied(best, times)
+                room, roots = finer.room, finer.roots
+            else:
+                room, roots = room.with_link_rates(room.link_rate * times), roots * times
+            halves[way] = _grown(room, roots, way == "up", report)
+        return self._forest("trees", halves, Fraction(1))
+
+    def few(self, n_trees: int, report: Report | None = None) -> Forest | None:
+        """Return so many trees per rank; None for all-reduce, and where the optimum has no more of them."""
+        ((way, whole, weight, best),) = self._rated if len(self._rated) == 1 else ((*self._rated[0][:3], None),)
+        if best is None or n_trees >= self.certificate.k:
+            return None
+        fewer, gap = with_few_trees(whole, weight, best, n_trees)
+        halves: dict[str, Sequence[Tree]] = {"up": (), "down": ()}
+        halves[way] = _grown(fewer.room, fewer.roots, way == "up", report)
+        return self._forest(f"trees k={n_trees}", halves, gap)
+
+    def _forest(self, name: str, halves: dict[str, Sequence[Tree]], gap: Fraction) -> Forest:
+        per_byte = float(self._per_unit * gap / self.whole.unit) / self._share
+        return Forest(name, tuple(halves["up"]), tuple(halves["down"]), per_byte, gap)
+
+
+def _grown(room: WholeNetwork, roots: Numbers, up: bool, report: Report | None) -> list[Tree]:
+    """Split the switches off, and pack; trees of a reversed network come back the right way round."""
+    told = None if report is None else lambda done, of: report("packing trees", done, of)
+    trees = None
+    if len(roots) > _MANY_RANKS:
+        trees = pack_widely(split_switches(room, roots, careful=False), told)
+    if trees is None:
+        trees = pack(split_switches(room, roots), told)
+    return [tree.backwards() for tree in trees] if up else trees

@@ -1,0 +1,165 @@
+"""Packing of trees: one batch of equal trees at a time grows by arcs that leave room for all others.
+
+References
+----------
+Tarjan, "A good algorithm for edge-disjoint branching", 1974. Bang-Jensen, Frank and Jackson, "Preserving and increasing
+local edge-connectivity in mixed graphs", 1995. Berczi and Frank, "Packing arborescences", 2010.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.jit import kernel
+
+from .max_flow_kernel import UNLIMITED, Arcs, Search, add_arc, drop_arcs, max_flow
+
+Numbers = NDArray[np.int64]
+
+
+@kernel
+def pack_root(arcs: Arcs, search: Search, root: int, n_ranks: int, later: int, batch: Numbers, parent: Numbers) -> int:
+    """Pack all trees of a root, in batches of equal trees; return the number of batches, or -1 where there are more.
+
+    A batch takes an arc from a rank that it has to one that it has not, for as many of its trees as leave the others
+    what they need: the flow to that rank from the roots of all others, and from the rank that sends. Where that is not
+    all of them, the batch splits: the rest waits. Ranks that joined first send first, so trees are low. A pair that is
+    refused once stays refused, so that a batch that waited goes on where it was left.
+
+    Parameters
+    ----------
+    arcs : Arcs
+        What is left of the ranks' graph; nodes from ``n_ranks`` to the last but one stand for waiting batches. The last
+        is the source, with an arc to every root whose turn it is now or later.
+    search : Search
+        Its memory.
+    root : int
+        Whose trees.
+    n_ranks : int
+        Nodes that trees span.
+    later : int
+        Unit trees of the roots whose turn comes later.
+    batch : int64[limit, 4 + n_ranks]
+        Gets units, how many ranks joined, two places where the search goes on, and the ranks in the order of joining.
+    parent : int64[limit, n_ranks]
+        Gets who sends to each of these; -1 for the root.
+    """
+    source, last = len(arcs.first) - 1, len(batch) - 1
+    lasting = arcs.n_arcs[0]
+    inside = np.zeros(n_ranks, np.bool_)
+    below = np.zeros(len(batch), np.int64)  # arcs that there were before those of each waiting batch
+    own = arcs.between[source, root]
+    batch[0, 0], batch[0, 1], batch[0, 2], batch[0, 3], batch[0, 4], parent[0, 0] = arcs.room[own], 1, 0, 1, root, -1
+    arcs.room[own] = 0
+    inside[root] = True
+    done, waiting, required = 0, 0, later
+    while True:
+        now = batch[done]
+        while now[1] < n_ranks:
+            if now[2] >= now[1]:
+                return -2  # no arc is left: the capacities did not let the trees fit
+            x, y = now[4 + now[2]], (now[4 + now[2]] + now[3]) % n_ranks
+            e = arcs.between[x, y]
+            if e >= 0 and arcs.room[e] > 0 and not inside[y]:
+                most = min(now[0], arcs.room[e])
+                count = arcs.n_arcs[0]
+                add_arc(arcs, source, x, UNLIMITED)
+                fits = max_flow(arcs, search, source, y, required + most) - required
+                drop_arcs(arcs, count)
+                if 0 < fits < now[0]:
+                    if done + waiting >= last or n_ranks + waiting >= source:
+                        return -1
+                    _let_wait(arcs, batch, parent, done, waiting, fits)
+                    below[waiting] = count
+                    required += now[0] - fits
+                    waiting += 1
+                    now[0] = fits
+                if fits > 0:
+                    arcs.room[e] -= now[0]
+                    now[4 + now[1]], parent[done, now[1]], inside[y] = y, x, True
+                    now[1] += 1
+            now[3] += 1
+            if now[3] >= n_ranks:
+                now[2], now[3] = now[2] + 1, 1
+        done += 1
+        if waiting == 0:
+            break
+        waiting -= 1
+        batch[done], parent[done] = batch[last - waiting], parent[last - waiting]
+        drop_arcs(arcs, below[waiting])
+        required -= batch[done, 0]
+        inside[:] = False
+        for i in range(batch[done, 1]):
+            inside[batch[done, 4 + i]] = True
+    drop_arcs(arcs, lasting)
+    return done
+
+
+@kernel
+def _let_wait(arcs: Arcs, batch: Numbers, parent: Numbers, now: int, waiting: int, fits: int) -> None:
+    """Keep the rest of a batch, and let the source reach its ranks through a node of its own."""
+    row = len(batch) - 1 - waiting
+    batch[row], parent[row] = batch[now], parent[now]
+    batch[row, 0] -= fits
+    node = parent.shape[1] + waiting
+    add_arc(arcs, len(arcs.first) - 1, node, batch[row, 0])
+    for i in range(batch[row, 1]):
+        add_arc(arcs, node, batch[row, 4 + i], UNLIMITED)
+
+
+@kernel
+def pack_widest(room: Numbers, root: int, units: int, batch: Numbers, parent: Numbers) -> int:
+    """Pack all trees of a root by the widest arcs, without asking what others need; return the batches, or -1.
+
+    The rank that joins next is the one with the widest arc from those that joined; of equal ones the one that is
+    nearest to the root. Where that succeeds for all roots the trees are packed, and no flow has to be computed.
+
+    Parameters
+    ----------
+    room : int64[n_ranks, n_ranks]
+        What is left of every arc; changed in place.
+    root : int
+        Whose trees.
+    units : int
+        Unit trees that it has.
+    batch : int64[limit, 4 + n_ranks]
+        As for :func:`pack_root`.
+    parent : int64[limit, n_ranks]
+        Likewise.
+    """
+    n = len(room)
+    width, sender, depth = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    done = 0
+    while units > 0:
+        if done == len(batch):
+            return -1
+        width[:], depth[:] = 0, n
+        depth[root], width[root] = 0, -1
+        batch[done, 1], batch[done, 4], parent[done, 0] = n, root, -1
+        last, most = root, units
+        for joined in range(1, n):
+            best = -1
+            for shift in range(1, n):
+                y = (root + shift) % n
+                if width[y] < 0:
+                    continue
+                wide = room[last, y]
+                if wide > width[y] or (wide == width[y] and wide > 0 and depth[last] + 1 < depth[y]):
+                    width[y], sender[y], depth[y] = wide, last, depth[last] + 1
+                if width[y] > 0 and (
+                    best < 0 or width[y] > width[best] or (width[y] == width[best] and depth[y] < depth[best])
+                ):
+                    best = y
+            if best < 0:
+                return -1
+            most = min(most, width[best])
+            width[best] = -1
+            batch[done, 4 + joined], parent[done, joined] = best, sender[best]
+            last = best
+        batch[done, 0] = most
+        for joined in range(1, n):
+            room[parent[done, joined], batch[done, 4 + joined]] -= most
+        units -= most
+        done += 1
+    return done

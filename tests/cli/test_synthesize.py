@@ -1,0 +1,57 @@
+import pytest
+
+pytest.importorskip("scipy")
+STAR = "star:n_hosts=4,bandwidth=8Gbps,latency=0us"
+
+
+def test_results_have_the_certificate(commsim):
+    (row,) = commsim.results("synthesize", "--topology", STAR, "--operation", "all_gather", "-b", "64M", "-e", "64M")[
+        "results"
+    ]
+    assert row["certificate"] == {
+        "fraction": "3", "per": "size / n_ranks", "k": 1, "cut": row["certificate"]["cut"], "proved": True
+    }  # fmt: skip
+    assert len(row["certificate"]["cut"]) == 4  # three hosts and the switch
+    assert row["bound_s"] == pytest.approx(2**26 / 4 * 3 / 1e9)
+    assert row["bound_s"] * (1 - 1e-9) <= row["time_s"] <= 1.01 * row["bound_s"]
+    assert row["chosen"] in {one["method"] for one in row["tried"]}
+    assert "optimum: 3 s/GB times size / n_ranks" in commsim.out
+    assert "attained; cut around" in commsim.out
+
+
+def test_a_slow_link_is_repaired_around(commsim):
+    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3->*=0.5")
+    (row,) = commsim.results("synthesize", *argv)["results"]
+    assert row["chosen"] == "trees"
+    assert row["certificate"]["fraction"] == "2"  # the slow host's own bytes
+    ring = next(one for one in row["tried"] if one["method"] == "ring_all_reduce")
+    assert ring["time_s"] / row["time_s"] == pytest.approx(1.5, rel=0.02)  # 2 (p-1)/p
+
+
+def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
+    path = tmp_path / "made.npz"
+    argv = ("--topology", STAR, "--scale", "link:h3->*=0.5", "-b", "1M", "-e", "1M")
+    (made,) = commsim.results("synthesize", *argv, "--operation", "all_reduce", "-o", path)["results"]
+    assert "routes and weights" in commsim.out
+    (run,) = commsim.results("run", *argv, "--collective", path)["results"]
+    assert run["time_s"] == pytest.approx(made["time_s"], rel=1e-9)
+    assert commsim("schedule", "check", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--operation", "barrier"), "barrier: nothing is synthesized, it carries no bytes"),
+        (("--operation", "all_gather_v"), "it has blocks of unequal sizes"),
+        (("--operation", "gossip"), "unknown operation 'gossip'"),
+        (("--operation", "all_gather", "--ranks", "9"), "--ranks must be 1..4, got 9"),
+        (("--operation", "all_gather", "--ranks", "1"), "it takes at least 2 ranks, got 1"),
+        (("--operation", "broadcast", "--root", "4"), "--root must be a rank 0..3, got 4"),
+        (("--operation", "all_gather", "--max-messages", "0"), "--max-messages must be at least 1"),
+        (("--operation", "all_gather", "-b", "1K", "-e", "1M", "-o", "x.npz"), "one size (-b equal to -e)"),
+        (("--operation", "all_gather", "-o", "x.toml"), "-o takes a .npz file"),
+        (("--operation", "all_gather", "--fail", "link:h0->switch0"), "h0 cannot be reached from every other rank"),
+    ],
+)
+def test_what_cannot_be_is_refused_on_one_line(commsim, argv, message):
+    assert message in commsim.refuses("synthesize", "--topology", STAR, *argv)

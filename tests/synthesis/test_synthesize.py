@@ -1,0 +1,102 @@
+"""Synthesized schedules keep their promise, are never below the bound, and come as near to it as trees do."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from random_networks import networks
+
+from benchmarks.synthesis import ROWS
+from benchmarks.synthesis_networks import FOLDER, NETWORKS
+from commsim.core.checking.check import check
+from commsim.core.errors import InputError
+from commsim.core.network import HOST, SWITCH, Network
+from commsim.files.store import read_network
+from commsim.synthesis.synthesize import synthesize
+from commsim.synthesis.trees.forest import DIRECTIONS
+
+BUILT = {one.name: one for one in (build() for build in NETWORKS)}
+LARGE = 4 << 30
+
+
+def test_files_of_networks_are_those_of_the_benchmark():
+    assert {path.stem for path in FOLDER.glob("*.toml")} == set(BUILT)
+    assert {row.network for row in ROWS} <= set(BUILT)
+    for name in ("dgx2_x2", "mi250_x2", "tacos_torus_4x2x3"):
+        assert read_network(FOLDER / f"{name}.toml") == BUILT[name]
+
+
+@pytest.mark.parametrize("operation", DIRECTIONS)
+def test_trees_of_two_machines_come_within_a_percent(operation):
+    found = synthesize(operation, BUILT["dgx1v"], [LARGE], textbook=False, root=3 if "all" not in operation else 0)
+    best = found.best(LARGE)
+    assert 1 - 1e-9 <= best.time / found.bounds[LARGE] <= 1.01
+    assert found.certificate is not None
+    assert found.certificate.proved
+
+
+def test_half_a_nic_costs_ring_three_quarters_and_trees_nothing():
+    """A ring sends 7/4 of the data over the slow link, the optimum only once."""
+    found = synthesize("all_reduce", BUILT["star8_half"], [LARGE])
+    times = {one.method: one.time for one in found.candidates[LARGE]}
+    assert times["ring_all_reduce"] / times["trees"] == pytest.approx(1.75, rel=0.01)
+    assert found.best(LARGE).method == "trees"
+    assert found.bounds[LARGE] == pytest.approx(LARGE / 50e9, rel=1e-4)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(networks(max_ranks=6, max_switches=3))
+def test_random_networks_come_within_a_percent_of_their_bound(network):
+    for operation in ("all_gather", "reduce_scatter", "all_reduce"):
+        found = synthesize(operation, network, [LARGE], textbook=False)
+        best = found.best(LARGE)
+        check(best.prepared.schedule)
+        ratio = best.time / found.bounds[LARGE]
+        assert ratio >= 1 - 1e-9
+        assert ratio <= (1.01 if operation != "all_reduce" else 1.02)
+
+
+@settings(max_examples=8)
+@given(networks(max_ranks=5, max_switches=2))
+def test_schedules_of_random_networks_are_proved_and_carry_no_more_than_links_do(network):
+    for operation in DIRECTIONS:
+        found = synthesize(operation, network, [1 << 16], textbook=False, max_messages=2_000)
+        for one in found.candidates[1 << 16]:
+            check(one.prepared.schedule)
+            assert one.result.time >= found.bounds[1 << 16] * (1 - 1e-9)
+            assert (one.result.link_bytes <= network.bandwidth * one.result.time * (1 + 1e-9)).all()
+
+
+def test_the_chosen_schedule_is_never_slower_than_a_textbook_one():
+    sizes = [1 << 10, 1 << 18, 1 << 26]
+    found = synthesize("all_reduce", BUILT["two_leaves"], sizes)
+    for size in sizes:
+        times = [one.time for one in found.candidates[size]]
+        assert times == sorted(times)
+        assert len(times) > 4
+
+
+def uneven():
+    """Switch with 3 GB/s in and 2 GB/s out: its second cable has another rate back."""
+    src, dst = np.array([0, 2, 1, 2]), np.array([2, 0, 2, 1])
+    return Network("uneven", ("h0", "h1", "s"), [HOST, HOST, SWITCH], src, dst, [2e9, 1e9, 1e9, 1e9], 1e-6)
+
+
+def test_a_switch_with_more_in_than_out_is_named_and_nothing_is_claimed():
+    found = synthesize("all_gather", uneven(), [1 << 20])
+    assert found.certificate is None
+    assert any("s has 3 GB/s in and 2 GB/s out" in note for note in found.notes)
+    assert found.best(1 << 20).time >= found.bounds[1 << 20]
+
+
+def test_ranks_that_cannot_be_reached_are_named():
+    parts = Network("parts", ("h0", "h1"), [HOST, HOST], [0], [1], [1e9], 0.0)
+    with pytest.raises(InputError, match="h0 cannot be reached from every other rank"):
+        synthesize("all_gather", parts, [1 << 20])
+
+
+def test_a_time_limit_keeps_the_first_schedule():
+    found = synthesize("all_gather", BUILT["ring8"], [1 << 20, 1 << 22], time_limit=0.0)
+    assert list(found.candidates) == [1 << 20]
+    assert len(found.candidates[1 << 20]) == 1
+    assert found.notes == ["time limit: sizes above 1048576 bytes were not tried"]
