@@ -143,3 +143,13 @@ def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
     gradients[2, 3] = np.nan
     np.save(tmp_path / "g.npy", gradients)
     assert "rank 2" in commsim.refuses(*argv)
+
+
+def test_faults_are_set_beside_the_network_without_them(commsim):
+    argv = ("advise", "--topology", "star:n_hosts=8,bandwidth=1GB/s,latency=0us", "--size", "64MiB")
+    rows = {row["collective"]: row for row in commsim.results(*argv, "--scale", "link:h3->*=0.5")["results"]}
+    whole = {row["collective"]: row for row in commsim.results(*argv)["results"]}
+    ring = rows["ring_all_reduce"]
+    assert ring["whole_s"] == whole["ring_all_reduce"]["time_s"]
+    assert ring["time_s"] == pytest.approx(2 * ring["whole_s"])
+    assert "whole_s" not in whole["ring_all_reduce"]

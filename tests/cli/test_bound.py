@@ -81,3 +81,62 @@ def test_an_algorithm_of_one_s_own_stands_there_once(commsim, tmp_path):
 )
 def test_what_has_no_bound_is_refused(commsim, argv, message):
     assert message in commsim.refuses(*argv, "--topology", RACKS)
+
+
+SLOW_HOST = ("--topology", "star:n_hosts=8,bandwidth=1GB/s,latency=0us", "--operation", "all_reduce")
+
+
+def test_faults_cost_what_the_slow_port_must_carry_more(commsim, tmp_path):
+    argv = (
+        "bound",
+        *SLOW_HOST,
+        "--scale",
+        "link:h3->*=0.5",
+        "-b",
+        "64M",
+        "-e",
+        "64M",
+        "--algorithm",
+        "ring_all_reduce",
+    )
+    tree = commsim.results(*argv)
+    (row,) = tree["results"]
+    size = 64 * 2**20
+    # A ring sends 2 * 7/8 of the data through every port, the slow one included; none needs more than its own bytes.
+    assert row["whole_s"] == pytest.approx(2 * 7 / 8 * size / 1e9)
+    assert row["faults_cost"] == pytest.approx(2)
+    assert row["bound_s"] == pytest.approx(size / 0.5e9)
+    assert row["times_bound"] == pytest.approx(1.75)
+    assert "faults_cost" in commsim.out
+
+
+def test_without_faults_there_is_nothing_to_compare_with(commsim):
+    tree = commsim.results("bound", *SLOW_HOST, "-b", "1M", "-e", "1M", "--algorithm", "ring_all_reduce")
+    assert "whole_s" not in tree["results"][0]
+    assert "faults_cost" not in commsim.out
+
+
+def test_drawn_faults_are_named_and_drawn_by_the_seed(commsim):
+    argv = (
+        "bound",
+        "--topology",
+        "fat_tree:k=4",
+        "--operation",
+        "all_gather",
+        "--fail",
+        "links:2",
+        "--algorithm",
+        "none",
+    )
+    first, again, other = (commsim(*argv, "--seed", seed).out for seed in ("1", "1", "2"))
+    assert "# --fail links:2: 2 failed: " in first
+    assert first == again != other
+
+
+def test_a_schedule_s_file_stands_beside_the_bound(commsim, tmp_path):
+    path = str(tmp_path / "ring.npz")
+    assert commsim("schedule", "save", "ring_all_reduce", "--ranks", "8", "-o", path).code == 0
+    argv = ("bound", *SLOW_HOST, "-b", "1M", "-e", "1M", "--algorithm", "ring_all_reduce", "--collective", path)
+    ring, file = commsim.results(*argv)["results"]
+    assert ring["time_s"] == pytest.approx(file["time_s"])
+    assert commsim("bound", "--topology", "star:n_hosts=8", "--operation", "all_gather", "--collective", path).code == 2

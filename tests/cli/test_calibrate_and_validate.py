@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from under_mpiexec import ROOT, under_mpiexec
 
-from commsim.files.store import read_network
+from commsim.core.program import Program
+from commsim.files.store import read_network, save
 
 
 @pytest.mark.mpi
@@ -37,6 +38,21 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
         assert row["native_s"] > 0
         assert row["counters"]["wrong"] == 0
         assert row["n_samples"] == 4
+
+
+@pytest.mark.mpi
+def test_validate_runs_a_schedule_s_file_and_refuses_one_for_other_processes(tmp_path: Path) -> None:
+    path = tmp_path / "gather.npz"
+    program = Program(2, 2)
+    program.copy([0, 1], src=[0, 1], dst=[1, 0], channel=[0, 1])
+    save(program.build("exchange", "all_gather", weights=[2.0, 1.0]), path)
+    command = ("-m", "commsim", "validate", "mpi", "--collective", str(path), "-b", "64K", "-e", "64K", "-n", "3")
+    done = under_mpiexec(2, *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exchange" in done.stdout
+    done = under_mpiexec(3, *command)
+    assert done.returncode == 2
+    assert "is for 2 processes (mpirun -n 2), and 3 are running" in done.stderr
 
 
 @pytest.mark.mpi

@@ -264,3 +264,18 @@ def test_thousands_of_damaged_files_are_refused_or_read_and_nothing_else(tmp_pat
             except InputError:
                 refused += 1
     assert refused > 1000
+
+
+def test_weights_of_channels_are_read_back_and_the_runtime_s_equal_shares_are_said(tmp_path):
+    program = Program(2, 4)
+    program.copy([0, 3], src=0, dst=1, count=[3, 1], channel=[0, 1])
+    schedule = program.build("weighted", weights=[3.0, 1.0])
+    algorithm, notes = algorithm_of(schedule)
+    assert "weights of channels are marked, and read back; the runtime gives all channels equal shares" in notes
+    write_msccl(algorithm, tmp_path / "x.xml")
+    assert schedule_of_algorithm(read_msccl(tmp_path / "x.xml")[0]) == schedule
+    text = (tmp_path / "x.xml").read_text()
+    for wrong in ("3.0 0", "3.0 x", "inf 1"):
+        (tmp_path / "x.xml").write_text(text.replace('weights="3.0 1.0"', f'weights="{wrong}"'))
+        with pytest.raises(InputError, match="weights must be positive numbers, one for each channel"):
+            read_msccl(tmp_path / "x.xml")
