@@ -9,9 +9,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import numpy as np
+
+from commsim.backends.calibrate import calibrate
 from commsim.backends.connect import BACKENDS, reported_once, session
-from commsim.backends.validate import Row, measure_rows, median_error
-from commsim.comparison.under_mpirun import build_schedules, network_for, predictor
+from commsim.backends.validate import Row, errors_of, measure_rows
+from commsim.comparison.under_mpirun import build_schedules, network_from, predictor
 from commsim.core.errors import BackendError, InputError
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result
@@ -55,12 +58,15 @@ def _run(args: argparse.Namespace) -> int:
     sizes = parse_nccl_sizes(args.minbytes, args.maxbytes, args.stepfactor)
     with session(args.backend) as transport:
         schedules = build_schedules(args.collective or ["ring_all_reduce"], transport.size)
-        network = network_for(transport, args.network)
+        network = network_from(args.network, transport) if args.network else None
+        if network is None and transport.size > 1:
+            network = calibrate(transport)
+        predict = predictor(lambda: network)
         warmup, iterations = args.warmup_iters, args.iters
         every: list[Row] = []
         for build in schedules:
             schedule = build(sizes[0])
-            rows = measure_rows(transport, [build], sizes, predictor(network), warmup=warmup, iterations=iterations)
+            rows = measure_rows(transport, [build], sizes, predict, warmup=warmup, iterations=iterations)
             every += rows
             if transport.rank == 0:
                 title = f"{schedule.name}, {transport.size} ranks over {transport.name}, -w {warmup} -n {iterations}"
@@ -83,7 +89,7 @@ def _text(schedule: Schedule, row: Row) -> list[str]:
         str(schedule.root if operation.has_root else -1),
         *(_columns(row.native) if row.native else ("N/A",) * 4),
         *_columns(row.ours),
-        "-" if row.predicted is None else f"{row.predicted * 1e6:.2f}",
+        "-" if row.predicted is None else f"{row.predicted.time * 1e6:.2f}",
         "-" if row.error is None else f"{row.error:+.1%}",
     ]
 
@@ -98,9 +104,8 @@ def _print_footer(rows: Sequence[Row]) -> None:
     print(f"# Out of bounds values : {wrong} {'OK' if not wrong else 'FAILED'}")
     if rows:
         print(f"# Avg bus bandwidth    : {sum(row.ours.busbw for row in rows) / len(rows) / 1e9:.4g}")
-    error = median_error(rows)
-    if error is not None:
-        print(f"# Median error         : {error:.1%}")
+    if errors := [*errors_of(rows, large=True), *errors_of(rows, large=False)]:
+        print(f"# Median error         : {np.median(errors):.1%}")
     if rows and rows[0].oversubscribed:
         print("# more ranks than cores share this host: errors are not counted")
 

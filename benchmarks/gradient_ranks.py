@@ -21,6 +21,7 @@ from commsim.backends.transport import Transport
 from commsim.backends.validate import oversubscribed
 from commsim.comparison.under_mpirun import predictor
 from commsim.core.errors import CommsimError
+from commsim.core.result import Result
 from commsim.files.npz import read_archive
 from commsim.report.table import print_table
 from tests.oracles.numeric_run import run_reference
@@ -37,7 +38,7 @@ def main(backend: str, path: str) -> int:
     with session(backend) as transport:
         require_ranks(transport, n_ranks)
         schedule = COLLECTIVES["ring_all_reduce"].build(n_ranks)
-        network, _, _ = calibrate(transport, sizes=_sizes(gradients[0].nbytes))
+        network = calibrate(transport)
         exact = run_reference(schedule, gradients)[transport.rank]
         bound = (n_ranks - 1) * np.finfo(np.float32).eps * np.abs(gradients.astype(np.float64)).sum(axis=0)
         true = gradients.astype(np.float64).sum(axis=0)
@@ -47,7 +48,7 @@ def main(backend: str, path: str) -> int:
         theirs, got = _native(transport, gradients[transport.rank])
         near = _everywhere(transport, bool((np.abs(got - true) <= bound).all()))
         if transport.rank == 0:
-            predicted = predictor(network)(schedule, float(gradients[0].nbytes))
+            predicted = predictor(lambda: network)(schedule, float(gradients[0].nbytes))
             rows = [
                 _row("ring, ours", ours, predicted, "equal bit for bit" if bits else "WRONG"),
                 _row("native", theirs, None, "within (p-1) eps sum|x|" if near else "WRONG"),
@@ -56,11 +57,6 @@ def main(backend: str, path: str) -> int:
             size = f"{gradients[0].nbytes} bytes of gradients"
             print_table(COLUMNS, rows, f"{n_ranks} ranks over {transport.name}, {size}{cores}")
     return 0 if bits and near else 1
-
-
-def _sizes(n_bytes: int) -> tuple[int, ...]:
-    """Message sizes to calibrate with: up to the whole gradient."""
-    return tuple(4096 << k for k in range(13) if 4096 << k <= max(n_bytes, 8192))
 
 
 def _ours(transport: Transport, gradient: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[Any]]:
@@ -79,10 +75,10 @@ def _everywhere(transport: Transport, good: bool) -> bool:
     return not transport.max_over_ranks(np.array([float(not good)]))[0]
 
 
-def _row(name: str, times: NDArray[np.float64], predicted: float | None, sums: str) -> list[str]:
+def _row(name: str, times: NDArray[np.float64], predicted: Result | None, sums: str) -> list[str]:
     middle = float(np.median(times))
-    error = "-" if predicted is None else f"{predicted / middle - 1:+.1%}"
-    shown = "-" if predicted is None else f"{predicted * 1e6:.1f}"
+    error = "-" if predicted is None else f"{predicted.time / middle - 1:+.1%}"
+    shown = "-" if predicted is None else f"{predicted.time * 1e6:.1f}"
     return [name, *(f"{t * 1e6:.1f}" for t in (middle, *np.percentile(times, (5, 95)))), shown, error, sums]
 
 

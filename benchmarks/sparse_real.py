@@ -30,6 +30,7 @@ from commsim.backends.mpi import MPITransport, launched_rank, launched_size
 from commsim.backends.sparse_execute import SparseExecution, add_lists
 from commsim.backends.sparse_wire import Layout, codec
 from commsim.backends.validate import oversubscribed
+from commsim.core.curves import Curve
 from commsim.core.errors import BackendError, CommsimError, InputError
 from commsim.core.network import Network
 from commsim.core.placement import place
@@ -125,7 +126,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def rows(transport: MPITransport, gradients: NDArray[Any], iterations: int, *, predicts: bool = True) -> list[Row]:
     """Measure every lossless sparse collective that the processes suffice for, and the dense ring."""
-    network = calibrate(transport)[0] if predicts and transport.size > 1 else None
+    network = calibrate(transport) if predicts and transport.size > 1 else None
     found = []
     for name in COLLECTIVES:
         form = COLLECTIVES[name].metadata["sparse"]
@@ -188,9 +189,16 @@ def _with_lists(network: Network, transport: MPITransport, layout: Layout, form:
     """Add to the machine's costs those of lists: writing and reading to every message, adding to every reduction."""
     both = [_list_costs(layout, encoding) for encoding in (form.encoding, form.copying or form.encoding)]
     costs = transport.max_over_ranks(np.mean(both, axis=0))
-    return dataclasses.replace(
-        network, overhead=network.overhead + costs[0], bandwidth=1 / (1 / network.bandwidth + costs[1]), gamma=costs[2]
-    )
+    assert network.curves is not None
+    curves = tuple(_slower(curve, *costs) if curve.step != "start" else curve for curve in network.curves.curves)
+    return dataclasses.replace(network, curves=dataclasses.replace(network.curves, curves=curves))
+
+
+def _slower(curve: Curve, per_message: float, per_byte: float, adding: float) -> Curve:
+    """Add to what a step takes; a reduction of lists is theirs in place of that of arrays, which is small beside it."""
+    more = per_message + curve.size * (per_byte + (adding if curve.step == "reduce" else 0.0))
+    columns = {name: getattr(curve, name) + more for name in ("seconds", "occupancy", "low", "high")}
+    return dataclasses.replace(curve, **columns)
 
 
 def _list_costs(layout: Layout, encoding: Encoding) -> tuple[float, float, float]:

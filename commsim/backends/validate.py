@@ -14,14 +14,15 @@ from commsim.core.errors import BackendError
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
-from .measure import ITERATIONS, WARMUP, measure_native, measure_schedule
+from .measure import ITERATIONS, measure_native, measure_schedule
+from .steps import SHORT, SHORT_TIMES
 from .transport import Transport
 
-# Bytes from which on a row counts: below, the time is that of software and scheduling, which no network explains.
-COUNTED_FROM = 65536
-
-
-PASSES = 3
+# Rows are summed up from here on, and below, where times are those of software.
+LARGE = 65536
+# Rows are measured pass by pass, in memory of their own each time, the small ones several times in each.
+PASSES = 10
+ROW_WARMUP = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Row:
     ----------
     ours, native : Result, Result or None
         Our schedule, and the library's collective where it has one.
-    predicted : float or None, s
+    predicted : Result or None
         Of our schedule; on rank 0 only.
     oversubscribed : bool
         Whether ranks had to share cores; such a row does not count.
@@ -40,20 +41,28 @@ class Row:
 
     ours: Result
     native: Result | None
-    predicted: float | None
+    predicted: Result | None
     oversubscribed: bool
 
     @property
     def error(self) -> float | None:
         """Relative error of the prediction, ``predicted / measured - 1``; None where nothing was sent."""
-        if self.predicted is None or not self.predicted:
+        if self.predicted is None or not self.predicted.time:
             return None
-        return self.predicted / self.ours.time - 1
+        return self.predicted.time / self.ours.time - 1
 
     @property
     def counts(self) -> bool:
-        """Whether the row belongs into the median."""
-        return self.error is not None and not self.oversubscribed and self.ours.size >= COUNTED_FROM
+        """Whether the row belongs into the summary: a message was sent, and no rank waited for a core."""
+        return self.error is not None and not self.oversubscribed
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the measured median lies in the interval of the prediction; None without one."""
+        if self.predicted is None or self.predicted.interval is None:
+            return None
+        low, high = self.predicted.interval
+        return low <= self.ours.time <= high
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -69,8 +78,11 @@ class Row:
 
     def json(self) -> dict[str, Any]:
         """Return the row of the command line's contract."""
+        interval = self.predicted.interval if self.predicted else None
         return self.ours.row() | {
-            "predicted_s": self.predicted,
+            "predicted_s": self.predicted.time if self.predicted else None,
+            "low_s": interval[0] if interval else None,
+            "high_s": interval[1] if interval else None,
             "error": self.error,
             "native_s": self.native.time if self.native else None,
             "oversubscribed": self.oversubscribed,
@@ -81,11 +93,12 @@ def measure_rows(
     transport: Transport,
     schedules: Iterable[Schedule | Callable[[float], Schedule]],
     sizes: Sequence[int],
-    predict: Callable[[Schedule, float], float],
+    predict: Callable[[Schedule, float], Result | None],
     *,
     native: bool = True,
-    warmup: int = WARMUP,
+    warmup: int = ROW_WARMUP,
     iterations: int = ITERATIONS,
+    before_pass: Callable[[], None] = lambda: None,
 ) -> list[Row]:
     """Measure every schedule at every size, then predict.
 
@@ -98,21 +111,29 @@ def measure_rows(
     sizes : sequence of int, bytes
         As nccl-tests counts them.
     predict : callable
-        ``predict(schedule, n_bytes)`` in seconds; called on rank 0 only, when all has been measured, because a
-        simulation would take the cores from the ranks.
+        ``predict(schedule, n_bytes)``, None where nothing is sent; called on rank 0 only, when all has been measured,
+        because a simulation would take the cores from the ranks.
     native : bool
         Whether to run the library's own collective too; not beside a schedule with helpers, which has fewer ranks.
     warmup, iterations : int
         As in :func:`commsim.backends.measure.timed`.
+    before_pass : callable
+        Called by all ranks before each pass over all rows: a calibration in between meets the same minutes.
     """
     wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
-    passes = [
-        [_measure_both(transport, schedule, size, native, warmup, part) for schedule, size in wanted]
-        for part in _split(iterations)
-    ]
+    passes = []
+    for part in _split(iterations):
+        before_pass()
+        for again in range(SHORT_TIMES):
+            measured: list[tuple[Result, Result | None] | None] = [
+                _measure_both(transport, schedule, size, native, warmup, part) if again == 0 or size <= SHORT else None
+                for schedule, size in wanted
+            ]
+            passes.append(measured)
     shared = oversubscribed(transport)
     rows = []
-    for (schedule, _), *pairs in zip(wanted, *passes, strict=True):
+    for (schedule, _), *of_row in zip(wanted, *passes, strict=True):
+        pairs = [pair for pair in of_row if pair is not None]
         ours = merge([pair[0] for pair in pairs])
         beside = [pair[1] for pair in pairs if pair[1] is not None]
         predicted = predict(schedule, ours.size) if transport.rank == 0 else None
@@ -120,10 +141,11 @@ def measure_rows(
     return rows
 
 
-def median_error(rows: Iterable[Row]) -> float | None:
-    """Median of the absolute relative errors of the rows that count; None if none does."""
-    errors = [abs(row.error) for row in rows if row.counts and row.error is not None]
-    return float(np.median(errors)) if errors else None
+def errors_of(rows: Iterable[Row], large: bool) -> list[float]:
+    """Absolute relative errors of the rows that count, of those from ``LARGE`` on or of the others."""
+    return [
+        abs(row.error) for row in rows if row.counts and row.error is not None and (row.ours.size >= LARGE) == large
+    ]
 
 
 def oversubscribed(transport: Transport) -> bool:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.core.errors import InputError
-from commsim.core.units import format_bandwidth, format_time
-from commsim.report.table import print_facts, print_table
+from commsim.report.table import print_remarks, print_table
 
 from .flags import Verb, WithJson, flag, repeated
 from .flags.costs import Sizes
 
 if TYPE_CHECKING:
-    from commsim.backends.calibrate import Costs
-    from commsim.backends.point_to_point import Samples
+    from commsim.backends.calibrate import Calibration
     from commsim.backends.transport import Transport
     from commsim.backends.validate import Row
+    from commsim.core.curves import Curves
     from commsim.core.network import Network
 
-COLUMNS = ["size(B)", "alone(us)", "over_sent(us)", "fit", "together(us)", "over_sent(us)", "fit", "add(us)", "fit"]
+CASES = (
+    ("copy 1way", "copy", False, False), ("relayed", "copy", False, True),
+    ("copy 2way", "copy", True, False), ("relayed", "copy", True, True),
+    ("reduce 1way", "reduce", False, False), ("relayed", "reduce", False, True),
+    ("reduce 2way", "reduce", True, False), ("relayed", "reduce", True, True),
+    ("local", "local", False, False),
+)  # fmt: skip
 
 
 class Config(WithJson):
@@ -29,6 +37,7 @@ class Config(WithJson):
 
     backend: str = flag(choices=BACKENDS, default="mpi", help="what carries the messages")
     output: str | None = flag("-o", metavar="FILE", help="network file to write: .toml, .json or .npz")
+    passes: int = flag(metavar="N", default=10, help="times that all steps are timed; more where others disturb them")
 
 
 def run(config: Config) -> None:
@@ -42,73 +51,97 @@ def _calibrate(config: Config) -> None:
 
     if config.output and Path(config.output).suffix not in SUFFIXES:
         raise InputError(f"-o must end with one of {', '.join(SUFFIXES)}, got {config.output}")
+    if config.passes < 1:
+        raise InputError(f"--passes must be at least 1, got {config.passes}")
     with session(config.backend, min_ranks=2) as transport:
-        from commsim.backends.calibrate import calibrate
+        from commsim.backends.calibrate import Calibration
         from commsim.files.store import save
 
-        network, costs, samples = calibrate(transport)
+        say_if_busy(transport)
+        calibration = Calibration(transport)
+        calibration.run(config.passes)
+        network = calibration.network()
         if transport.rank == 0:
-            _print_samples(samples, costs, f"{network.name}, point to point, seconds per message")
-            _print_costs(costs)
+            assert network.curves is not None
+            _print_curves(network.curves, f"{network.name}, time of single steps (us), each rank's memory just written")
+            print_remarks(_quality(calibration, network.curves))
             if config.output:
                 save(network, config.output)
                 print(f"# written to {config.output}")
-            config.write_json(_json(samples, costs), config.flags() | {"n_ranks": transport.size})
+            more = {"machine": network.curves.machine, "mark": network.curves.mark, "busy": calibration.busy}
+            config.write_json(_json(network.curves), config.flags() | {"n_ranks": transport.size}, **more)
 
 
-def _print_costs(costs: Costs) -> None:
-    """Print what was fitted."""
-    print_facts(
-        {
-            "L": format_time(costs.L),
-            "o": format_time(costs.o),
-            "bandwidth": format_bandwidth(costs.bandwidth),
-            "shared": format_bandwidth(costs.shared_bandwidth),
-            "reduction": format_bandwidth(1 / costs.gamma),
-        }
-    )
+def say_if_busy(transport: Transport) -> None:
+    """Say, before anything is measured, that other processes use the cores, or that ranks have to share them."""
+    from commsim.backends.busy import idle_share
+    from commsim.backends.calibrate import QUIET
+    from commsim.backends.validate import oversubscribed
 
-
-def _print_samples(samples: Samples, costs: Costs, title: str) -> None:
-    """Print the medians beside the fit's relative errors."""
-    rows = []
-    for i, size in enumerate(samples.size):
-        alone, together, add = samples.alone[:, i], samples.together[:, i], samples.add_together[i]
-        fits = costs.alone(size), costs.together(size, samples.n_messages), costs.gamma * size
-        rows.append(
-            [
-                f"{size:.0f}",
-                *(f"{t * 1e6:.1f}" for t in alone),
-                f"{fits[0] / alone.mean() - 1:+.0%}",
-                *(f"{t * 1e6:.1f}" for t in together),
-                f"{fits[1] / together.mean() - 1:+.0%}",
-                f"{add * 1e6:.1f}",
-                f"{fits[2] / add - 1:+.0%}",
-            ]
+    share, shared = idle_share(transport), oversubscribed(transport)
+    if transport.rank:
+        return
+    if share > QUIET:
+        print(
+            f"# busy: other processes use {share:.0%} of the cores; what is measured now will be disturbed", flush=True
         )
-    print_table(COLUMNS, rows, title)
+    if shared:
+        print("# oversubscribed: more ranks than cores share this host; nothing is claimed", flush=True)
 
 
-def _json(samples: Samples, costs: Costs) -> list[dict[str, float]]:
+def _quality(calibration: Calibration, curves: Curves) -> list[str]:
+    """Say how well a calibration went."""
+    from commsim.backends.calibrate import QUIET
+
+    disturbed = sum(share > QUIET for share in calibration.busy)
+    passes = f"{len(calibration.busy)} passes"
+    if disturbed:
+        passes += f", {disturbed} of them disturbed by other processes ({max(calibration.busy):.0%} of the cores)"
+    lines = [passes, f"middle 80% of the times of a step: {_width(curves):.0%} wide in the median"]
+    return [*lines, f"MARKED: {curves.mark}"] if curves.mark else lines
+
+
+def _width(curves: Curves) -> float:
+    """Median relative width of the intervals of all curves."""
+    of_steps = [curve for curve in curves.curves if curve.step != "start"]
+    return float(np.median(np.concatenate([(curve.high - curve.low) / curve.seconds for curve in of_steps])))
+
+
+def _print_curves(curves: Curves, title: str) -> None:
+    """Print what steps of each size take, alone in memory of their own, and how far apart those of a train are."""
+    sizes = next(c.size for c in curves.curves if c.step == "copy" and not c.working_set)
+    rows = []
+    for size in sizes:
+        of = np.array([size])
+        times = [curves.times(step, two_way, relayed, 0.0, of) for _, step, two_way, relayed in CASES]
+        gap = curves.times("copy", True, False, 0.0, of)[1]
+        rows.append([f"{size:.0f}", *(f"{seconds[0] * 1e6:.1f}" for seconds, _ in times), f"{gap[0] * 1e6:.1f}"])
+    print_table(["size(B)", *(case[0] for case in CASES), "train 2way"], rows, title)
+
+
+def _json(curves: Curves) -> list[dict[str, object]]:
+    """One row per curve and size."""
     return [
         {
-            "size_B": float(size),
-            "alone_s": float(samples.alone[0, i]),
-            "alone_over_sent_s": float(samples.alone[1, i]),
-            "alone_fit_s": costs.alone(size),
-            "together_s": float(samples.together[0, i]),
-            "together_over_sent_s": float(samples.together[1, i]),
-            "together_fit_s": costs.together(size, samples.n_messages),
-            "add_alone_s": float(samples.add_alone[i]),
-            "add_together_s": float(samples.add_together[i]),
+            "step": c.step,
+            "ways": 2 if c.two_way else 1,
+            "relayed": c.relayed,
+            "working_set_B": c.working_set,
+            "size_B": float(c.size[i]),
+            "time_s": float(c.seconds[i]),
+            "occupancy_s": float(c.occupancy[i]),
+            "low_s": float(c.low[i]),
+            "high_s": float(c.high[i]),
         }
-        for i, size in enumerate(samples.size)
+        for c in curves.curves
+        for i in range(len(c.size))
     ]
 
 
 BACKEND_OF = {"mpi": "mpi", "torch": "gloo", "gloo": "gloo", "nccl": "nccl"}
 VALIDATED = [
-    "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "error", "native(us)", "#wrong", "note",
+    "collective", "size(B)", "measured(us)", "p5", "p95", "predicted(us)", "low", "high", "error", "native(us)",
+    "#wrong", "note",
 ]  # fmt: skip
 
 
@@ -132,54 +165,81 @@ def validate(config: ValidateConfig) -> int:
 def _validate(config: ValidateConfig) -> int:
     sizes = config.sizes()
     with session(BACKEND_OF[config.backend]) as transport:
-        from commsim.backends.measure import ITERATIONS, WARMUP
-        from commsim.backends.validate import measure_rows
-        from commsim.comparison.under_mpirun import build_schedules, network_for, predictor
+        from commsim.backends.calibrate import Calibration
+        from commsim.backends.measure import ITERATIONS
+        from commsim.backends.validate import ROW_WARMUP, measure_rows
+        from commsim.comparison.under_mpirun import build_schedules, network_from, predictor
 
         schedules = build_schedules(config.collective, transport.size)
-        network = network_for(transport, config.network)
+        known = None if config.network is None else network_from(config.network, transport)
+        say_if_busy(transport)
+        calibration = Calibration(transport) if known is None and transport.size > 1 else None
+
+        @functools.cache
+        def network() -> Network | None:
+            return calibration.network() if calibration else known
+
         rows = measure_rows(
             transport,
             schedules,
             sizes,
             predictor(network),
-            warmup=WARMUP if config.warmup_iters is None else config.warmup_iters,
+            warmup=ROW_WARMUP if config.warmup_iters is None else config.warmup_iters,
             iterations=config.iters or ITERATIONS,
+            before_pass=calibration.run_pass if calibration else lambda: None,
         )
         if transport.rank == 0:
-            _print(rows, network, transport)
+            _print(rows, network(), transport)
             config.write_json([row.json() for row in rows], config.flags() | {"n_ranks": transport.size})
     return 1 if any(row.n_wrong for row in rows) else 0
 
 
 def _print(rows: Sequence[Row], network: Network | None, transport: Transport) -> None:
-    from commsim.backends.validate import COUNTED_FROM, median_error
+    from commsim.backends.calibrate import machine_name
 
     name = network.name if network else "no network, one rank alone"
     print_table(
         VALIDATED, [_text(row) for row in rows], f"{transport.size} ranks over {transport.name}, against {name}"
     )
-    error, counted = median_error(rows), sum(row.counts for row in rows)
-    if error is not None:
-        print(f"# median error {error:.1%} of {counted} rows of {COUNTED_FROM // 1024} KiB and more")
+    print_remarks(_summary(rows))
+    if network is not None and network.curves is not None:
+        here = machine_name(transport)
+        if network.curves.machine != here:
+            print_remarks([f"MARKED: calibrated on another machine ({network.curves.machine}) than this ({here})"])
+        if network.curves.mark:
+            print_remarks([f"MARKED: the calibration was disturbed: {network.curves.mark}"])
     if rows and rows[0].oversubscribed:
         print("# oversubscribed: more ranks than cores share this host; such rows are not counted")
 
 
+def _summary(rows: Sequence[Row]) -> list[str]:
+    """Errors of small and large rows, and how many measured times lie in the interval of their prediction."""
+    from commsim.backends.validate import LARGE, errors_of
+
+    lines = []
+    for large, which in ((True, f"{LARGE // 1024} KiB and more"), (False, "less")):
+        if errors := errors_of(rows, large):
+            median, p90 = np.percentile(errors, (50, 90))
+            lines.append(f"error of {len(errors)} rows of {which}: median {median:.1%}, p90 {p90:.1%}")
+    judged = [row.is_inside for row in rows if row.is_inside is not None]
+    if judged:
+        lines.append(f"{sum(judged)} of {len(judged)} measured medians lie between low and high")
+    return lines
+
+
 def _text(row: Row) -> list[str]:
-    ours = row.ours
-    low, high = row.spread
+    ours, predicted = row.ours, row.predicted
+    interval = predicted.interval if predicted else None
     return [
         ours.collective,
         f"{ours.size:.0f}",
-        f"{ours.time * 1e6:.1f}",
-        f"{low * 1e6:.1f}",
-        f"{high * 1e6:.1f}",
-        "-" if row.predicted is None else f"{row.predicted * 1e6:.1f}",
+        *(f"{t * 1e6:.1f}" for t in (ours.time, *row.spread)),
+        "-" if predicted is None else f"{predicted.time * 1e6:.1f}",
+        *(["-", "-"] if interval is None else [f"{t * 1e6:.1f}" for t in interval]),
         "-" if row.error is None else f"{row.error:+.1%}",
         "-" if row.native is None else f"{row.native.time * 1e6:.1f}",
         str(row.n_wrong),
-        "oversubscribed" if row.oversubscribed else "",
+        "oversubscribed" if row.oversubscribed else "" if row.is_inside is not False else "outside",
     ]
 
 

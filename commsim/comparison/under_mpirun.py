@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from collectives import COLLECTIVES
 from collectives.pieces import sized_parameters
 
-from ..backends.calibrate import calibrate
 from ..backends.execute import for_processes
 from ..core.errors import InputError
 from ..core.spec import read_arguments
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ..backends.transport import Transport
     from ..core.network import Network
     from ..core.registry import Entry
+    from ..core.result import Result
     from ..core.schedule import Schedule
 
 USUAL = (
@@ -69,31 +69,37 @@ def _of_file(path: str, n_processes: int) -> Callable[[float], Schedule]:
     return lambda _: schedule
 
 
-def network_for(transport: Transport, path: str | None) -> Network | None:
-    """Read the calibrated network, or calibrate now; None for a single rank, which sends no message.
+def network_from(path: str, transport: Transport) -> Network:
+    """Read a calibrated network.
 
     Raises
     ------
     InputError
         If the file holds no network, or one with too few hosts.
     """
-    if path is None:
-        return calibrate(transport)[0] if transport.size > 1 else None
     network = read_network(path)
     if len(network.hosts) < transport.size:
         raise InputError(f"{path} has {len(network.hosts)} hosts, and {transport.size} ranks are running")
     return network
 
 
-def predictor(network: Network | None) -> Callable[[Schedule, float], float]:
-    """Return a function that predicts with the flow engine, and lays each schedule out only once."""
-    ready: dict[int, Prepared] = {}
+def predictor(network: Callable[[], Network | None]) -> Callable[[Schedule, float], Result | None]:
+    """Return a function that predicts with the flow engine, and lays each schedule out only once.
 
-    def predict(schedule: Schedule, n_bytes: float) -> float:
-        if network is None or not schedule.n_transfers:
-            return 0.0
+    Parameters
+    ----------
+    network : callable
+        Called at the first prediction; its value is None for a single rank, which sends no message.
+    """
+    ready: dict[int, Prepared] = {}
+    known: list[Network | None] = []
+
+    def predict(schedule: Schedule, n_bytes: float) -> Result | None:
+        known[:] = known or [network()]
+        if known[0] is None or not schedule.n_transfers:
+            return None
         if id(schedule) not in ready:
-            ready[id(schedule)] = prepare(schedule, network)
-        return ready[id(schedule)].predict(n_bytes).time
+            ready[id(schedule)] = prepare(schedule, known[0])
+        return ready[id(schedule)].predict(n_bytes)
 
     return predict

@@ -240,9 +240,13 @@ def _joined(fabric: Network, machine: Network, port: NDArray[np.int64], nics: ND
 
     factor = np.int32(FABRIC_FACTOR)
     fabric = dataclasses.replace(fabric, metric=fabric.metric * factor)
-    links = {name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in _PER_LINK}
-    nodes = {name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
-             for name in _PER_NODE}  # fmt: skip
+    links: dict[str, Any] = {
+        name: _woven([np.tile(getattr(machine, name), (n, 1)), getattr(fabric, name)]) for name in _PER_LINK
+    }
+    nodes: dict[str, Any] = {
+        name: np.concatenate((np.tile(getattr(machine, name), n), getattr(fabric, name)[switches]))[order]
+        for name in _PER_NODE
+    }
     at = np.repeat(fabric.coordinates[fabric.hosts[port[:, 0]]], size, axis=0)  # where a machine's first NIC is, and
     at[inside[:, nics]] = fabric.coordinates[fabric.hosts[port]]  # the others where they are
     at = np.concatenate((at, fabric.coordinates[switches]))[order]

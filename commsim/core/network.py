@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .curves import Curves
 from .errors import InputError
 from .hardware import read_hardware, write_hardware
 from .value import Value, freeze
@@ -78,6 +79,9 @@ class Network(Value):
     hardware : str
         What is known of the machines that no link shows, as ``gpu=hopper,cpu=intel``
         (:mod:`commsim.core.hardware`); empty unless given.
+    curves : Curves, optional
+        What messages between ranks were measured to cost, in place of overhead, bytes over bandwidth, latency and
+        gamma. Bandwidths then only say how messages share links: one that is alone takes what its curve says.
 
     Raises
     ------
@@ -104,6 +108,7 @@ class Network(Value):
     metric: NDArray[np.int32] = 1  # type: ignore[assignment]
     coordinates: NDArray[np.int32] = None  # type: ignore[assignment]
     hardware: str = ""
+    curves: Curves | None = None
 
     if TYPE_CHECKING:  # what may be given is wider than what is kept
 
@@ -128,6 +133,7 @@ class Network(Value):
             metric: ArrayLike = ...,
             coordinates: ArrayLike | None = ...,
             hardware: str = ...,
+            curves: Curves | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -182,6 +188,10 @@ class Network(Value):
             bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
             if bad.size:
                 raise InputError(f"{self.name}: node {self.nodes[bad[0]]} needs {field} >= 0, got {values[bad[0]]}")
+            if self.curves is not None and values.any():
+                raise InputError(
+                    f"{self.name}: measured curves hold what a message costs; {field} beside them must be 0"
+                )
 
     def _require(self, good: NDArray[np.bool_], wanted: str, values: NDArray[Any]) -> None:
         bad = np.flatnonzero(~good)

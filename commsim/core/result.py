@@ -66,6 +66,8 @@ class Result(Value):
         What else the engine counted.
     trace : Trace or None
         Every transfer, when asked for.
+    interval : (float, float) or None, s
+        Of a prediction: the times between which the evidence puts a single run, where there is evidence.
     method : str
         By which way the flow engine computed it, one of ``commsim.engine.flow_paths.METHODS``; no part of rows and
         files, because all ways give the same answer.
@@ -88,6 +90,7 @@ class Result(Value):
     samples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     counters: Mapping[str, float] = field(default_factory=dict)
     trace: Trace | None = None
+    interval: tuple[float, float] | None = None
     method: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -98,6 +101,8 @@ class Result(Value):
             operation(self.operation)
         if self.n_ranks < 1:
             raise InputError(f"a result has at least 1 rank, got n_ranks={self.n_ranks}")
+        if self.interval is not None and not 0 <= self.interval[0] <= self.interval[1] < float("inf"):
+            raise InputError(f"a result's interval must be two finite times in order, got {self.interval}")
         for name in ("size", "time", "bytes_on_wire", "link_bytes", "samples"):
             values = np.atleast_1d(getattr(self, name))
             if values.ndim > 1 or not ((values >= 0) & np.isfinite(values)).all():
@@ -136,6 +141,8 @@ class Result(Value):
             "bytes_on_wire": self.bytes_on_wire,
             "max_link_bytes": float(self.link_bytes.max()) if self.link_bytes.size else None,
         }
+        if self.interval is not None:
+            row["low_s"], row["high_s"] = self.interval
         if self.samples.size:
             row["p5_s"], row["p95_s"] = (float(q) for q in np.percentile(self.samples, (5, 95)))
             row["n_samples"] = int(self.samples.size)

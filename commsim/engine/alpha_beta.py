@@ -10,16 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 from commsim.core.cost import Framing
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
+from commsim.core.schedule import REDUCE
 from commsim.routing.routing import Routes
 
 from .flow import job_results, not_negative, payload
 from .flow_plan import FlowPlan, FlowTimes
+from .message_costs import MessageCosts, measured_costs, started
 
 TRANSFER_ROW = np.dtype(
     [
         ("connection", np.int32),
-        ("op", np.int32),
-        ("bytes", np.float64),
+        ("overhead", np.float64),  # s, before its first byte leaves,
+        ("busy", np.float64),  # and until its last has left,
+        ("latency", np.float64),  # then until that has arrived,
+        ("receive", np.float64),  # overhead of the receiver,
+        ("adding", np.float64),  # and its reduction; negative where nothing is reduced
         ("start", np.float64),
         ("sent", np.float64),
         ("done", np.float64),
@@ -58,24 +63,36 @@ def simulate_alpha_beta(
     from .alpha_beta_kernel import critical_path
 
     transfer = np.zeros(len(plan.connection_of), TRANSFER_ROW)
-    transfer["connection"], transfer["op"] = plan.connection_of, plan.op
-    transfer["bytes"] = (framing or Framing()).on_wire(payload(plan, sizes))
+    transfer["connection"] = plan.connection_of
+    on_wire = (framing or Framing()).on_wire(payload(plan, sizes))
+    costs = measured_costs(plan, on_wire)
+    _fill_costs(plan, transfer, on_wire, costs)
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     connections = plan.connection.copy()
-    connections["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
+    connections["ready"] = started(plan, starts, costs)
     ports = _ports(plan)
     n_ports = int(ports.max(initial=0)) + 1
     waiting = plan.waiting.copy()
     with expected_work(STEPS * len(transfer)):
-        critical_path(
-            transfer, waiting, connections, plan.queue, plan.successors, ports, connection_costs(plan), n_ports
-        )
+        critical_path(transfer, waiting, connections, plan.queue, plan.successors, ports, n_ports)
     times = FlowTimes(
-        transfer["bytes"], transfer["start"], transfer["sent"], transfer["done"], connections["ready"], len(transfer)
+        on_wire, transfer["start"], transfer["sent"], transfer["done"], connections["ready"], len(transfer)
     )
     results = job_results(plan, times, sizes, starts, trace, engine="alpha-beta")
     bound = sum(r.link_bytes for r in results) / plan.network.bandwidth
     return tuple(_with_counter(r, "link_bound_s", float(bound.max(initial=0.0))) for r in results)
+
+
+def _fill_costs(
+    plan: FlowPlan, transfer: NDArray[Any], on_wire: NDArray[np.float64], costs: MessageCosts | None
+) -> None:
+    """Write what each transfer costs: by the line of its connection, or by the curves of the network."""
+    if costs is not None:
+        transfer["busy"], transfer["latency"], transfer["adding"] = costs.occupancy, costs.flight, -1.0
+        return
+    overhead, beta, latency, receive, gamma = connection_costs(plan)[plan.connection_of].T
+    transfer["overhead"], transfer["busy"], transfer["latency"] = overhead, overhead + on_wire * beta, latency
+    transfer["receive"], transfer["adding"] = receive, np.where(plan.op == REDUCE, gamma * on_wire, -1.0)
 
 
 def _ports(plan: FlowPlan) -> NDArray[np.int32]:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.jit import kernel
-from commsim.core.schedule import REDUCE
 
 from .flow_state import Rows
 from .queue_kernel import pop_event, push_event
@@ -20,10 +19,11 @@ def critical_path(
     queue: NDArray[np.int32],
     successors: tuple[NDArray[np.int64], NDArray[np.int32]],
     ports: NDArray[np.int32],
-    costs: NDArray[np.float64],
     n_ports: int,
 ) -> int:
     """Simulate all transfers on LogGP's machine; fills ``start``, ``sent`` and ``done`` of `transfer`.
+
+    What each costs stands in its row: by a line, or by measured curves.
 
     A port sends one message at a time, receives one at a time and reduces one at a time, in the order in which
     messages become ready (ties: program order). The network itself is never full.
@@ -40,9 +40,6 @@ def critical_path(
         Rows of 2 * successor + (1 when it waits for completion).
     ports : int32[n_connections, 3]
         Ports that send, receive and reduce the messages of each connection.
-    costs : float64[n_connections, 5]
-        Overhead, seconds per byte, latency, receive overhead and gamma of each connection; a connection inside one node
-        is free.
     n_ports : int
         How many ports there are.
 
@@ -70,16 +67,16 @@ def critical_path(
         n_waiting = pop_event(time, what, n_waiting)
         w = transfer[i]["connection"]
         src, dst, adder = ports[w]
-        overhead, beta, latency, receive, gamma = costs[w]
+        overhead, busy, latency = transfer[i]["overhead"], transfer[i]["busy"], transfer[i]["latency"]
+        receive, adding = transfer[i]["receive"], transfer[i]["adding"]
         start = ready
-        busy = overhead + transfer[i]["bytes"] * beta
         if busy > 0.0 or latency > 0.0:
             start = max(ready, port_free[src, 0], port_free[dst, 1] - overhead - latency)
             port_free[src, 0] = start + busy
             port_free[dst, 1] = start + busy + latency + receive
         done = start + busy + latency + receive
-        if transfer[i]["op"] == REDUCE:
-            done = max(done, port_free[adder, 2]) + gamma * transfer[i]["bytes"]
+        if adding >= 0.0:
+            done = max(done, port_free[adder, 2]) + adding
             port_free[adder, 2] = done
         transfer[i]["start"], transfer[i]["sent"], transfer[i]["done"] = start, start + busy, done
         n_done += 1

@@ -18,6 +18,7 @@ from commsim.routing.pinned import find_connection_routes
 
 from .alpha_beta import costs_alone
 from .flow_plan import Job
+from .message_costs import refuse_curves
 
 
 def closed_form(
@@ -55,8 +56,9 @@ def closed_form(
     Raises
     ------
     InputError
-        If the collective states none.
+        If the collective states none, or the network has measured curves.
     """
+    refuse_curves(network, "a closed form takes messages that cost a line", "the engine flow or alpha-beta")
     cost = entry.metadata["cost"]
     if cost is None:
         raise InputError(f"{entry.name} has no closed form; use --engine flow or alpha-beta")

@@ -12,6 +12,7 @@ from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan
 from .flow_tables import rates_alone
+from .message_costs import measured_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,11 @@ def critical_path(plan: FlowPlan, trace: Trace, n_bytes: ArrayLike) -> CriticalP
 def _terms(
     plan: FlowPlan, trace: Trace, n_bytes: NDArray[np.float64], path: NDArray[np.intp], complete: NDArray[np.bool_]
 ) -> CriticalPath:
-    """Split the time of each transfer on the path in proportion to what each cost would be alone."""
+    """Split the time of each transfer on the path in proportion to what each cost would be alone.
+
+    Measured curves say no more than what comes while a port is taken, what comes after that, and what a reduction adds.
+    """
+    costs = measured_costs(plan, n_bytes)
     network, connection = plan.network, plan.connection_of[path]
     crosses = np.diff(plan.routes.first)[connection] > 0
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[connection]]
@@ -104,13 +109,17 @@ def _terms(
     at_port = sending * _share(overhead, n_bytes[path] / rates_alone(network, plan.routes)[connection])
     at_receiver = np.maximum(arriving - latency, 0.0)
     added = at_receiver * _share(adding, receive)
+    begun = 0.0
+    if costs is not None:
+        added = np.minimum(costs.reduction[path], arriving)
+        latency, at_receiver, begun = arriving - added, added, float(trace.start[path[0]])
     by_node = np.bincount(nodes[:, 1], weights=added)
     return CriticalPath(
         tuple(path.tolist()),
         int(crosses.sum()),
         int((crosses & complete).sum()),
         float((sending - at_port).sum()),
-        float((at_port + at_receiver - added).sum()),
+        float((at_port + at_receiver - added).sum()) + begun,
         float(latency.sum()),
         float(added.sum()),
         int(by_node.argmax()) if by_node.any() else -1,

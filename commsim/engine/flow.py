@@ -20,6 +20,7 @@ from commsim.core.schedule import Schedule
 
 from .flow_plan import FlowPlan, FlowTimes, Job, link_bytes
 from .flow_state import allocate_state
+from .message_costs import measured_costs, started
 from .physics import SLACK, check_links, check_physics
 from .trace_files import TraceFile, keep_trace
 
@@ -50,19 +51,26 @@ def simulate_plan(
     from .flow_kernel import simulate
 
     on_wire = (framing or Framing()).on_wire(not_negative("payload", n_bytes))
-    transfers = plan.connection_of, plan.op, np.array(np.broadcast_to(on_wire, len(plan.connection_of))), plan.waiting
+    on_wire = np.array(np.broadcast_to(on_wire, len(plan.connection_of)))
+    transfers = plan.connection_of, plan.op, on_wire, plan.waiting
     connections = plan.connection.copy()
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    connections["ready"] = starts[plan.ends].max(axis=1, initial=0.0)
+    costs = measured_costs(plan, transfers[2])
+    connections["ready"] = started(plan, starts, costs)
+    flight = None
+    if costs is not None and plan.network.curves is not None:  # work in place of bytes: what a link at full rate takes
+        transfers = *transfers[:2], costs.occupancy * plan.network.curves.bandwidth, transfers[3]
+        flight = costs.flight
     several = len({job.priority for job in plan.jobs}) > 1
-    t = allocate_state(transfers, (connections, plan.flow, plan.flow_link, plan.resource), plan.queue, plan.successors)
+    shared = connections, plan.flow, plan.flow_link, plan.resource
+    t = allocate_state(transfers, shared, plan.queue, plan.successors, flight=flight)
     simulate(t, several)
     left = len(plan.connection_of) - int(t.counter["n_done"])
     if left:
         stuck = int(np.flatnonzero(t.waiting > 0)[0])
         raise PhysicsError(f"deadlock: {left} transfers never completed, transfer {stuck} among them")
-    times = FlowTimes(t.n_bytes, t.start, t.sent, t.done, connections["ready"], int(t.counter["n_events"]))
-    check_physics(plan, times)
+    times = FlowTimes(on_wire, t.start, t.sent, t.done, connections["ready"], int(t.counter["n_events"]))
+    check_physics(plan, times, costs)
     return times
 
 

@@ -195,10 +195,19 @@ def end_sending(t: FlowState, w: int, now: float) -> None:
     t.connection[w]["upcoming"] = t.connection[w]["following"]
     try_later(t, w)
     release(t, i, 0)
-    if t.connection[w]["latency"] == 0.0:
+    last = t.connection[w]["arrived"] == t.connection[w]["next"] - 1  # else one is on its way, and will call this one
+    latency = flight_of(t, w, i)
+    if last and latency == 0.0:
         arrive(t, w, now)
-    elif t.connection[w]["arrived"] == t.connection[w]["next"] - 1:  # else one is on its way, and will call this one
-        add_event(t, now + t.connection[w]["latency"], 2 * w + 1)
+    elif last:
+        add_event(t, now + latency, 2 * w + 1)
+
+
+@njit_norefcount
+def flight_of(t: FlowState, w: int, i: int) -> float:
+    """How long transfer `i` of connection `w` is under way after it was sent."""
+    latency: float = t.flight[i] if len(t.flight) > 0 else t.connection[w]["latency"]
+    return latency
 
 
 @njit_norefcount
@@ -208,9 +217,9 @@ def arrive(t: FlowState, w: int, now: float) -> None:
     c["n_events"] += 1
     t.connection[w]["arrived"] += 1
     k = t.connection[w]["arrived"]
-    if k < t.connection[w]["next"] and t.connection[w]["latency"] > 0.0:
-        then = t.sent[t.queue[k]] + t.connection[w]["latency"]
-        add_event(t, then, 2 * w + 1)
+    if k < t.connection[w]["next"]:
+        then = t.sent[t.queue[k]] + flight_of(t, w, t.queue[k])
+        add_event(t, max(now, then), 2 * w + 1)  # messages of a connection arrive in order
     receive(t, w, now)
 
 

@@ -24,6 +24,7 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 
 from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
+from .message_costs import refuse_curves
 from .trace_files import TraceFile
 
 
@@ -106,6 +107,12 @@ class FlowPaths:
         kept = {"events": dataclasses.replace(self.plan, jobs=(job,))} if "events" in self._plans else {}
         return FlowPaths(self.network, job, self.routing, self.seed, kept)
 
+    def on(self, network: Network) -> FlowPaths:
+        """Return the same on a network whose curves alone differ; routes and dependencies do not change."""
+        return FlowPaths(
+            network, self.job, self.routing, self.seed, {"events": dataclasses.replace(self.plan, network=network)}
+        )
+
     def simulate(
         self,
         size: float,
@@ -135,6 +142,8 @@ class FlowPaths:
 
         if method not in METHODS:
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+        if method not in ("auto", "events"):
+            refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")
         for name in self._order() if method == "auto" else (method,):
             if name == "events":
                 break
@@ -165,8 +174,8 @@ class FlowPaths:
 
     def _order(self) -> tuple[str, ...]:
         """Ways in the order in which they are tried: rings first, and then what takes the least to lay out."""
-        if not self.job.is_regular:  # the cheaper ways know neither pinned routes nor weights
-            return ("events",)
+        if self.network.curves is not None or not self.job.is_regular:
+            return ("events",)  # the cheaper ways know neither curves nor pinned routes nor weights
         recurrence = self._plan("recurrence")
         if recurrence.rings is not None:
             return ("recurrence", "streamed", "simultaneous", "symmetric")

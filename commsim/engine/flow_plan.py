@@ -20,6 +20,7 @@ from commsim.routing.routing import Routes
 
 from .flow_state import share_table
 from .flow_tables import lay_out_connections, lay_out_flows
+from .message_costs import cases_of, readers_of
 
 Table = NDArray[Any]
 
@@ -91,6 +92,8 @@ class FlowPlan:
         Channel of each connection; and what ECMP hashed in its place, so that jobs take paths of their own.
     routing, seed : str, int
         With which the routes were found.
+    cases : uint8[n_transfers]
+        Which curve each transfer takes, as ``message_costs.cases_of`` says; none where the network has no curves.
     """
 
     network: Network
@@ -113,6 +116,7 @@ class FlowPlan:
     hashed_channel: NDArray[np.int64]
     routing: str
     seed: int
+    cases: NDArray[np.uint8]
 
     @property
     def n_participants(self) -> int:
@@ -209,7 +213,7 @@ def plan_flows(
     """
     if not jobs:
         raise InputError("a plan needs at least one job, got none")
-    from commsim.core.dependencies_kernel import WRITE_AFTER_READ, counting_order, successor_rows
+    from commsim.core.dependencies_kernel import READ_AFTER_WRITE, WRITE_AFTER_READ, counting_order, successor_rows
 
     parts = [_job_tables(shared or JobConnections(network, job, routing, seed)) for job in jobs]
     of_jobs, ends_of_jobs, channels, ops, counts, waits = zip(*parts, strict=True)
@@ -236,12 +240,16 @@ def plan_flows(
         )
     weight = np.concatenate([j.weight * j.schedule.weight_of(c) for j, c in zip(jobs, channels, strict=True)])
     flow, flow_link, capacity = lay_out_flows(network, jobs, routes, nodes, job_of_connection, weight)
+    successors, op = successor_rows(first, pred, kind != WRITE_AFTER_READ), np.concatenate(ops)
+    cases = np.empty(0, np.uint8)
+    if network.curves is not None:
+        cases = cases_of(connection_of, ends, op, successors, readers_of(first, pred, kind == READ_AFTER_WRITE))
     return FlowPlan(
         network,
         tuple(jobs),
         connection_of,
         np.diff(first).astype(np.int32),
-        np.concatenate(ops),
+        op,
         np.concatenate(counts),
         lay_out_connections(
             network, np.bincount(connection_of, minlength=len(ends)), nodes, routes, (flow, flow_link, capacity)
@@ -250,7 +258,7 @@ def plan_flows(
         flow_link,
         share_table(capacity, np.bincount(flow_link["resource"], minlength=len(capacity))),
         counting_order(connection_of, len(ends)),
-        successor_rows(first, pred, kind != WRITE_AFTER_READ),
+        successors,
         routes,
         tuple(slice(o, o + len(of)) for o, of in zip(n_transfers, of_jobs, strict=True)),
         job_of_connection,
@@ -259,6 +267,7 @@ def plan_flows(
         hashed,
         routing or network.routing,
         seed,
+        cases,
     )
 
 

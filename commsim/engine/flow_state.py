@@ -153,6 +153,7 @@ class FlowState(NamedTuple):
     variant_link: Numbers  # [m]
     broken: Offsets  # [n_variants], hash of when those that use these could have more than their representative
     has_representatives: NDArray[np.bool_]  # [1], whether flows represent others at all
+    flight: Floats  # [n_transfers], s, from sent to arrived; none where it is the latency of the connection
 
 
 CACHE_LINE = 64
@@ -185,6 +186,7 @@ def allocate_state(
     queue: Numbers,
     successors: tuple[Offsets, Numbers],
     variants: tuple[Offsets, Offsets, Numbers] | None = None,
+    flight: Floats | None = None,
 ) -> FlowState:
     """Allocate what a run needs.
 
@@ -194,7 +196,7 @@ def allocate_state(
         Connection, operation, bytes, and how many it waits for, of each; the last is copied.
     shared : (connection, flow, flow_link, resource)
         Rows at the beginning, copied.
-    queue, successors, variants
+    queue, successors, variants, flight
         As in :class:`FlowState`.
     """
     connection, flow, flow_link, resource = (_copied(table) for table in shared)
@@ -214,6 +216,7 @@ def allocate_state(
         event_time, np.empty(2 * c, np.int64), work, np.zeros(c, np.bool_), beginning, dirty, listed, touched, raised,
         changed, np.zeros(1, COUNTERS)[0], first_variant, first_link, variant_link,
         np.zeros(max(len(first_link) - 1, 0), np.int64), np.array([variants is not None]),
+        np.empty(0) if flight is None else flight,
     )  # fmt: skip
 
 

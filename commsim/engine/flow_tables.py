@@ -57,16 +57,19 @@ def lay_out_flows(
     capped = np.flatnonzero(np.isfinite(cap) & (np.diff(routes.first) > 0)).astype(np.int32)
     everyone = np.arange(n_connections, dtype=np.int32)
     pays = is_port & (network.overhead[src] > 0) | is_last & (network.recv_overhead[dst] > 0)
-    kept = _may_be_full(network, routes, of_connection, pays)
+    kept = _may_be_full(network, routes, of_connection, pays) | (network.curves is not None)
     is_last &= kept
+    core, core_link, core_share = _cores(network, nodes)
     # a sending flow's flow links are its route, nearest first, and its cap; a receiving one's the last links, and the
     # reduction unit of its node
     owner = np.concatenate(
-        (of_connection[kept], capped, n_connections + of_connection[is_last], n_connections + everyone)
+        (of_connection[kept], core, capped, n_connections + of_connection[is_last], n_connections + everyone)
     )
-    used = np.concatenate((routes.link[kept], n_links + network.n_nodes + np.arange(len(capped)), routes.link[is_last],
-                           n_links + nodes[:, 1]))  # fmt: skip
-    share = np.concatenate((routes.share[kept], np.ones(len(capped)), routes.share[is_last], np.ones(n_connections)))
+    used = np.concatenate((routes.link[kept], core_link, n_links + network.n_nodes + np.arange(len(capped)),
+                           routes.link[is_last], n_links + nodes[:, 1]))  # fmt: skip
+    share = np.concatenate(
+        (routes.share[kept], core_share, np.ones(len(capped)), routes.share[is_last], np.ones(n_connections))
+    )
     order = np.argsort(owner, kind="stable")
     flow_link = np.zeros(len(owner), FLOW_LINK_ROW)
     flow_link["flow"], flow_link["resource"], flow_link["share"] = owner[order], used[order], share[order]
@@ -85,6 +88,23 @@ def lay_out_flows(
     with np.errstate(divide="ignore", over="ignore"):  # no reduction, or one too fast for a float, takes no time
         capacity = np.concatenate((network.bandwidth, 1 / network.gamma, cap[capped]))
     return flow, flow_link, capacity
+
+
+def _cores(
+    network: Network, nodes: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.float64]]:
+    """Flow links of copies inside a rank, where curves say what these take: its core then neither sends nor receives.
+
+    Returns
+    -------
+    connection, link, share : int32[n], intp[n], float64[n]
+        All links of the node, each with as much as fills it.
+    """
+    local = np.flatnonzero(nodes[:, 0] == nodes[:, 1]) if network.curves is not None else np.empty(0, np.intp)
+    of = [np.flatnonzero((network.src == node) | (network.dst == node)) for node in nodes[local, 0]]
+    link = np.concatenate([np.empty(0, np.intp), *of])
+    share = network.bandwidth[link] / network.curves.bandwidth if network.curves is not None else np.empty(0)
+    return np.repeat(local, [len(links) for links in of]).astype(np.int32), link, share
 
 
 def rates_alone(network: Network, routes: Routes) -> NDArray[np.float64]:

@@ -11,16 +11,24 @@ from commsim.core.schedule import REDUCE
 
 from .flow_plan import FlowPlan, FlowTimes, link_bytes
 from .flow_tables import rates_alone
+from .message_costs import MessageCosts
 
 SLACK = 1e-9
 Times = NDArray[np.float64]
 
 
-def check_physics(plan: FlowPlan, times: FlowTimes) -> None:
+def check_physics(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None = None) -> None:
     """Raise if a link carried more than it can, or a transfer took less than it would alone or ran out of order.
 
     The bytes that a link carried over its capacity bound the whole run from below; the time that each transfer takes
     alone, added up along what waits for what, is the schedule's critical path.
+
+    Parameters
+    ----------
+    plan, times : FlowPlan, FlowTimes
+        What was simulated, and what came out.
+    costs : MessageCosts, optional
+        Of a network with measured curves.
 
     Raises
     ------
@@ -36,7 +44,7 @@ def check_physics(plan: FlowPlan, times: FlowTimes) -> None:
     span = times.done.max() - times.start.min()
     slack = SLACK * max(span, abs(times.done.max()))
     check_links(plan.network, link_bytes(plan, times), span, slack)
-    _check_alone(plan, times, slack)
+    _check_alone(plan, times, costs, slack)
     check_order(plan, times, slack)
 
 
@@ -54,12 +62,17 @@ def check_links(network: Network, carried: Times, seconds: float, slack: float) 
         raise PhysicsError(f"link {network.link_name(worst)} carried {busy[worst]} s of bytes in {seconds} s")
 
 
-def _check_alone(plan: FlowPlan, times: FlowTimes, slack: float) -> None:
+def _check_alone(plan: FlowPlan, times: FlowTimes, costs: MessageCosts | None, slack: float) -> None:
     connection = plan.connection_of
     rate = rates_alone(plan.network, plan.routes)
     crosses = np.diff(plan.routes.first) > 0
     src, dst = _nodes(plan)
     _require(times.start, times.ready[connection], slack, "started")
+    if costs is not None and plan.network.curves is not None:
+        slower = np.maximum(1.0, plan.network.curves.bandwidth / rate)[connection]
+        _require(times.sent - times.start, costs.occupancy * slower, slack, "sent")
+        _require(times.done - times.sent, costs.flight, slack, "complete")
+        return
     least = times.bytes_on_wire / rate[connection]
     least += np.where(crosses, plan.network.overhead[src], 0.0)[connection]
     _require(times.sent - times.start, least, slack, "sent")

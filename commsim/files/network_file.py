@@ -28,6 +28,7 @@ from ..core.units import (
     write_size,
     write_time,
 )
+from .curves_fields import curves_tree, read_curves
 from .fields import Fields
 from .npz import read_archive, write_archive
 from .whole_files import read_tree, write_json, write_tree
@@ -73,7 +74,7 @@ def read_network(path: str | Path) -> Network:
 def write_network(network: Network, path: str | Path) -> None:
     """Write a network so that :func:`read_network` gives exactly the same back."""
     if Path(path).suffix == ".npz":
-        header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **_hardware(network)}
+        header = {"name": network.name, "routing": network.routing, "nodes": network.nodes, **_more(network)}
         columns = {name: getattr(network, name) for name in _ARRAYS} | {"coordinates": network.coordinates.ravel()}
         write_archive(path, "network", header, columns)
         return
@@ -85,7 +86,7 @@ def write_network(network: Network, path: str | Path) -> None:
         "schema": 1,
         "name": network.name,
         "routing": network.routing,
-        **_hardware(network),
+        **_more(network),
         "nodes": [_node(network, i, "name") | _reduction(float(network.gamma[i])) for i in range(network.n_nodes)],
         "links": [_link(network, i) | ({"both_ways": True} if cables else {}) for i in links],
     })  # fmt: skip
@@ -95,6 +96,7 @@ def _read_arrays(path: str | Path) -> Network:
     archive = read_archive(path, "network", MAX_BYTES)
     name, routing = archive.header.text("name"), archive.header.one_of("routing", ROUTINGS)
     hardware = archive.header.text("hardware", "")
+    curves = read_curves(archive.header.table("curves")) if "curves" in archive.header else None
     nodes = archive.header.items("nodes", str, "the name of a node")
     columns: dict[str, Any] = {key: archive.take(key, dtype) for key, dtype in _ARRAYS.items()}
     at = archive.take("coordinates", np.int32)
@@ -103,7 +105,7 @@ def _read_arrays(path: str | Path) -> Network:
         raise InputError(f"{path}: coordinates must be as many for each of {len(nodes)} nodes, got {at.size} numbers")
     try:
         at = at.reshape(len(nodes), at.size // max(1, len(nodes)))
-        return Network(name, tuple(nodes), routing=routing, coordinates=at, hardware=hardware, **columns)
+        return Network(name, tuple(nodes), routing=routing, coordinates=at, hardware=hardware, curves=curves, **columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -111,12 +113,12 @@ def _read_arrays(path: str | Path) -> Network:
 def _read_own(top: Fields, path: str | Path) -> Network:
     top.schema()
     name, routing = top.text("name", Path(path).stem), top.one_of("routing", ROUTINGS, "ecmp")
-    hardware = _read_hardware(top)
+    about = _read_hardware(top) | ({"curves": read_curves(top.table("curves"))} if "curves" in top else {})
     nodes = _read_nodes(top, "name")
     links = [_read_link(fields, nodes) for fields in top.tables("links")] if "links" in top else []
     top.finish()
     back = [(dst, src, *rest) for src, dst, *rest, both_ways in links if both_ways]
-    return _build(name, routing, hardware, nodes, [tuple(link[:-1]) for link in links] + back)
+    return _build(name, routing, about, nodes, [tuple(link[:-1]) for link in links] + back)
 
 
 def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
@@ -137,7 +139,7 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
     top.truth("multigraph", False)
     graph = top.table("graph")
     name, routing = graph.text("name", Path(path).stem), graph.one_of("routing", ROUTINGS, "ecmp")
-    hardware = _read_hardware(graph)
+    about = _read_hardware(graph)
     graph.finish()
     nodes = _read_nodes(top, "id")
     if "links" in top and "edges" in top:
@@ -145,16 +147,20 @@ def read_node_link(tree: Mapping[str, Any], path: str | Path) -> Network:
     rows = [_read_edge(fields, nodes) for fields in top.tables("links" if "links" in top else "edges")]
     top.finish()
     back = [] if directed else [(dst, src, *rest) for src, dst, *rest in rows]
-    return _build(name, routing, hardware, nodes, rows + back)
+    return _build(name, routing, about, nodes, rows + back)
 
 
-def _read_hardware(fields: Fields) -> str:
+def _read_hardware(fields: Fields) -> dict[str, Any]:
     text = fields.text("hardware", "")
     try:
         read_hardware(text)
     except InputError as error:
         fields.fail("hardware", str(error).removeprefix("hardware").lstrip(": "))
-    return text
+    return {"hardware": text}
+
+
+def _more(network: Network) -> dict[str, Any]:
+    return _hardware(network) | ({"curves": curves_tree(network.curves)} if network.curves is not None else {})
 
 
 def _hardware(network: Network) -> dict[str, str]:
@@ -162,14 +168,16 @@ def _hardware(network: Network) -> dict[str, str]:
 
 
 def _build(
-    name: str, routing: str, hardware: str, nodes: dict[str, dict[str, Any]], rows: list[tuple[Any, ...]]
+    name: str, routing: str, about: dict[str, Any], nodes: dict[str, dict[str, Any]], rows: list[tuple[Any, ...]]
 ) -> Network:
     names = ("src", "dst", *_LINK_ARRAYS)
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     facts = list(nodes.values())
-    per_node = {key: [node[key] for node in facts] for key in facts[0] if key != "index"} if facts else {"kind": []}
-    links = dict(zip(names, columns, strict=True))
-    return Network(name, tuple(nodes), routing=routing, hardware=hardware, **links, **per_node)
+    per_node: dict[str, Any] = (
+        {key: [node[key] for node in facts] for key in facts[0] if key != "index"} if facts else {"kind": []}
+    )
+    links: dict[str, Any] = dict(zip(names, columns, strict=True))
+    return Network(name, tuple(nodes), routing=routing, **about, **links, **per_node)
 
 
 def _read_nodes(top: Fields, key: str) -> dict[str, dict[str, Any]]:

@@ -69,6 +69,8 @@ def write_result(result: Result, path: str | Path) -> None:
     path = Path(path)
     scalars: dict[str, Any] = {name: getattr(result, name) for name in (*_TEXTS, "n_ranks", *_NUMBERS)}
     scalars["counters"] = dict(result.counters)
+    if result.interval is not None:
+        scalars["interval"] = list(result.interval)
     trace = {} if result.trace is None else {name: getattr(result.trace, name) for name in _TRACE}
     if path.suffix == ".npz":
         write_archive(path, "result", scalars, {name: getattr(result, name) for name in _ARRAYS} | trace)
@@ -87,6 +89,11 @@ def _read_scalars(top: Fields) -> dict[str, Any]:
     values: dict[str, Any] = {name: top.text(name) for name in _TEXTS}
     values |= {name: top.number(name) for name in _NUMBERS}
     counters = top.table("counters")
+    if "interval" in top:
+        interval = top.numbers("interval")
+        if len(interval) != 2:
+            top.refuse("interval", "two times in seconds")
+        values["interval"] = tuple(interval)
     return values | {"n_ranks": top.whole("n_ranks", 1), "counters": {key: counters.number(key) for key in counters}}
 
 

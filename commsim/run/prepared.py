@@ -65,6 +65,7 @@ class Prepared:
     aggregation: Aggregation | None = None
     cut: Callable[[float], dict[str, Any]] | None = None
     _at: dict[Any, Prepared] = field(default_factory=dict, repr=False, compare=False)
+    _bounds: dict[str, Prepared] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def plan(self) -> FlowPlan:
@@ -176,6 +177,8 @@ class Prepared:
             here._simulator(engine, seed, transport, fabric, method), framing=framing, trace=trace
         )
         middle = self._middle(simulate, sent, start_jitter, iterations, seed)
+        if self.network.curves is not None and engine != "packet":
+            middle = dataclasses.replace(middle, interval=here._interval(engine, sent, framing))
         if self.data is not None:
             middle = dataclasses.replace(middle, counters={**middle.counters, **self.data.counters(size)})
         return finished(middle, size, view)
@@ -187,6 +190,20 @@ class Prepared:
         runs = [simulate(size, starts=starts) for starts in self._starts(start_jitter, iterations, seed)]
         middle = runs[int(np.argsort([r.time for r in runs], kind="stable")[(len(runs) - 1) // 2])]
         return middle if len(runs) == 1 else dataclasses.replace(middle, samples=np.array([r.time for r in runs]))
+
+    def _interval(self, engine: str, size: float, framing: Framing | None) -> tuple[float, float]:
+        """Predict again as if all steps took what only a tenth of those measured went below, and above."""
+        if not self._bounds:
+            for which in ("low", "high"):
+                assert self.network.curves is not None
+                network = dataclasses.replace(self.paths.network, curves=self.network.curves.bound(which))
+                self._bounds[which] = dataclasses.replace(self, paths=self.paths.on(network))
+        times = (
+            self._bounds[which]._simulator(engine, 0, None, None, "auto")(size, framing=framing, starts=0.0).time
+            for which in ("low", "high")
+        )
+        low, high = times
+        return low, high
 
     def _slots(self, size: float, *, starts: NDArray[np.float64], fabric: Fabric | None, seed: int) -> Result:
         """Play the packets of the switch system slot by slot, as ``commsim switch simulate`` does."""

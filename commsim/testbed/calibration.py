@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.backends.point_to_point import exchange, train
+from commsim.backends.steps import exchange, train
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement

@@ -10,7 +10,8 @@ from thread_transport import ThreadTransport, World
 from collectives import COLLECTIVES
 from commsim.backends import measure
 from commsim.backends.measure import measure_schedule, timed, usable_elements
-from commsim.backends.validate import Row, measure_rows, median_error, merge
+from commsim.backends.steps import SHORT_TIMES
+from commsim.backends.validate import Row, errors_of, measure_rows, merge
 from commsim.core.errors import BackendError
 from commsim.core.operations import OPERATIONS
 from commsim.core.program import Program
@@ -66,14 +67,34 @@ def result(size: float, *samples: float, wrong: float = 0) -> Result:
 
 def test_only_large_rows_on_cores_of_their_own_count() -> None:
     rows = [
-        Row(result(65536, 1.0), None, 1.1, False),
-        Row(result(65536, 1.0), None, 0.7, False),
-        Row(result(1 << 20, 1.0), None, 1.2, False),
-        Row(result(32768, 1.0), None, 9.0, False),
+        Row(result(65536, 1.0), None, result(65536, 1.1), False),
+        Row(result(65536, 1.0), None, result(65536, 0.7), False),
+        Row(result(1 << 20, 1.0), None, None, False),
+        Row(result(32768, 1.0), None, result(32768, 9.0), False),
     ]
-    assert median_error(rows) == pytest.approx(0.2)
-    assert [row.counts for row in rows] == [True, True, True, False]
-    assert median_error([dataclasses.replace(row, oversubscribed=True) for row in rows]) is None
+    assert errors_of(rows, large=True) == pytest.approx([0.1, 0.3])
+    assert errors_of(rows, large=False) == pytest.approx([8.0])
+    assert [row.counts for row in rows] == [True, True, False, True]
+    assert not errors_of([dataclasses.replace(row, oversubscribed=True) for row in rows], large=True)
+
+
+def test_a_row_says_whether_its_median_lies_in_the_interval_of_the_prediction() -> None:
+    for interval, wanted in ((None, None), ((0.5, 1.5), True), ((1.1, 1.5), False)):
+        row = Row(result(8, 1.0), None, dataclasses.replace(result(8, 1.2), interval=interval), False)
+        assert row.is_inside is wanted
+        assert row.json()["low_s"] == (interval[0] if interval else None)
+
+
+def test_what_comes_before_a_pass_is_called_once_for_each() -> None:
+    calls: list[int] = []
+    schedule = COLLECTIVES["ring_all_gather"].build(2)
+    World(2).run(
+        lambda t: measure_rows(
+            t, [schedule], [1024], lambda *_: None, native=False, warmup=0, iterations=3,
+            before_pass=lambda: calls.append(t.rank),
+        )
+    )  # fmt: skip
+    assert sorted(calls) == [0, 0, 0, 1, 1, 1]
 
 
 def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> None:
@@ -86,18 +107,18 @@ def test_passes_are_pooled_and_the_worst_count_of_wrong_elements_is_kept() -> No
 def test_predictions_are_asked_for_on_rank_0_only_and_for_the_size_that_was_run() -> None:
     asked: list[tuple[str, float]] = []
 
-    def predict(schedule: Schedule, n_bytes: float) -> float:
+    def predict(schedule: Schedule, n_bytes: float) -> Result:
         asked.append((schedule.name, n_bytes))
-        return 1.0
+        return result(n_bytes, 1.0)
 
     schedule = COLLECTIVES["ring_all_gather"].build(3)
     rows, _, others = World(3).run(
         lambda t: measure_rows(t, [schedule], [1024], predict, native=False, warmup=0, iterations=4)
     )
     assert asked == [("ring_all_gather", 255 * 4)]
-    assert rows[0].predicted == 1.0
+    assert rows[0].predicted == result(255 * 4, 1.0)
     assert others[0].predicted is None
-    assert len(rows[0].ours.samples) == 4
+    assert len(rows[0].ours.samples) == 4 * SHORT_TIMES
 
 
 @given(

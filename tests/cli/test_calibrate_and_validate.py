@@ -14,12 +14,13 @@ from commsim.files.store import read_network, save
 @pytest.mark.mpi
 def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path) -> None:
     network, table = tmp_path / "here.toml", tmp_path / "rows.json"
-    done = under_mpiexec(2, "-m", "commsim", "calibrate", "-o", str(network))
+    done = under_mpiexec(2, "-m", "commsim", "calibrate", "--passes", "1", "-o", str(network))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("together(us)") == 1  # one rank prints
+    assert done.stdout.count("copy 1way") == 1  # one rank prints
     written = read_network(network)
     assert len(written.hosts) == 2
-    assert (written.gamma > 0).all()
+    assert written.curves is not None
+    assert written.curves.machine.endswith("2 ranks of mpi")
 
     sizes = ("-b", "64K", "-e", "256K", "-f", "2", "-n", "4", "-w", "1")
     names = ("--collective", "ring_all_reduce", "--collective", "binomial_broadcast:root=1")
@@ -37,7 +38,13 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
         assert row["error"] == pytest.approx(row["predicted_s"] / row["time_s"] - 1)
         assert row["native_s"] > 0
         assert row["counters"]["wrong"] == 0
-        assert row["n_samples"] == 4
+        assert row["n_samples"] == 4 * 3  # small sizes three times in each pass
+        assert row["low_s"] <= row["predicted_s"] <= row["high_s"]
+    assert "another machine" not in done.stdout
+    text = network.read_text()
+    network.write_text(text.replace(written.curves.machine, "another processor"))
+    done = under_mpiexec(2, "-m", "commsim", "validate", "mpi", "--network", str(network), *names[:2], *sizes)
+    assert "# MARKED: calibrated on another machine (another processor) than this" in done.stdout
 
 
 @pytest.mark.mpi
@@ -59,7 +66,7 @@ def test_validate_runs_a_schedule_s_file_and_refuses_one_for_other_processes(tmp
 @pytest.mark.torch
 def test_validate_torch_prints_its_table_once_and_says_what_it_does_not_count() -> None:
     pytest.importorskip("torch")
-    command = ("validate", "torch", "--collective", "ring_all_gather", "-b", "64K", "-e", "64K", "-n", "3")
+    command = ("validate", "torch", "--collective", "ring_all_gather", "-b", "64K", "-e", "64K", "-n", "1")
     done = under_mpiexec(2, "-m", "commsim", *command)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ring_all_gather") == 1
@@ -80,6 +87,7 @@ def test_one_rank_is_legal_for_validate_and_has_no_error() -> None:
     ("n_ranks", "command", "message"),
     [
         (1, ["calibrate"], "commsim calibrate: error: at least 2 ranks are needed and 1 is running"),
+        (2, ["calibrate", "--passes", "0"], "--passes must be at least 1, got 0"),
         (2, ["calibrate", "-o", "here.txt"], "-o must end with one of .toml, .json, .npz, got here.txt"),
         (2, ["validate", "mpi", "--collective", "rnig_all_reduce"], "did you mean ring_all_reduce?"),
         (2, ["validate", "mpi", "--network", "missing.toml"], "missing.toml"),

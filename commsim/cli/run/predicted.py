@@ -26,6 +26,8 @@ COLUMNS = [
     "wire(B)", "max_link(B)", "max_link(GB/s)", "busiest_link",
 ]  # fmt: skip
 
+INTERVAL = ["low(us)", "high(us)"]
+
 # What ``-v`` says of the flow engine's ways to compute.
 METHODS = {
     "recurrence": "a recurrence, since messages are alone on their links or share them in step",
@@ -69,7 +71,10 @@ def predict_and_print(
     results = [prepared.predict(size, **options) for size in progress(sizes, spec)]
     print_remarks(prepared.notes)
     title = f"{spec} on {prepared.network.name}, {prepared.schedule.n_ranks} ranks, engine {options['engine']}"
-    print_table(COLUMNS, [table_row(prepared.network, prepared.schedule, r) for r in results], title)
+    rows = [table_row(prepared.network, prepared.schedule, r) for r in results]
+    if any(r.interval is not None for r in results):
+        rows = [[*row, *interval_cells(r)] for row, r in zip(rows, results, strict=True)]
+    print_table([*COLUMNS, *INTERVAL][: len(rows[0])], rows, title)
     rates = [r.busbw for r in results if r.time > 0 and operation is not None]  # 'custom' has no factor
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
@@ -77,6 +82,11 @@ def predict_and_print(
     in_network = _in_network_remarks(prepared, results, options["framing"], verbose)
     print_remarks((*_remarks(results), *_sparse_remarks(results), *in_network))
     return results
+
+
+def interval_cells(r: Any) -> list[str]:
+    """Cells of the interval around a prediction, under INTERVAL; dashes where nothing is known of it."""
+    return ["-", "-"] if r.interval is None else [f"{t * 1e6:.2f}" for t in r.interval]
 
 
 def table_row(network: Any, schedule: Any, r: Any) -> list[str]:

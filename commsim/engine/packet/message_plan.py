@@ -9,6 +9,7 @@ from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import joined
 from commsim.engine.flow_plan import FlowPlan
+from commsim.engine.message_costs import refuse_curves
 from commsim.routing.pinned import find_connection_routes, turned_round
 from commsim.routing.routing import Routes
 
@@ -98,6 +99,7 @@ def _check(
     plan: FlowPlan, nodes: NDArray[np.int32], transport: Transport, fabric: Fabric, link: NDArray[np.void], size: int
 ) -> None:
     network = plan.network
+    refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     if (plan.routes.share != 1).any():
         raise InputError(
             f"the packet engine sends each flow over one path, and {plan.routing} uses several; any other routing does"
