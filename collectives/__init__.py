@@ -35,6 +35,9 @@ NEEDS = {
     "dims": "dims",  # extents of the levels, outermost first, where ranks form a full grid and none are given
     "machines": "machines",  # ranks of each machine, where some machine has several
     "memories": "n_switches",  # first helpers on the memories of machines, where this parameter is not 0
+    "rails": "n_channels",  # NICs of a machine, where ranks are in several machines and none are given
+    "servers": "n_servers",  # a host for each rank, as far as hosts are free, where none are given
+    "aggregators": "n_aggregators",  # the same
     "tree": "tree",  # parent of each participant in the tree of aggregating switches
 }
 # Needs that only network and placement answer; the user may not.

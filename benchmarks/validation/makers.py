@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from . import (
     closed_form,
     closed_form_bytes,
+    closed_form_choices,
     closed_form_rates,
     closed_form_traffic,
     closed_form_workload,
@@ -55,6 +56,7 @@ class Maker:
 
 MAKERS = (
     Maker("collectives where their closed forms hold", "closed_form", 2, 1, closed_form.rows),
+    Maker("choices of collectives", "closed_form", 3, 1, closed_form_choices.rows),
     Maker("bytes of servers and of sparse data", "closed_form", 4, 1, closed_form_bytes.rows),
     Maker("rates, pools and losses in the network", "closed_form", 3, 1, closed_form_rates.rows),
     Maker("training iterations, played", "closed_form", 1, 0.5, closed_form_workload.rows),

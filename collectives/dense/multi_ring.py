@@ -16,30 +16,30 @@ from .. import collective
 from .hierarchical import Groups
 from .ring import ring_cost
 
-MAX_CHANNELS = 64
+MAX_CHANNELS, USUAL = 64, 2
 
 
 def multi_ring_cost(
     n_ranks: int,
     size: float,
     link: LogGP,
-    n_channels: int = 2,
+    n_channels: int | None = None,
     groups: Groups | None = None,  # noqa: ARG001 - on a star all orders are alike
 ) -> float:
     """Cost of one ring, in which a message has the overhead of one for each channel."""
-    return ring_cost(n_ranks, size, LogGP(link.L, n_channels * link.o, link.B, link.gamma))
+    return ring_cost(n_ranks, size, LogGP(link.L, (n_channels or USUAL) * link.o, link.B, link.gamma))
 
 
-@collective("all_reduce", needs=("groups",), cost=multi_ring_cost)
-def multi_ring_all_reduce(n_ranks: int, n_channels: int = 2, groups: Groups | None = None) -> Schedule:
+@collective("all_reduce", needs=("groups", "rails"), cost=multi_ring_cost)
+def multi_ring_all_reduce(n_ranks: int, n_channels: int | None = None, groups: Groups | None = None) -> Schedule:
     """All-reduce over C rings at once: 2(p-1)(C o + L + S/(pB)) + (p-1) gamma S/p seconds.
 
     Parameters
     ----------
     n_ranks : int
         p, at least 1.
-    n_channels : int
-        C, 1 to 64.
+    n_channels : int, optional
+        C, 1 to 64. By default as many as machines have rails (NICs), and 2 where ranks are not in several machines.
     groups : tuple of tuple of int, optional
         Ranks of each machine, in the order of their rails. By default all ranks are in one.
 
@@ -60,6 +60,7 @@ def multi_ring_all_reduce(n_ranks: int, n_channels: int = 2, groups: Groups | No
     Jeaugey, "Massively scale your deep learning training with NCCL 2.4", 2019, and NCCL's ring search
     (src/graph/search.cc): one ring per rail, each entering and leaving a node through one network interface.
     """
+    n_channels = USUAL if n_channels is None else n_channels
     if not 1 <= n_channels <= MAX_CHANNELS:
         raise InputError(f"multi_ring_all_reduce needs 1 to {MAX_CHANNELS} channels, got n_channels={n_channels}")
     groups = (tuple(range(n_ranks)),) if groups is None else tuple(tuple(group) for group in groups)

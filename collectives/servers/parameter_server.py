@@ -79,7 +79,7 @@ def served_cost(
     return home + rounds * max(home, window * apart) + rest * apart
 
 
-@collective("all_reduce", cost=parameter_server_cost)
+@collective("all_reduce", needs=("servers",), cost=parameter_server_cost)
 def parameter_server(
     n_ranks: int, n_servers: int | None = None, colocated: bool = False, n_partitions: int | None = None
 ) -> Schedule:
@@ -90,7 +90,8 @@ def parameter_server(
     n_ranks : int
         p, the workers.
     n_servers : int, optional
-        s. One unless given, or as many as ranks when they are colocated. Each sums an equal part.
+        s. By default as many as ranks, on hosts of their own as far as hosts are free, or one where it is not known
+        how many are. Each sums an equal part.
     colocated : bool
         Whether servers share the hosts of the first s ranks; else they are helpers on hosts of their own.
     n_partitions : int, optional

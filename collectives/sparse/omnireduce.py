@@ -77,7 +77,9 @@ def streamed(schedule: Schedule, occupancy: Occupancy, parameters: Mapping[str, 
     return Occupancy.from_bitmap(np.stack(sent), occupancy.n_elements, occupancy.block)
 
 
-@collective("all_reduce", cost=omnireduce_cost, sparse=SparseForm(blocks, block=BLOCK, sends=streamed))
+@collective(
+    "all_reduce", needs=("aggregators",), cost=omnireduce_cost, sparse=SparseForm(blocks, block=BLOCK, sends=streamed)
+)
 def omnireduce(
     n_ranks: int,
     n_aggregators: int | None = None,
@@ -95,7 +97,8 @@ def omnireduce(
     n_ranks : int
         p, the workers.
     n_aggregators : int, optional
-        a. One unless given, or as many as ranks when they are colocated. Partitions go to them in turn.
+        a. By default as many as ranks, on hosts of their own as far as hosts are free, or one where it is not known
+        how many are. Partitions go to them in turn.
     colocated : bool
         Whether aggregators share the hosts of the first a ranks; else they are helpers on hosts of their own.
     n_partitions : int, optional

@@ -133,6 +133,7 @@ def run(config: Config) -> None:
     from commsim.advice import advise
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
+    from commsim.run.ranking import without_overhead
 
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
     gamma = None if config.reduce_rate is None else 1 / parse_bandwidth(config.reduce_rate, "--reduce-rate")
@@ -145,6 +146,7 @@ def run(config: Config) -> None:
     print_remarks(f"left out: {spec}: {reason}" for spec, reason in advice.left_out.items())
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     print_table(COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"]), _rows(advice, before), title)
+    print_remarks(without_overhead(network, [question.size]))
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
     rows = [ranked.row() for ranked in advice.ranked]

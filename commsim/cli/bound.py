@@ -86,6 +86,9 @@ def run(config: Config) -> None:
         rows.sort(key=lambda row: (row["size_B"], row["time_s"], row["algorithm"]))
         columns = COLUMNS + (["whole(us)", "faults_cost"] if before else [])
         print_table(columns, [_cells(row, bool(before)) for row in rows], f"engine {config.engine}")
+        from commsim.run.ranking import without_overhead
+
+        print_remarks(without_overhead(network, sizes))
     config.write_json(rows, bounds=[_bound_row(b, size) for b in shown for size in sizes])
 
 

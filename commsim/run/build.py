@@ -17,6 +17,7 @@ from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
 from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
+from commsim.run.good_parameters import count_rails, servers_that_fit
 from commsim.run.helper_placement import (
     helpers_sit_beside,
     machines_of,
@@ -113,6 +114,10 @@ def _build_and_place(
     name = entry.name
     if n_ranks is None:
         n_ranks = usual_ranks(entry, parameters, network, placement, seed, notes)
+    else:  # servers that are not given must leave the number of ranks as it was asked for
+        fitting = servers_that_fit(entry, parameters, network, placement, n_ranks)
+        parameters |= fitting
+        notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]
     parameters |= machines_of(entry, network, placement, n_ranks, seed)
     if "machines" in parameters:
         machines = parameters["machines"]
@@ -128,6 +133,10 @@ def _build_and_place(
     if "groups" in entry.metadata["needs"]:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups
+            rails = count_rails(network, where, groups) if "rails" in entry.metadata["needs"] else None
+            if rails is not None and parameters.get(NEEDS["rails"]) is None:
+                parameters[NEEDS["rails"]] = rails
+                notes.append(f"{name}: {NEEDS['rails']}={rails}, a ring for each rail of a machine")
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: groups are the {len(groups)} {level}s, of {_sizes(groups)} ranks each")
     if "dims" in entry.metadata["needs"] and "dims" not in raw:

@@ -14,11 +14,14 @@ from ..core.errors import InputError
 from ..core.network import Network
 from ..core.operations import operation as known_operation
 from ..core.result import Result
+from ..core.units import format_size
 from . import Prepared, prepare
 from .inputs import collective_entry, load_schedule
 
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
+# Bytes below which the overhead of messages decides which algorithm is best.
+SMALL = 65536
 # Times that differ by less are equal, and the name decides: they differ by rounding.
 TIE = 1e-9
 
@@ -55,6 +58,16 @@ class Ranking:
 
     by_size: Mapping[int, tuple[tuple[str, Result], ...]]
     crossovers: tuple[Crossover, ...]
+
+
+def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
+    """Say that small sizes are ranked without the overhead of messages, where they are and the network has none."""
+    if network.overhead.any() or network.recv_overhead.any() or min(sizes, default=SMALL) >= SMALL:
+        return []
+    return [
+        f"below {format_size(SMALL)} the overhead per message decides, and here it is zero: the ranking favours ways "
+        "with many messages; --overhead 1us is usual, commsim calibrate measures it"
+    ]
 
 
 def algorithms_for(operation: str) -> list[str]:

@@ -245,8 +245,9 @@ UCX = {
 }
 # Environment of MPICH's ranks; docs/testbed.md has the measurements behind it.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
-# Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed. Its launcher writes
-# the machine's topology to a file in /tmp, whatever TMPDIR says: such files go to an upper layer that ends with the ranks.
+# Hosts share no memory; and MPICH makes files there, which would stay when its processes are killed. Its launcher
+# writes the machine's topology to a file in /tmp, whatever TMPDIR says: such files go to an upper layer that ends with
+# the ranks.
 OWN_FILES = (
     "mount -t tmpfs none /dev/shm && mkdir /dev/shm/.upper /dev/shm/.work && mount -t overlay none "
     "-o lowerdir=/tmp,upperdir=/dev/shm/.upper,workdir=/dev/shm/.work /tmp 2>/dev/null"

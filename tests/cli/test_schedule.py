@@ -24,7 +24,8 @@ def test_list_and_show_tell_parameters_defaults_and_meanings(commsim):
     rows = {row["collective"]: row for row in commsim.results("schedule", "list")["results"]}
     silent = [(name, key) for name, row in rows.items() for key in row["defaults"] if not row["meanings"][key]]
     assert silent == []
-    assert rows["multi_ring_all_reduce"]["defaults"]["n_channels"] == 2
+    assert rows["multi_ring_all_reduce"]["defaults"]["n_channels"] is None
+    assert rows["binomial_broadcast"]["defaults"] == {"root": 0}
     assert "groups" not in rows["multi_ring_all_reduce"]["defaults"]  # the network says
     assert set(rows) >= set(COLLECTIVES)
     shown = commsim("schedule", "show", "chain_broadcast", "--ranks", 4, "--size", "64M").out

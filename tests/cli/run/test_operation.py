@@ -90,3 +90,14 @@ def test_what_has_no_closed_form_is_left_out_and_said_so(commsim):
 )
 def test_bad_input_gives_one_clear_line(commsim, argv, what):
     assert what in commsim.refuses("run", "--topology", STAR, *argv)
+
+
+def test_rankings_below_64_kib_say_that_the_overhead_is_zero(commsim):
+    star = ("--topology", "star:n_hosts=8,bandwidth=100Gbps,latency=1us")
+    said = "the overhead per message decides, and here it is zero"
+    ranked = ("run", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K")
+    assert said in commsim(*ranked).out
+    assert said not in commsim(*ranked, "--overhead", "1us").out
+    assert said not in commsim("run", *star, "--operation", "broadcast", "-b", "1M", "-e", "1M").out
+    assert said in commsim("bound", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K").out
+    assert said in commsim("advise", *star, "--workers", 4, "--size", "4KiB").out
