@@ -34,7 +34,9 @@ def prove(say: Callable[[str], None]) -> None:
 
 
 def of_chunks(name: str) -> str:
-    """Name a collective as its closed form counts it: chunks without a switch system's packets."""
+    """Name a collective as its closed form counts it: chunks without a switch system's packets, one ring of NCCL."""
+    if "nccl" in COLLECTIVES[name].metadata["needs"]:
+        return f"{name}:algorithm=ring,protocol=simple,channels=1"
     return f"{name}:system=none" if COLLECTIVES[name].metadata["systems"] else name
 
 

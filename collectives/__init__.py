@@ -38,9 +38,10 @@ NEEDS = {
     "rails": "n_channels",  # NICs of a machine, where ranks are in several machines and none are given
     "servers": "n_servers",  # a host for each rank, as far as hosts are free, where none are given
     "aggregators": "n_aggregators",  # the same
+    "nccl": "machines",  # ranks of each machine, and what NCCL would choose at the size that is run
     "tree": "tree",  # parent of each participant in the tree of aggregating switches
 }
-# Needs that only network and placement answer; the user may not.
+# Parameters that only network and placement give; the user may not.
 FOUND = ("groups", "machines", "tree")
 
 
@@ -117,7 +118,7 @@ def _add_blocking(named: Callable[..., Schedule]) -> None:
 
 def found_parameters(needs: tuple[str, ...]) -> tuple[str, ...]:
     """Parameters of a builder with these needs that the user may not give."""
-    return ("n_ranks", *(need for need in needs if need in FOUND))
+    return ("n_ranks", *(NEEDS[need] for need in needs if NEEDS[need] in FOUND))
 
 
 def _check_needs(build: Callable[..., Any], needs: tuple[str, ...]) -> None:
@@ -129,7 +130,7 @@ def _check_needs(build: Callable[..., Any], needs: tuple[str, ...]) -> None:
         if NEEDS[need] not in parameters:
             raise InputError(f"{build.__name__} needs {need}, and takes no {NEEDS[need]}")
     for name in FOUND:
-        if name in parameters and name not in needs:
+        if name in parameters and name not in (NEEDS[need] for need in needs):
             raise InputError(f"{build.__name__} takes {name}: declare needs=({name!r},) in @collective")
 
 

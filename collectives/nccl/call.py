@@ -101,6 +101,13 @@ def max_channels(version: tuple[int, int]) -> int:
     return MANY if version >= MORE_CHANNELS else FEW
 
 
+def nvls_channels(gpu: str, n_nodes: int) -> int:
+    """Return how many channels NVLink SHARP takes: more on Blackwell, and still more on several nodes of it."""
+    if gpu == "blackwell":
+        return 24 if n_nodes == 1 else 32
+    return 16
+
+
 def check_pair(operation: str, algorithm: str, protocol: str) -> None:
     """Refuse an algorithm that an operation does not have, and a protocol that an algorithm does not have.
 

@@ -182,7 +182,7 @@ _ALLOWED = {
     "reduce_scatter": ("ring", "collnet_direct", "nvls", "pat"),
     "all_reduce": ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree"),
 }  # fmt: skip
-_PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "ring"}
+PATTERN = {"nvls_tree": "nvls", "collnet_direct": "collnet", "collnet_chain": "collnet", "pat": "ring"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ def cells(setting: Setting, operation: str) -> tuple[Cell, ...]:
     for algorithm in ALGORITHMS:
         for p, protocol in enumerate(PROTOCOLS):
             reason = _refused(setting, operation, algorithm, protocol)
-            channels = setting.channels.get(_PATTERN.get(algorithm, algorithm))
+            channels = setting.channels.get(PATTERN.get(algorithm, algorithm))
             if reason or channels is None:
                 by_size.append(Cell(algorithm, protocol, 0.0, 0.0, reason or "its channels are not known"))
                 continue

@@ -31,6 +31,7 @@ from commsim.run.prepared import Prepared
 from commsim.run.systems import packets_of, split_system, usual_system
 
 if TYPE_CHECKING:
+    from commsim.run.nccl_launch import NcclLaunch
     from commsim.run.sparse_data import SparseData
 
 
@@ -55,8 +56,11 @@ def build_named(
     if parameters.get(BLOCKING) and spec is not None:
         raise InputError(f"{entry.name}: switches add packets, which have no steps that wait; system=none sends steps")
     notes: list[str] = []
-    aggregation = None
-    if not entry.metadata["systems"]:
+    aggregation = launch = None
+    if "nccl" in entry.metadata["needs"]:
+        schedule, where, launch = _launched(entry, parameters, network, n_ranks, placement, seed)
+        notes += launch.notes
+    elif not entry.metadata["systems"]:
         schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
     else:
         seated = seat_aggregators(
@@ -82,7 +86,7 @@ def build_named(
     cut = None
     if entry.metadata["pieces"] is not None and parameters.get("n_chunks") is None:
         cut = functools.partial(sized_parameters, entry, schedule.n_ranks, given=parameters)
-    return dataclasses.replace(ready, notes=tuple(notes), aggregation=aggregation, cut=cut)
+    return dataclasses.replace(ready, notes=tuple(notes), aggregation=aggregation, cut=cut, launch=launch)
 
 
 def laid_out(
@@ -146,6 +150,28 @@ def _build_and_place(
             schedule = _build_checked(entry.build, n_ranks, parameters)
             notes.append(f"{name}: dims are {'x'.join(map(str, dims))}, from the outermost level to the innermost")
     return schedule, where
+
+
+def _launched(
+    entry: Entry[Schedule],
+    parameters: dict[str, Any],
+    network: Network,
+    n_ranks: int | None,
+    placement: str | Placement,
+    seed: int,
+) -> tuple[Schedule, Placement, NcclLaunch]:
+    """Build and place what NCCL launches; adds to `parameters` what it takes for the array that is usual."""
+    from commsim.run.nccl_launch import nccl_launch
+
+    if n_ranks is None:
+        n_ranks = len(network.endpoints) if isinstance(placement, str) else len(placement.nodes)
+    if n_ranks < 1:
+        raise InputError(f"ranks must be at least 1, got {n_ranks}")
+    where = placement if isinstance(placement, Placement) else load_placement(placement, network, n_ranks, seed)
+    launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks)
+    parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
+    schedule = _build_checked(entry.build, n_ranks, parameters)
+    return schedule, launch.placed(schedule, parameters), launch
 
 
 def placed(placement: str | Placement, network: Network, schedule: Schedule, seed: int) -> Placement:

@@ -24,6 +24,7 @@ from commsim.engine.flow_plan import FlowPlan
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport
     from commsim.run.aggregation import Aggregation, FlowView
+    from commsim.run.nccl_launch import NcclLaunch
     from commsim.run.sparse_data import SparseData
 
 ENGINES = ("flow", "packet", "alpha-beta", "closed-form")
@@ -53,6 +54,10 @@ class Prepared:
         The switch system of a collective whose aggregators sit on switches.
     cut : callable, optional
         From a size to the parameters for it, of a pipeline that is cut by size.
+    launch : NcclLaunch, optional
+        What NCCL launches at each size, of a collective of NCCL.
+    framing : Framing, optional
+        What its protocol adds on the wire.
     """
 
     schedule: Schedule
@@ -64,6 +69,8 @@ class Prepared:
     data: SparseData | None = None
     aggregation: Aggregation | None = None
     cut: Callable[[float], dict[str, Any]] | None = None
+    launch: NcclLaunch | None = None
+    framing: Framing | None = None
     _at: dict[Any, Prepared] = field(default_factory=dict, repr=False, compare=False)
     _bounds: dict[str, Prepared] = field(default_factory=dict, repr=False, compare=False)
 
@@ -81,8 +88,11 @@ class Prepared:
     def at(self, size: float) -> Prepared:
         """Return the same with the schedule for one size.
 
-        A pipeline has as many pieces as suit the size; where switches add packets, chunks are of whole packets.
+        A pipeline has as many pieces as suit the size; where switches add packets, chunks are of whole packets; of
+        NCCL it is what that launches.
         """
+        if self.launch is not None:
+            return self._launched(self.launch, size)
         if self.cut is not None and 0 < size < float("inf"):
             return self._cut(self.cut(size))
         view = self.view(size)
@@ -107,6 +117,26 @@ class Prepared:
                 self, schedule=schedule, parameters=parameters, paths=paths, cut=None
             )
         return self._at[parameters["n_chunks"]]
+
+    def _launched(self, launch: NcclLaunch, size: float) -> Prepared:
+        """Return what NCCL launches for one size."""
+        if not 0 < size < float("inf"):
+            return self
+        parameters = launch.parameters(size)
+        key = tuple(parameters.items())
+        if key not in self._at:
+            schedule = launch.build(self.schedule.n_ranks, **parameters)
+            placement = launch.placed(schedule, parameters)
+            job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
+            self._at[key] = dataclasses.replace(
+                self,
+                schedule=schedule,
+                parameters=parameters,
+                placement=placement,
+                paths=FlowPaths(self.network, job, self.paths.routing, self.paths.seed),
+                framing=launch.framing(parameters),
+            )
+        return self._at[key]
 
     def predict(
         self,
@@ -166,8 +196,8 @@ class Prepared:
         view, here = self.view(size), self.at(size)
         if view is None and engine == "closed-form" and framing is not None:
             raise InputError("the closed form has no packet headers; use --engine flow")
-        if view is not None and framing is None:
-            framing = view.framing
+        if framing is None:
+            framing = here.framing if view is None else view.framing
         sent = size if view is None else view.size
         if engine == "closed-form":
             return finished(here._closed_form(sent, start_jitter, framing), size, view)
@@ -176,7 +206,7 @@ class Prepared:
         simulate = functools.partial(
             here._simulator(engine, seed, transport, fabric, method), framing=framing, trace=trace
         )
-        middle = self._middle(simulate, sent, start_jitter, iterations, seed)
+        middle = here._middle(simulate, sent, start_jitter, iterations, seed)
         if self.network.curves is not None and engine != "packet":
             middle = dataclasses.replace(middle, interval=here._interval(engine, sent, framing))
         if self.data is not None:

@@ -38,8 +38,12 @@ def test_best_is_what_an_operation_alone_means(commsim):
 
 def test_all_prints_the_usual_table_of_each(commsim):
     tree = commsim.results("run", "--operation", "broadcast", "--algorithm", "all", "--topology", STAR)
-    assert sorted(r["collective"] for r in tree["results"]) == ["binomial_broadcast", "chain_broadcast"]
-    assert commsim.out.count("busiest_link") == 2
+    assert sorted(r["collective"] for r in tree["results"]) == [
+        "binomial_broadcast",
+        "chain_broadcast",
+        "nccl_broadcast",
+    ]
+    assert commsim.out.count("busiest_link") == 3
     assert "ranking" not in tree
 
 
@@ -54,7 +58,7 @@ def test_collective_adds_to_what_is_compared(commsim):
     tree = commsim.results(
         "run", "--operation", "broadcast", "--collective", "chain_broadcast:n_chunks=2", "--topology", STAR
     )
-    assert len(tree["ranking"][0]["algorithms"]) == 3
+    assert len(tree["ranking"][0]["algorithms"]) == 4
     assert "chain_broadcast:n_chunks=2" in [a["algorithm"] for a in tree["ranking"][0]["algorithms"]]
 
 

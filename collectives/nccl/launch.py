@@ -1,0 +1,281 @@
+"""What NCCL launches for one call: the schedule of its channels, by algorithm, and its time on a star."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.cost import LogGP
+from commsim.core.errors import InputError
+from commsim.core.program import Program
+from commsim.core.schedule import Schedule
+
+from ..dense.multi_ring import ring_order
+from .call import BY_RANK, NEWEST, Call, read_version
+from .nvls import write_nvls
+from .pat import write_pat
+from .pieces import Pieces, pieces_of
+from .rings import ring_all_reduce, ring_half
+from .rules import cut
+from .trees import Tree, chain, node_trees, over_machines, write_trees
+
+Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
+Choice = Literal["auto", "ll", "ll128", "simple"]
+Machines = tuple[tuple[int, ...], ...]
+
+# Channels unless the network says how many: a communicator has at least two.
+CHANNELS = 2
+# Bytes of the array that is cut unless said.
+SIZE = 4 * 2**20
+VERSION = f"{NEWEST[0]}.{NEWEST[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Parameters of a collective of NCCL.
+
+    Parameters
+    ----------
+    name, operation : str
+        Of the collective.
+    n_ranks : int
+        Ranks.
+    algorithm, protocol, channels, version, n_bytes, machines
+        As the collectives have them.
+    """
+
+    name: str
+    operation: str
+    n_ranks: int
+    algorithm: str = "auto"
+    protocol: str = "auto"
+    channels: int | None = None
+    version: str = VERSION
+    n_bytes: int = SIZE
+    machines: Machines | None = None
+
+    @property
+    def units(self) -> Machines:
+        """Ranks of each machine; all in one unless given."""
+        return (tuple(range(self.n_ranks)),) if self.machines is None else self.machines
+
+    def call(self) -> Call:
+        """Return the call, with a ring and Simple where NCCL's choice is not known.
+
+        Raises
+        ------
+        InputError
+            If machines are no partition of the ranks, or the call is none that NCCL has.
+        """
+        units = self.units
+        if sorted(rank for unit in units for rank in unit) != list(range(self.n_ranks)) or not all(units):
+            raise InputError(f"{self.name}: machines must hold each rank 0..{self.n_ranks - 1} exactly once")
+        try:
+            return Call(
+                self.operation,
+                self.n_bytes,
+                self.n_ranks,
+                len(units),
+                _one_of(self.algorithm, self.operation),
+                "simple" if self.protocol == "auto" else self.protocol,
+                CHANNELS if self.channels is None else self.channels,
+                read_version(self.version),
+                heads=len(units[0]),
+            )
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from None
+
+
+def _one_of(algorithm: str, operation: str) -> str:
+    if algorithm == "auto":
+        return "ring"
+    if algorithm == "collnet":
+        return "collnet_direct" if operation in BY_RANK else "collnet_chain"
+    return algorithm
+
+
+def launch(asked: Asked, root: int = 0) -> Schedule:
+    """Build what NCCL launches.
+
+    Parameters
+    ----------
+    asked : Asked
+        The call.
+    root : int
+        Of a broadcast or a reduce.
+
+    Raises
+    ------
+    InputError
+        If NCCL has no such call, or its algorithm cannot run on these machines.
+    """
+    call, units, n = asked.call(), asked.units, asked.n_ranks
+    if n == 1:
+        return Program(1, 1).build()
+    if call.algorithm == "ring":
+        return _rings(call, units, root)
+    if call.algorithm in ("nvls", "nvls_tree"):
+        return _nvls(asked.name, call, units)
+    if call.algorithm == "pat":
+        if len(units) not in (1, n):
+            raise InputError(f"{asked.name}: algorithm=pat has one rank in each machine, got {len(units)} machines")
+        pieces = pieces_of(cut(call), n)
+        p = Program(n, n * pieces.width)
+        write_pat(p, pieces, reduces=call.operation == "reduce_scatter")
+        return p.build()
+    if call.algorithm == "collnet_direct" and call.operation in BY_RANK:
+        raise InputError(f"{asked.name}: algorithm=collnet_direct is built for all_reduce only; take ring")
+    return _trees(call, units)
+
+
+def _rings(call: Call, units: Machines, root: int) -> Schedule:
+    parts = cut(call)
+    orders = [ring_order(units, channel) for channel in range(len(parts))]
+    n, pieces = call.n_ranks, _ring_pieces(call)
+    if call.operation in ("broadcast", "reduce"):
+        p = Program(n, pieces.width)
+        # To the root the ring is gone through backwards, so that the last chain link is its predecessor's.
+        trees = [
+            Tree(chain(order if call.operation == "broadcast" else order[::-1], root), channel)
+            for channel, order in enumerate(orders)
+        ]
+        write_trees(p, trees, pieces, up=call.operation == "reduce", down=call.operation == "broadcast")
+        return p.build()
+    p = Program(n, n * pieces.width)
+    if call.operation == "all_reduce":
+        ring_all_reduce(p, orders, pieces)
+    else:
+        ring_half(p, orders, pieces, reduces=call.operation == "reduce_scatter")
+    return p.build()
+
+
+def _ring_pieces(call: Call) -> Pieces:
+    return pieces_of(cut(call), 1 if call.operation in ("broadcast", "reduce") else call.n_ranks)
+
+
+def _trees(call: Call, units: Machines) -> Schedule:
+    """Trees and chains, above which CollNet's network adds: a helper."""
+    parts, n = cut(call), call.n_ranks
+    helpers = int(call.algorithm != "tree")
+    direct = call.algorithm == "collnet_direct"
+    heads = len(units[0]) if direct else 1
+    if direct and len({len(unit) for unit in units}) > 1:
+        raise InputError("algorithm=collnet_direct needs as many ranks in every machine")
+    pieces = pieces_of(parts, 1, heads)
+    p = Program(n, pieces.width, n_helpers=helpers)
+    trees = []
+    for channel in range(len(parts)):
+        if direct:
+            trees += [Tree(_below_heads(units, place, n), channel, place) for place in range(heads)]
+            continue
+        # The first half of a communicator's channels takes the one tree, the second half the other.
+        nodes = node_trees(len(units))[int(channel >= (call.n_channels + 1) // 2)]
+        if helpers:
+            nodes = np.full(len(units), -1, np.int64)
+        parent = over_machines(units, nodes, channel, n + helpers)
+        trees.append(Tree(_below_network(parent, n) if helpers else parent, channel))
+    write_trees(p, trees, pieces, up=True, down=True)
+    return p.build()
+
+
+def _below_network(parent: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    parent[:n][parent[:n] == -1] = n
+    parent[n] = -1
+    return parent
+
+
+def _below_heads(units: Machines, place: int, n: int) -> NDArray[np.int64]:
+    """Hang all ranks of a machine below the one at a place, and these below the network."""
+    parent = np.full(n + 1, n, np.int64)
+    for unit in units:
+        parent[list(unit)] = unit[place]
+        parent[unit[place]] = n
+    parent[n] = -1
+    return parent
+
+
+def _nvls(name: str, call: Call, units: Machines) -> Schedule:
+    if len({len(unit) for unit in units}) > 1:
+        raise InputError(f"{name}: algorithm={call.algorithm} needs as many ranks in every machine")
+    if call.algorithm == "nvls" and len(units) > 1:
+        raise InputError(f"{name}: algorithm=nvls on several machines needs a network that reduces; take nvls_tree")
+    if call.algorithm == "nvls_tree" and len(units) == 1:
+        raise InputError(f"{name}: algorithm=nvls_tree needs several machines; take nvls on one")
+    by_rank = call.operation in BY_RANK
+    pieces = pieces_of(cut(call), call.n_ranks if by_rank else 1, 1 if by_rank else len(units[0]))
+    p = Program(call.n_ranks, pieces.width * (call.n_ranks if by_rank else 1), n_helpers=len(units))
+    up, down = call.operation != "all_gather", call.operation != "reduce_scatter"
+    write_nvls(p, units, pieces, call.n_channels, up=up, down=down)
+    return p.build()
+
+
+def cost_of(name: str, operation: str) -> Callable[..., float]:
+    """Return the closed form of a collective: that of its rings."""
+
+    def cost(n_ranks: int, size: float, link: LogGP, root: int = 0, **given: Any) -> float:  # noqa: ARG001
+        return ring_time(Asked(name, operation, n_ranks, **given), size, link)
+
+    return cost
+
+
+def ring_time(asked: Asked, size: float, link: LogGP) -> float:
+    """Return the time of a ring alone on a star, where all channels do the same: they share ports evenly.
+
+    A message of m bytes takes C (o + m/B) to leave, L more to arrive and C gamma m more to be added. A message starts
+    when its connection is free and the one before it has arrived: a maximum for each slice of each step.
+
+    Raises
+    ------
+    InputError
+        If the algorithm is no ring.
+    """
+    call = asked.call()
+    if call.algorithm != "ring":
+        raise InputError(f"{asked.name} has no closed form with algorithm={call.algorithm}; use --engine flow")
+    n, pieces = call.n_ranks, _ring_pieces(call)
+    if n == 1:
+        return 0.0
+    pipelined = call.operation in ("broadcast", "reduce")
+    unit = size / (pieces.width * (1 if pipelined else n))
+    steps = [call.operation in ("all_reduce", "reduce_scatter", "reduce")] * (n - 1)
+    if call.operation == "all_reduce":
+        steps += [False] * (n - 1)
+    by_loop = [
+        [_message(link, len({one.channel for one in loops}), count * unit) for _, count in loops[0].slices]
+        for loops in pieces.loops
+    ]
+    if pipelined:  # every step has a connection of its own, and all loops go over it
+        messages = [message for loop in by_loop for message in loop]
+        arrived = [0.0] * len(messages)
+        for reduces in steps:
+            arrived, _ = _pass_on(arrived, messages, 0.0, link.L, reduces)
+        return arrived[-1]
+    free = 0.0
+    for messages in by_loop:
+        arrived = [0.0] * len(messages)
+        for reduces in steps:
+            arrived, free = _pass_on(arrived, messages, free, link.L, reduces)
+    return arrived[-1]
+
+
+def _message(link: LogGP, n_channels: int, n_bytes: float) -> tuple[float, float]:
+    """Seconds that a message takes to leave, and to be added."""
+    return n_channels * (link.o + n_bytes / link.B), n_channels * link.gamma * n_bytes
+
+
+def _pass_on(
+    ready: Sequence[float], messages: Sequence[tuple[float, float]], free: float, latency: float, reduces: bool
+) -> tuple[list[float], float]:
+    """Send messages in order over one connection that is free from a time on; when each has arrived, and the end."""
+    arrived: list[float] = []
+    for begin, (leaves, added) in zip(ready, messages, strict=True):
+        free = max(free, begin) + leaves
+        arrives = free + latency
+        if reduces:
+            arrives = max(arrives, arrived[-1] if arrived else 0.0) + added
+        arrived.append(arrives)
+    return arrived, free

@@ -1,0 +1,98 @@
+"""NVLink SHARP: the switch of a machine adds what its GPUs hold, and multicasts the sum.
+
+A piece belongs to a head, one of the machine's GPUs. The head reads the sum of all GPUs' pieces through the switch, and
+writes the result through it to all of them. With several machines the heads of one rail add up in a tree in between.
+
+References
+----------
+NCCL 2.30.7, ``src/transport/nvls.cc`` and ``src/device/all_reduce.h`` (runNvls, runTreeUpDown over NVLS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.program import Program
+
+from ..dense.double_tree import depths
+from .pieces import Loop, Pieces, runs
+from .trees import _step, node_trees
+
+Machines = Sequence[Sequence[int]]
+Rows = tuple[NDArray[np.int64], ...]
+
+
+def write_nvls(p: Program, machines: Machines, pieces: Pieces, n_channels: int, *, up: bool, down: bool) -> None:
+    """Write all loops.
+
+    Parameters
+    ----------
+    p : Program
+        With a helper for each machine, its switch.
+    machines : sequence of sequence of int
+        Ranks of each, all as many.
+    pieces : Pieces
+        In an all-reduce, a piece for each head one behind the other; else a place for each rank.
+    n_channels : int
+        Of the communicator, half of which take the second tree.
+    up, down : bool
+        Whether the sum goes to the heads, and from the heads to all.
+    """
+    members = np.array([list(machine) for machine in machines])
+    both = up and down
+    trees = node_trees(len(machines))
+    for loops, times in runs(pieces):
+        first, head, switch = _heads(members, loops, pieces, p.n_ranks, by_rank=not both)
+        channel = np.repeat([loop.channel for loop in loops], members.size)
+        count = np.repeat([loop.count for loop in loops], members.size)
+        # Every GPU of a head's machine, once for each of the head's pieces.
+        machine = np.tile(np.repeat(np.arange(len(members)), members.shape[1]), len(loops))
+        everyone = members[machine].ravel()
+        wide = {"count": np.repeat(count, members.shape[1]), "channel": np.repeat(channel, members.shape[1])}
+        chunk, at = (np.repeat(column, members.shape[1]) for column in (first, switch))
+        with p.repeat(times, chunk=_step(pieces, loops, times)):
+            if up:
+                p.reduce(chunk, src=everyone, dst=at, **wide)
+                p.copy(first, src=switch, dst=switch, count=count, channel=channel)  # complete, in one message
+                p.copy(first, src=switch, dst=head, count=count, channel=channel)
+            if both and len(machines) > 1:
+                _between(p, members, loops, trees, n_channels, first, count)
+            if down:
+                # On connections of their own: NCCL has other warps for it, so that nothing to be added waits behind.
+                p.copy(first, src=head, dst=switch, count=count, channel=channel + n_channels)
+                p.copy(chunk, src=at, dst=everyone, count=wide["count"], channel=wide["channel"] + n_channels)
+
+
+def _heads(members: NDArray[np.int64], loops: Sequence[Loop], pieces: Pieces, n_ranks: int, *, by_rank: bool) -> Rows:
+    """First chunk, head and switch of every piece of a loop: by channel, machine, and place in the machine."""
+    place = np.arange(members.shape[1])
+    first = [
+        np.broadcast_to(loop.first + (members * pieces.width if by_rank else place * loop.count), members.shape).ravel()
+        for loop in loops
+    ]
+    switch = n_ranks + np.repeat(np.arange(len(members)), members.shape[1])
+    return np.concatenate(first), np.tile(members.ravel(), len(loops)), np.tile(switch, len(loops))
+
+
+def _between(
+    p: Program, members: NDArray[np.int64], loops: Sequence[Loop], trees: Rows, n_channels: int,
+    first: NDArray[np.int64], count: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Write the trees between the heads of each rail: up and down."""
+    channel = np.array([loop.channel for loop in loops])
+    parent = np.array([trees[int(c >= (n_channels + 1) // 2)] for c in channel])  # [loop, machine]
+    depth = np.array([depths(row) for row in parent])
+    shape = (len(loops), *members.shape)
+    chunks, counts = first.reshape(shape), count.reshape(shape)
+    hops = []
+    for level in range(1, int(depth.max()) + 1):
+        loop, node = np.nonzero(depth == level)
+        below, above = members[node], members[parent[loop, node]]
+        hops.append((chunks[loop, node], below, above, counts[loop, node], np.repeat(channel[loop], members.shape[1])))
+    for chunk, below, above, n, number in reversed(hops):
+        p.reduce(chunk.ravel(), src=below.ravel(), dst=above.ravel(), count=n.ravel(), channel=number)
+    for chunk, below, above, n, number in hops:
+        p.copy(chunk.ravel(), src=above.ravel(), dst=below.ravel(), count=n.ravel(), channel=number)

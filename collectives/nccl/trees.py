@@ -1,0 +1,132 @@
+"""NCCL's trees and chains: up to a root, down from it, or both at once, chunk by chunk.
+
+References
+----------
+NCCL 2.30.7, ``src/graph/trees.cc``: a binary tree over the nodes whose inner members and leaves alternate; the second
+one is its mirror image for an even number of nodes, and shifted by one for an odd one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.program import Program
+
+from ..dense.double_tree import binary_tree, depths
+from .pieces import Pieces, runs
+
+Parents = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A tree over all participants that carries some pieces of a channel.
+
+    Parameters
+    ----------
+    parent : int64[n_participants]
+        Of each; -1 for the root, and -2 for who is not in it.
+    channel : int
+        Of the pieces.
+    place : int
+        Of the pieces of a loop, which one.
+    """
+
+    parent: Parents
+    channel: int
+    place: int = 0
+
+
+def node_trees(n_nodes: int) -> tuple[Parents, Parents]:
+    """Return the parents in both trees over the nodes."""
+    first = binary_tree(n_nodes)
+    node = np.arange(n_nodes)
+    image = (node + 1) % n_nodes if n_nodes % 2 else n_nodes - 1 - node
+    second = np.empty_like(first)
+    second[image] = np.where(first < 0, -1, image[first])
+    return first, second
+
+
+def over_machines(machines: Sequence[Sequence[int]], nodes: Parents, rail: int, n: int) -> Parents:
+    """Hang a chain through each machine below its member on a rail, and these members below each other as nodes are.
+
+    Parameters
+    ----------
+    machines : sequence of sequence of int
+        Ranks of each.
+    nodes : int64[n_machines]
+        Parent of each machine.
+    rail : int
+        Where a chain begins.
+    n : int
+        Participants.
+    """
+    parent = np.full(n, -2, np.int64)
+    chains = [np.roll(np.array(machine), -(rail % len(machine))) for machine in machines]
+    for chain, above in zip(chains, nodes.tolist(), strict=True):
+        parent[chain[1:]] = chain[:-1]
+        parent[chain[0]] = chains[above][0] if above >= 0 else -1
+    return parent
+
+
+def chain(order: NDArray[np.int64], root: int) -> Parents:
+    """Return the parents in a chain that runs from the root through the ranks in the order of a ring."""
+    turned = np.roll(order, -int(np.flatnonzero(order == root)[0]))
+    parent = np.full(len(order), -1, np.int64)
+    parent[turned[1:]] = turned[:-1]
+    return parent
+
+
+def write_trees(p: Program, trees: Sequence[Tree], pieces: Pieces, *, up: bool, down: bool) -> None:
+    """Write all loops: each piece is added up from the leaves to the root, and copied from the root to the leaves.
+
+    Parameters
+    ----------
+    p : Program
+        To write to.
+    trees : sequence of Tree
+        Every channel has one, or one for each place of a piece.
+    pieces : Pieces
+        Places of a loop lie one behind the other.
+    up, down : bool
+        Which of the two is done.
+    """
+    depth = [np.where(tree.parent == -2, 0, depths(np.maximum(tree.parent, -1))) for tree in trees]
+    for loops, times in runs(pieces):
+        rows: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64], int, int, int]]] = {}
+        of_channel = {loop.channel: loop for loop in loops}
+        for tree, level in zip(trees, depth, strict=True):
+            loop = of_channel.get(tree.channel)
+            if loop is None:
+                continue
+            first = loop.first + tree.place * loop.count
+            for d in range(1, int(level.max()) + 1):
+                below = np.flatnonzero(level == d)
+                for begin, count in loop.slices:
+                    rows.setdefault(d, []).append((below, tree.parent[below], first + begin, count, tree.channel))
+        hops = [_columns(rows[d]) for d in sorted(rows)]
+        with p.repeat(times, chunk=_step(pieces, loops, times)):
+            for ends in reversed(hops) if up else ():
+                p.reduce(ends[2], src=ends[0], dst=ends[1], count=ends[3], channel=ends[4])
+            for ends in hops if down else ():
+                p.copy(ends[2], src=ends[1], dst=ends[0], count=ends[3], channel=ends[4])
+
+
+def _step(pieces: Pieces, loops: Sequence[object], times: int) -> int:
+    """Chunks from one loop to the next of a run."""
+    if times == 1:
+        return 0
+    number = next(i for i, found in enumerate(pieces.loops) if found is loops)
+    return pieces.loops[number + 1][0].first - pieces.loops[number][0].first
+
+
+def _columns(
+    rows: Sequence[tuple[NDArray[np.int64], NDArray[np.int64], int, int, int]],
+) -> tuple[NDArray[np.int64], ...]:
+    n = [len(row[0]) for row in rows]
+    ends = [np.concatenate([row[i] for row in rows]) for i in (0, 1)]
+    return *ends, *(np.repeat([row[i] for row in rows], n) for i in (2, 3, 4))

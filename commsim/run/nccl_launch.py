@@ -1,0 +1,191 @@
+"""What NCCL would launch on a network at a size: algorithm, protocol and channels, and where its switches add."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from collectives.nccl.call import ALLOWED, PROTOCOLS, max_channels, nvls_channels, read_version
+from collectives.nccl.launch import VERSION
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.core.network_queries import units
+from commsim.core.placement import Placement
+from commsim.core.schedule import Schedule
+from commsim.core.units import format_size
+from commsim.nccl.choice import PATTERN, Cell, cell_time, cells, ranges
+from commsim.nccl.of_network import Given, setting_of
+from commsim.nccl.search import Setting
+
+# Algorithms that a helper in each machine's switch, or one in the network, adds for.
+IN_MACHINES, IN_NETWORK = ("nvls", "nvls_tree"), ("collnet", "collnet_direct", "collnet_chain")
+AUTO = "auto"
+# Ranges of sizes that a remark names.
+MAX_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NcclLaunch:
+    """A collective of NCCL on placed ranks, ready to be built at any size.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of its schedule.
+    given : mapping of str to value
+        Parameters that the user gave.
+    operation : str
+        By name.
+    network, placement : Network, Placement
+        Where the ranks sit.
+    machines : tuple of tuple of int
+        Ranks of each machine.
+    setting : Setting or None
+        What NCCL knows; None where it would choose nothing.
+    notes : tuple of str
+        What should be printed.
+    """
+
+    build: Callable[..., Schedule]
+    given: Mapping[str, Any]
+    operation: str
+    network: Network
+    placement: Placement
+    machines: tuple[tuple[int, ...], ...]
+    setting: Setting | None
+    notes: tuple[str, ...]
+    _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
+
+    def parameters(self, size: float) -> dict[str, Any]:
+        """Return the builder's parameters at a size."""
+        chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size))}
+        if self.setting is not None:
+            channels = self.setting.channels["ring"].n
+            if self.operation in ALLOWED:
+                cell = self._cell(size)
+                chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
+                channels = self._channels(cell.algorithm)
+            chosen["channels"] = min(channels, max_channels(self.setting.version))
+        known = inspect.signature(self.build).parameters
+        return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
+
+    def _cell(self, size: float) -> Cell:
+        """Return the cell that NCCL takes among those that the user left to it."""
+        assert self.setting is not None
+        table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
+        algorithm, protocol = (self.given.get(key, AUTO) for key in ("algorithm", "protocol"))
+        left = [c for c in table if algorithm in (AUTO, c.algorithm) and protocol in (AUTO, c.protocol)]
+        times = [(cell_time(self.setting, self.operation, cell, int(size)), cell) for cell in left]
+        usable = [(time, i) for i, (time, cell) in enumerate(times) if time is not None and self._can(cell)]
+        if usable:
+            return times[min(usable)[1]][1]
+        # What the user forces is launched even where NCCL would not take it by itself.
+        return Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
+
+    def _can(self, cell: Cell) -> bool:
+        """Whether the schedule of a cell can be built here."""
+        return cell.algorithm not in IN_MACHINES or len({len(machine) for machine in self.machines}) == 1
+
+    def _channels(self, algorithm: str) -> int:
+        assert self.setting is not None
+        pattern = PATTERN.get(algorithm, algorithm)
+        if pattern == "nvls":
+            return nvls_channels(self.setting.gpu, self.setting.n_nodes)
+        return self.setting.channels.get(pattern, self.setting.channels["ring"]).n
+
+    def placed(self, schedule: Schedule, parameters: Mapping[str, Any]) -> Placement:
+        """Place the ranks as they are, and helpers on switches that add.
+
+        Raises
+        ------
+        InputError
+            If the algorithm needs a switch that adds, and there is none.
+        """
+        n, network = schedule.n_ranks, self.network
+        nodes = self.placement.nodes[:n]
+        if not schedule.n_helpers:
+            return Placement(nodes)
+        adds = network.aggregates & (network.kind == SWITCH)
+        unit = units(network)
+        name = f"{schedule.name}: algorithm={parameters['algorithm']}"
+        if parameters["algorithm"] in IN_MACHINES:
+            helpers = []
+            for machine in self.machines:
+                inside = np.flatnonzero(adds & (network.machine >= 0) & (unit == unit[nodes[machine[0]]]))
+                if not inside.size:
+                    raise InputError(f"{name} needs a switch in each machine that reduces (NVLink SHARP); take ring")
+                helpers.append(int(inside[0]))
+            return Placement([*nodes.tolist(), *helpers])
+        outside = np.flatnonzero(adds & (network.machine < 0))
+        if not outside.size:
+            raise InputError(f"{name} needs a switch in the network that reduces (SHARP); take ring or tree")
+        # The last switches of our topologies are the topmost.
+        return Placement([*nodes.tolist(), int(outside[-1])])
+
+    def framing(self, parameters: Mapping[str, Any]) -> Framing | None:
+        """Return what a protocol's flags add on the wire; None where they add nothing."""
+        protocol = PROTOCOLS.get(parameters.get("protocol", "simple"), PROTOCOLS["simple"])
+        if protocol.wire == protocol.payload:
+            return None
+        return Framing(protocol.payload, protocol.wire - protocol.payload)
+
+
+def nccl_launch(
+    build: Callable[..., Schedule],
+    operation: str,
+    given: Mapping[str, Any],
+    network: Network,
+    placement: Placement,
+    n_ranks: int,
+) -> NcclLaunch:
+    """Derive what NCCL needs to know from a network and placed ranks.
+
+    Parameters
+    ----------
+    build : callable
+        Builder of the schedule.
+    operation : str
+        By name.
+    given : mapping of str to value
+        The user's parameters; ``auto`` is none.
+    network, placement : Network, Placement
+        Where.
+    n_ranks : int
+        Ranks.
+    """
+    given = {key: value for key, value in given.items() if value != AUTO}
+    unit = units(network)[placement.nodes[:n_ranks]]
+    _, first, number = np.unique(unit, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
+    version = read_version(given.get("version", VERSION))
+    name, setting, notes = build.__name__, None, [f"{build.__name__}: {_counted(machines)}"]
+    if n_ranks > 1:
+        try:
+            setting = setting_of(network, placement, n_ranks, Given(version=version))
+        except InputError as error:
+            notes.append(f"{name}: rings with Simple on 2 channels, since NCCL's choice is not known ({error})")
+    found = NcclLaunch(build, given, operation, network, placement, machines, setting, ())
+    if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
+        notes.append(f"{name}: {_choice(setting, operation, given)}")
+    return NcclLaunch(build, given, operation, network, placement, machines, setting, tuple(notes), found._cells)
+
+
+def _counted(machines: tuple[tuple[int, ...], ...]) -> str:
+    sizes = sorted({len(machine) for machine in machines})
+    each = " or ".join(map(str, sizes))
+    return f"{len(machines)} machine{'s' * (len(machines) > 1)} of {each} rank{'s' * (sizes != [1])}"
+
+
+def _choice(setting: Setting, operation: str, given: Mapping[str, Any]) -> str:
+    """Say what NCCL takes from which size on."""
+    if {"algorithm", "protocol"} & given.keys():
+        return "NCCL chooses what is not given, by its own estimate at each size"
+    named = [(found.low, found.cell.name) for found in ranges(setting, operation)]
+    parts = [f"{cell} from {format_size(low)}" for low, cell in named[-MAX_NAMED:]]
+    return f"NCCL chooses {', '.join(parts)}" + (" (smaller sizes not listed)" if len(named) > MAX_NAMED else "")
