@@ -38,6 +38,8 @@ _LEAST_PIECES = 4
 _LEAST_PIECE = 512.0
 # Schedules of a size that are simulated, the best by estimate first.
 _TRIED = 2
+# A registered collective that is so near to the bound is not to be beaten.
+_ATTAINED = 1.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +153,18 @@ class Maker:
         return max(fixed, self._per_byte * size + nearest_ranks(self.graph))
 
     def candidates(self, size: int, *, textbook: bool) -> Iterator[Candidate]:
-        """Make schedules for a size, the most promising first."""
+        """Make schedules for a size: registered collectives first, and then, unless these attain the bound, our own."""
+        if textbook:
+            best = math.inf
+            for name, ready in self.books().items():
+                try:
+                    result = ready.predict(size)
+                except InputError:  # too large for the engine, or for this size
+                    continue
+                best = min(best, result.time)
+                yield Candidate(name, size, result.time, ready, result)
+            if best <= self.bound(size) * _ATTAINED:
+                return
         planned = sorted((self._estimate(forest, size), i) for i, forest in enumerate(self.forests()))
         for (guess, pieces), i in planned[:_TRIED]:
             forest = self.forests()[i]
@@ -161,13 +174,6 @@ class Maker:
             yield self._candidate(forest, ready, size, pieces, guess)
         if self.exchange is not None:
             yield from self._exchanges(size)
-        if textbook:
-            for name, ready in self.books().items():
-                try:
-                    result = ready.predict(size)
-                    yield Candidate(name, size, result.time, ready, result)
-                except InputError:  # too large for the engine, or for this size
-                    continue
 
     def _exchanges(self, size: int) -> Iterator[Candidate]:
         """Exchange in one piece; and in several, where ranks pass on what is not theirs."""
