@@ -97,7 +97,7 @@ def exchange_time(
     sent = message(each, least, most, network=many, many_nodes=many)
     if ways.plugin is None:
         if sent.protocol == "ll":
-            return p.launch + p.p2p_ll + sent.part / p.rate_ll
+            return p.launch + p.p2p_ll + both(sent.part / p.rate_ll, each * (n_ranks - 1) / ways.inside("ll"))
         chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
         rate = bare_link * p.p2p_efficiency
         return p.launch + p.p2p_simple + chunks * p.p2p_chunk + each * (n_ranks - 1) / rate

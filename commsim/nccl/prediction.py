@@ -194,8 +194,9 @@ def call_of(site: Site, operation: str, cell: Cell, size: int) -> Call:
 
 def _exchange(site: Site, ways: Ways, operation: str, size: int) -> float:
     n = site.setting.n_ranks
+    bare = ways.link if site.pcie else site.link
     if operation == "send_recv":  # each rank sends all of it to the next one
-        return exchange_time(ways, size, 2, 1, site.max_channels, site.link)
+        return exchange_time(ways, size, 2, 1, site.max_channels, bare)
     per_node = n // site.setting.n_nodes if site.p2p else 1
     together = n // site.setting.n_nodes
-    return exchange_time(ways, -(-size // n), n, per_node, site.max_channels, site.link, together)
+    return exchange_time(ways, -(-size // n), n, per_node, site.max_channels, bare, together)

@@ -140,3 +140,17 @@ def test_constants_are_of_three_kinds_and_name_their_tables():
         assert p.rate_ll < p.rate_ll128 < p.rate_simple
         assert p.hop_ll < p.hop_ll128 < p.hop_simple + p.slice
     assert all(0 < plugin.efficiency <= 1 and math.isfinite(plugin.hop_simple) for plugin in known.plugins.values())
+
+
+def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
+    # MareNostrum 5, 4 GPUs and 4 NDR200 NICs a machine: at 8 MiB a ring takes 1.06, 2.1 and 3.5 times as long as a tree
+    # on 4, 16 and 64 machines, and at 64 MiB it is the faster one on 4.
+    def ratio(n_nodes, size):
+        ring = Channels(4, 24e9, 24e9)
+        setting = Setting(4 * n_nodes, n_nodes, "hopper", "intel", {"ring": ring, "tree": ring})
+        site = Site(setting, 370.8e9, nics=100e9, network="infiniband")
+        ring_seconds, tree_seconds = (predict(site, "all_reduce", size, how).seconds for how in ("ring", "tree"))
+        return ring_seconds / tree_seconds
+
+    assert ratio(4, 8 * MIB) < ratio(16, 8 * MIB) < ratio(64, 8 * MIB)
+    assert ratio(16, 8 * MIB) > 1 > ratio(4, 64 * MIB)
