@@ -3,9 +3,9 @@
 python -m benchmarks.nccl_fit --data DIR [--left-out]
 
 Rule of the choice: for a generation of GPUs, of the source with the most operations, one all-reduce on the whole
-machine, one on two of its GPUs where there is one, one all-gather (or reduce-scatter), one exchange; for a network, the
-first healthy system of the index that has it, and of it one table (InfiniBand: a ring on 4 machines, and a tree on 4 and
-on 16; Slingshot: 8 and 32 machines). Sizes count alike, residuals are logarithms, large ones count linearly
+machine, one on two of its GPUs where there is one, one all-gather (or reduce-scatter), one exchange; for a network,
+the first healthy system of the index that has it, and of it one table (InfiniBand: a ring on 4 machines, and a tree
+on 4 and on 16; Slingshot: 8 and 32 machines). Sizes count alike, residuals are logarithms, large ones count linearly
 (soft L1 from 8 %). Parameters that no row depends on stay where they were.
 
 ``--left-out`` fits a generation on the tables of all other sources instead, and says what the left-out ones then get.

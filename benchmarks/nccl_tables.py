@@ -30,17 +30,18 @@ from commsim.report.table import print_table
 PAGE_HEAD = """# NCCL: predictions against public tables
 
 Written by `python -m benchmarks.nccl_tables --data DIR --page docs/nccl_accuracy.md`. Errors are sizes of relative
-errors of the time: medians of rows from 1 MiB and below, 90th percentile of all rows from 1 KiB. A table is within if they are
-at most 10, 20 and 30 %. NCCL's estimate is what its tuner expects, for operations that it has a model of, median of all
-rows. How a time is predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of this repository.
+errors of the time: medians of rows from 1 MiB and below, 90th percentile of all rows from 1 KiB. A table is within if
+they are at most 10, 20 and 30 %. NCCL's estimate is what its tuner expects, for operations that it has a model of,
+median of all rows. How a time is predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of
+this repository.
 
 Misses with a known reason: `alps_*` (Slingshot) has rows that take 3 to 10 times as long as their neighbours, between
-64 KiB and 64 MiB; `vidur_*` counts the waiting for other ranks, so that its rows below 1 MiB say little (its index says
-to use sizes from 1 MiB); exchanges on H100 have two times at small sizes, 7 and 16 us. Misses of ours: networks where
-LL128 or Simple is chosen at other sizes than our search of channels expects (InfiniBand on 16 machines and more), NVLink
-SHARP with 4 heads, rings with Simple on 8 Blackwell below 64 MiB, NVLink SHARP over several racks, CollNet (only NCCL's
-estimate), NCCL 2.4. The crossing of forced Ring and Tree on MareNostrum 5 is at 16 MiB on 4 machines, and is predicted
-at 6 MiB. RCCL has no constants: MI300X and MI250X are counted below.
+64 KiB and 64 MiB; `vidur_*` counts the waiting for other ranks, so that its rows below 1 MiB say little (its index
+says to use sizes from 1 MiB); exchanges on H100 have two times at small sizes, 7 and 16 us. Misses of ours: networks
+where LL128 or Simple is chosen at other sizes than our search of channels expects (InfiniBand on 16 machines and
+more), NVLink SHARP with 4 heads, rings with Simple on 8 Blackwell below 64 MiB, NVLink SHARP over several racks,
+CollNet (only NCCL's estimate), NCCL 2.4. The crossing of forced Ring and Tree on MareNostrum 5 is at 16 MiB on 4
+machines, and is predicted at 6 MiB. RCCL has no constants: MI300X and MI250X are counted below.
 """
 MEDIAN_LARGE, MEDIAN_SMALL, NINETIETH = 0.10, 0.20, 0.30
 
