@@ -163,8 +163,9 @@ def _pooled(passes: Sequence[dict[Step, list[float]]]) -> dict[Step, Floats]:
 def _curves_of(times: dict[Step, Floats]) -> list[Curve]:
     """Curves of every case that was timed, from the medians of all runs."""
     start = _start_curve(times)
-    curves = [start, _local_curve(times)]
+    curves = [start]
     for working_set in (0, *WORKING_SETS):
+        curves.append(_local_curve(times, working_set, start))
         for two_way in (False, True):
             for op in ("copy", "reduce"):
                 for relayed in (False, True):
@@ -185,12 +186,13 @@ def _start_curve(times: dict[Step, Floats]) -> Curve:
     return Curve("start", False, False, 0.0, np.array(start_sets(), np.float64), rising(seconds))
 
 
-def _local_curve(times: dict[Step, Floats]) -> Curve:
-    steps = [Step(("local",), False, size) for size in SIZES]
-    empty = float(np.median(times[Step((), False, SIZES[0])]))
-    seconds = np.array([float(np.median(times[step])) for step in steps])
-    return _with_spread("local", False, False, 0, SIZES, np.maximum(seconds - empty, LEAST_PART * seconds), None,
-                        [times[step] for step in steps])  # fmt: skip
+def _local_curve(times: dict[Step, Floats], working_set: int, start: Curve) -> Curve:
+    steps = [step for step in times if step.ops == ("local",) and step.working_set == working_set]
+    whole = np.array([float(np.median(times[step])) for step in steps])
+    before = np.array([start.at(max(working_set, 2 * step.size), "seconds") for step in steps])
+    seconds = rising(np.maximum(whole - before, LEAST_PART * whole))
+    sizes, runs = [step.size for step in steps], [times[step] for step in steps]
+    return _with_spread("local", False, False, working_set, sizes, seconds, None, runs)
 
 
 def _step_curve(

@@ -73,7 +73,7 @@ def usual_steps() -> list[Step]:
     for size in COARSE:
         for working_set in WORKING_SETS:
             if 4 * size <= working_set and working_set <= 512 * size:
-                steps += _hops(size, working_set)
+                steps += [Step(("local",), False, size, working_set), *_hops(size, working_set)]
     for size in train_sizes():
         for two_way in (False, True):
             for op in ("copy", "reduce"):
