@@ -10,6 +10,9 @@ import numpy as np
 
 from .transport import Transport
 
+# Of the cores: what others may use of them in a pass that counts as quiet.
+QUIET = 0.1
+
 _STAT = Path("/proc/stat")
 # Columns of the first line of /proc/stat that are time in use: user, nice, system, irq, softirq, steal.
 _USED = (0, 1, 2, 5, 6, 7)

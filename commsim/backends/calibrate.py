@@ -19,7 +19,7 @@ from commsim.core.curves import Curve, Curves
 from commsim.core.errors import BackendError, InputError
 from commsim.core.network import Network, both_ways, kinds, node_names
 
-from .busy import Busy
+from .busy import QUIET, Busy
 from .steps import (
     COARSE,
     SHORT_TIMES,
@@ -37,8 +37,6 @@ from .steps import (
 from .transport import Transport
 
 PASSES = 10
-# Of the cores: what others may use of them in a pass that counts as quiet.
-QUIET = 0.1
 # Relative width of the middle 80 % of the times of one step, in the middle of all steps, from which on they are marked.
 WIDE = 1.0
 # A difference of two times is at least this part of the larger one: noise must not make it nothing.

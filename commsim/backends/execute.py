@@ -93,6 +93,10 @@ class Execution:
         """Return the whole output buffer."""
         return self.transport.values(self.output)
 
+    def release(self) -> None:
+        """Let go of all memory now; the bound calls refer to this object, so that it would wait for the collector."""
+        self._begin, self._commits, self._places, self._free, self._staging = [], [], [], [], []
+
     def run(self) -> None:
         """Execute this rank's part once."""
         waits = self._order.waits.copy()

@@ -215,6 +215,7 @@ def measure_schedule(
             schedule.layout,
         )
         counters["wrong"] = most_wrong(transport, execution.result()[part], promised)
+    execution.release()
     n_bytes = n_elements * np.dtype(dtype).itemsize
     return measured(transport, schedule.name, schedule.operation, n_bytes, samples, counters, schedule.n_ranks)
 

@@ -210,4 +210,6 @@ def time_step(transport: Transport, step: Step, warmup: int = WARMUP, repeats: i
     n_elements = schedule.n_chunks * step.size // ITEM
     execution = Execution(transport, schedule, n_elements)
     values = np.ones(n_elements, np.float32)
-    return float(np.median(timed(transport, execution.run, lambda: execution.load(values), warmup, repeats)))
+    times = timed(transport, execution.run, lambda: execution.load(values), warmup, repeats)
+    execution.release()
+    return float(np.median(times))

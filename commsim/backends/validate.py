@@ -14,6 +14,7 @@ from commsim.core.errors import BackendError
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 
+from .busy import QUIET, Busy
 from .measure import ITERATIONS, measure_native, measure_schedule
 from .steps import SHORT, SHORT_TIMES
 from .transport import Transport
@@ -121,15 +122,21 @@ def measure_rows(
         Called by all ranks before each pass over all rows: a calibration in between meets the same minutes.
     """
     wanted = [(one if isinstance(one, Schedule) else one(size), size) for one in schedules for size in sizes]
-    passes = []
+    passes, busy = [], []
     for part in _split(iterations):
         before_pass()
+        meter = Busy(transport)
         for again in range(SHORT_TIMES):
             measured: list[tuple[Result, Result | None] | None] = [
                 _measure_both(transport, schedule, size, native, warmup, part) if again == 0 or size <= SHORT else None
                 for schedule, size in wanted
             ]
             passes.append(measured)
+        busy.append(meter.share())
+    # As a calibration does, so that both are of a machine that is equally quiet. Every pass has a first part with all
+    # rows, so that no row is left without a measurement.
+    if 2 * sum(share <= QUIET for share in busy) >= len(busy):
+        passes = [part for i, part in enumerate(passes) if busy[i // SHORT_TIMES] <= QUIET]
     shared = oversubscribed(transport)
     rows = []
     for (schedule, _), *of_row in zip(wanted, *passes, strict=True):

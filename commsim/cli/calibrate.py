@@ -74,8 +74,7 @@ def _calibrate(config: Config) -> None:
 
 def say_if_busy(transport: Transport) -> None:
     """Say, before anything is measured, that other processes use the cores, or that ranks have to share them."""
-    from commsim.backends.busy import idle_share
-    from commsim.backends.calibrate import QUIET
+    from commsim.backends.busy import QUIET, idle_share
     from commsim.backends.validate import oversubscribed
 
     share, shared = idle_share(transport), oversubscribed(transport)
@@ -91,7 +90,7 @@ def say_if_busy(transport: Transport) -> None:
 
 def _quality(calibration: Calibration, curves: Curves) -> list[str]:
     """Say how well a calibration went."""
-    from commsim.backends.calibrate import QUIET
+    from commsim.backends.busy import QUIET
 
     disturbed = sum(share > QUIET for share in calibration.busy)
     passes = f"{len(calibration.busy)} passes"

@@ -5,7 +5,8 @@ from scipy.optimize import isotonic_regression
 from thread_transport import ThreadTransport, World
 
 from commsim.backends import calibrate as calibration
-from commsim.backends.calibrate import QUIET, Calibration, rising
+from commsim.backends.busy import QUIET
+from commsim.backends.calibrate import Calibration, rising
 from commsim.backends.execute import run_once
 from commsim.backends.steps import Step, exchange, schedule_of, start_sets, time_step, train, usual_steps
 from commsim.core.errors import BackendError

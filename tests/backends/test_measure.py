@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from thread_transport import ThreadTransport, World
 
 from collectives import COLLECTIVES
-from commsim.backends import measure
+from commsim.backends import measure, validate
 from commsim.backends.measure import measure_schedule, timed, usable_elements
 from commsim.backends.steps import SHORT_TIMES
 from commsim.backends.validate import Row, errors_of, measure_rows, merge
@@ -83,6 +83,24 @@ def test_a_row_says_whether_its_median_lies_in_the_interval_of_the_prediction() 
         row = Row(result(8, 1.0), None, dataclasses.replace(result(8, 1.2), interval=interval), False)
         assert row.is_inside is wanted
         assert row.json()["low_s"] == (interval[0] if interval else None)
+
+
+@pytest.mark.parametrize(("shares", "n_kept"), [((0.0, 0.5, 0.0, 0.0), 3), ((0.5, 0.5, 0.5, 0.0), 4)])
+def test_disturbed_passes_are_left_out_unless_most_are_disturbed(monkeypatch, shares, n_kept) -> None:
+    given = iter(shares)
+
+    class Meter:
+        def __init__(self, transport) -> None:
+            pass
+
+        def share(self) -> float:
+            return next(given)
+
+    monkeypatch.setattr(validate, "Busy", Meter)
+    transport = ThreadTransport(World(1), 0)
+    schedule = COLLECTIVES["ring_all_gather"].build(1)
+    (row,) = measure_rows(transport, [schedule], [1024], lambda *_: None, native=False, warmup=0, iterations=4)
+    assert len(row.ours.samples) == n_kept * SHORT_TIMES
 
 
 def test_what_comes_before_a_pass_is_called_once_for_each() -> None:
