@@ -135,6 +135,7 @@ def show(config: ShowConfig) -> None:
             "messages": str(int(messages.sum())),
             "bytes sent": format_size(sent.sum() * chunk),
             "kept as": f"{len(schedule.blocks)} blocks of {sum(len(b.body) for b in schedule.blocks)} transfers",
+            **_weights_and_routes(config.collective, schedule),
         }
     )
     _print_parameters(config.collective, schedule, size)
@@ -169,6 +170,21 @@ def _print_parameters(spec: str, schedule: Any, size: float) -> None:
         _print_wrapped("", f"{key} = {_said(value)}{said}: {_meaning(entry, key)}".removesuffix(": "))
     for key in found_parameters(entry.metadata["needs"])[1:]:
         _print_wrapped("", f"{key}, from network and placement: {_meaning(entry, key)}")
+
+
+def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:
+    """Say which channels get more of a full link than others, and whether the file pins routes."""
+    facts = {}
+    if not schedule.shares_equally:
+        facts["weights"] = (
+            f"{schedule.weights.min():g} to {schedule.weights.max():g} of {len(schedule.weights)} channels"
+        )
+    if text.endswith(SUFFIX):
+        from commsim.files.store import pins_routes
+
+        if pins_routes(text):
+            facts["routes"] = "pinned, on the network that the file was made for"
+    return facts
 
 
 def _volumes(schedule: Any) -> tuple[Any, Any, Any]:

@@ -1,5 +1,8 @@
 import pytest
 
+import commsim as cs
+from commsim.core.network_queries import find_link
+
 
 def test_show_prints_hops_bytes_and_volume_per_rank(commsim):
     tree = commsim.results("schedule", "show", "ring_all_reduce", "--ranks", 8, "--size", "1M")
@@ -61,3 +64,17 @@ def test_a_saved_schedule_is_shown_like_the_built_one(commsim, tmp_path):
 )
 def test_bad_input_gives_one_clear_line(commsim, argv, what):
     assert what in commsim.refuses("schedule", *argv)
+
+
+def test_show_says_what_a_file_pins_and_weighs(commsim, tmp_path):
+    network, path = cs.load_network("star:n_hosts=2"), str(tmp_path / "x.npz")
+    program = cs.Program(2, 4)
+    program.copy([0, 3], src=0, dst=1, count=[3, 1], channel=[0, 1])
+    there = [network.link_name(0), "switch0->h1"]
+    links = [find_link(network, name) for name in there]
+    routes = cs.PinnedRoutes.of([(0, 1, 0, links), (0, 1, 1, links)])
+    cs.save(program.build(weights=[3.0, 1.0]), path, network=network, placement=cs.Placement([0, 1], routes))
+    out = commsim("schedule", "show", path).out
+    assert "1 to 3 of 2 channels" in out
+    assert "pinned, on the network that the file was made for" in out
+    assert "weights" not in commsim("schedule", "show", "ring_all_reduce", "--ranks", "4").out
