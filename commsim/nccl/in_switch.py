@@ -25,8 +25,6 @@ from .steps import Ways, both
 
 # Warps that scatter, that reduce, and that gather work on three loops at once.
 FILLING = 2
-# Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY).
-MAX_HEADS = 32
 # Chunks of a message of which each adds a cost; later ones overlap.
 SEPARATE_CHUNKS = 2
 

@@ -19,7 +19,7 @@ from commsim.core.network import CPU, GPU, NIC, SWITCH, Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 
-from .search import CHANNEL_GBS, Channels, Setting, doubled, nvls_channels, packed_channels, tree_intra
+from .search import CHANNEL_GBS, MAX_HEADS, Channels, Setting, doubled, nvls_channels, packed_channels, tree_intra
 
 
 def links_inside(network: Network, unit: NDArray[np.int64], ranks: NDArray[np.integer[Any]]) -> tuple[float, str]:
@@ -174,7 +174,7 @@ def setting_of(network: Network, placement: Placement, n_ranks: int, given: Give
         channels["tree"] = replace(ring, intra=tree_intra(gpu, ring.n, ring.intra, inside))
     adds = has_nvls(network, unit, node) and gpu in ("hopper", "blackwell") and counts.min() > 1
     if given.nvls is not None or (adds and "nvls" not in channels):
-        n, rate = given.nvls or nvls_channels(gpu, int(counts[0]), inside)
+        n, rate = given.nvls or nvls_channels(gpu, min(int(counts[0]), MAX_HEADS), inside)
         fastest = next((gbs * 1e9 for gbs in CHANNEL_GBS[gpu] if gbs * 1e9 <= inside), 0.0)
         channels["nvls"] = _with(channels["ring"], n, rate, fastest, len(machines) > 1)
         if given.nvls is None:

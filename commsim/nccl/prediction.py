@@ -8,9 +8,9 @@ from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call
 from commsim.core.errors import InputError
 
 from .choice import Cell, cell_time, cells
-from .in_switch import MAX_HEADS, exchange_time, nvls_time, pat_time
+from .in_switch import exchange_time, nvls_time, pat_time
 from .primitive_costs import LARGE, Costs, Primitives, costs
-from .search import PROTOCOLS, Setting
+from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")

@@ -84,6 +84,10 @@ def tree_intra(gpu: str, n: int, rate: float, inside: float) -> float:
     return max(rate, next(fits, rate)) if inside != float("inf") else rate
 
 
+# Heads of NVLink SHARP at most (NCCL_MAX_NVLS_ARITY): in a rack of 72 GPUs, 32 of them own a part of the result.
+MAX_HEADS = 32
+
+
 def nvls_channels(gpu: str, n_gpus: int, inside: float) -> tuple[int, float]:
     """One channel for each GPU of the machine, which heads it, at the fastest rate at which all fit."""
     for gbs in CHANNEL_GBS[gpu]:

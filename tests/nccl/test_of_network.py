@@ -84,3 +84,9 @@ def test_makes_that_nccl_has_no_row_of_take_that_of_their_kin_and_amd_is_refused
     with pytest.raises(InputError, match="NCCL runs on NVIDIA's GPUs, mi300x has cdna3"):
         derive("mi300x")
     assert derive("mi300x", gpu="hopper").gpu == "hopper"
+
+
+def test_a_rack_of_72_gpus_has_32_heads_of_nvlink_sharp():
+    nvls = derive("gb200-nvl72").channels["nvls"]
+    assert nvls.n == 32
+    assert 32 * nvls.intra <= 721.8e9
