@@ -35,7 +35,7 @@ def prove(say: Callable[[str], None]) -> None:
 
 def of_chunks(name: str) -> str:
     """Name a collective as its closed form counts it: chunks without a switch system's packets, one ring of NCCL."""
-    if "nccl" in COLLECTIVES[name].metadata["needs"]:
+    if "algorithm" in COLLECTIVES[name].parameters:
         return f"{name}:algorithm=ring,protocol=simple,channels=1"
     return f"{name}:system=none" if COLLECTIVES[name].metadata["systems"] else name
 

@@ -80,6 +80,8 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
             drawn[key] = draw(st.sampled_from(["auto", "ll", "ll128", "simple"]))
         elif key == "n_bytes":
             drawn[key] = draw(st.integers(1, 2**24))
+            if "protocol" not in drawn:  # messages between pairs
+                continue
             protocol = drawn["protocol"].replace("auto", "simple")
             operation = COLLECTIVES[name].metadata["operation"]
             parts = cut(Call(operation, drawn[key], n_ranks, 1, "ring", protocol, drawn["channels"]))
