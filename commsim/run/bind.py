@@ -16,7 +16,6 @@ from commsim.core.placement import Placement
 from commsim.core.result import Result
 from commsim.core.schedule import Schedule
 from commsim.core.units import parse_size
-from commsim.files.store import read_placed_schedule
 from commsim.run.inputs import PACKED, load_network, load_schedule
 
 from .build import build_named, laid_out, placed
@@ -63,6 +62,8 @@ def prepare(
     if isinstance(collective, str) and collective.endswith(".npz"):
         path = collective
         if placement is None:
+            from commsim.files.store import read_placed_schedule  # loading it takes time, and few runs read a file
+
             collective, placement = read_placed_schedule(path, network)
             if placement is not None and placement.routes is not None:
                 notes = (f"{path}: {len(placement.routes)} connections take the routes that it pins",)
