@@ -91,13 +91,15 @@ def run(config: Config) -> None:
     if len(config.files) > 2:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
     if (len(config.files) == 2) == (config.topology is not None):
-        raise InputError("the prediction is a file, or --topology and --collective: give one of the two")
+        raise InputError("the prediction is a file, or --topology (and --collective): give one of the two")
     check_written([config.json, config.plot], [*config.files, config.topology])
     notes: list[str] = []
     rows = read_measured(config.files[-1], operation=config.operation or "", n_ranks=config.ranks, notes=notes)
     notes += [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"
               for operation, names in several_algorithms(rows).items()]  # fmt: skip
     measured = one_per_size(rows, True if config.in_place else None)
+    if len(config.files) == 1:
+        config = _with_collective(config, measured, notes)
     predict, run = _prediction(config, measured, notes)
     pairs, alone = pair_up(measured, predict)
     if not pairs:
@@ -117,6 +119,25 @@ def run(config: Config) -> None:
     config.write_json([pair.row() for pair in pairs], **more)
 
 
+def _with_collective(config: Config, measured: Sequence[Measured], notes: list[str]) -> Config:
+    """Put the usual collective of the measured operation where none is named, and the usual engine."""
+    import dataclasses
+
+    from commsim.run.inputs import load_network
+    from commsim.run.usual import spelled_out, usual_collective
+
+    operations = sorted({row.operation for row in measured if row.size > 0})
+    operation = config.operation or (operations[0] if len(operations) == 1 else None)
+    if config.collective is not None:
+        spec = spelled_out(config.collective, operation)
+    elif operation is None:
+        raise InputError(f"{config.files[-1]} has {', '.join(operations)}: choose, as in --operation {operations[0]}")
+    else:
+        spec, told = usual_collective(load_network(config.topology or ""), operation)
+        notes.append(told or f"{spec}: --collective names another algorithm")
+    return dataclasses.replace(config, collective=spec)
+
+
 def _prediction(
     config: Config, measured: Sequence[Measured], notes: list[str]
 ) -> tuple[Callable[[Measured], float | None], Prepared | None]:
@@ -133,37 +154,40 @@ def _prediction(
         if len(predicted) < sum(row.in_place == predicted[0].in_place for row in chosen):
             notes.append(f"{config.files[0]}: has several predictions of a size; their median is taken")
         return predictions_of(predicted, measured), None
-    if config.collective is None:
-        raise InputError("--topology needs --collective, such as --collective ring_all_reduce")
-    prepared, results = _predict_all(config, measured)
-    notes += prepared.notes
+    prepared, results = _predict_all(config, measured, notes)
     return lambda row: results[row.operation, row.size].time if (row.operation, row.size) in results else None, prepared
 
 
-def _predict_all(config: Config, measured: Sequence[Measured]) -> tuple[Prepared, dict[tuple[str, float], Result]]:
+def _predict_all(
+    config: Config, measured: Sequence[Measured], notes: list[str]
+) -> tuple[Prepared, dict[tuple[str, float], Result]]:
     """Predict --collective at the sizes that were measured."""
+    from commsim.run.usual import known_engine, usual_engine
+
     ranks = {row.n_ranks for row in measured if row.n_ranks is not None}
     if len(ranks) > 1 and config.ranks is None:
         raise InputError(f"{config.files[-1]} has measurements of {sorted(ranks)} ranks; choose, as in --ranks 8")
     n_ranks = config.ranks or next(iter(ranks), None)
     prepared = config.prepared(n_ranks)
+    notes += prepared.notes
     operation = prepared.schedule.operation
     sizes = sorted({row.size for row in measured if row.operation == operation and row.size > 0})
     if not sizes:
         theirs = ", ".join(sorted({row.operation for row in measured}))
         raise InputError(f"nothing to compare: {config.collective} is {operation}, {config.files[-1]} has {theirs}")
-    options: dict[str, Any] = {"engine": config.engine, "seed": config.seed}
+    engine = config.engine
+    if not engine:
+        engine, why = known_engine(prepared, sizes[0], usual_engine((config.collective or "",)))
+        notes += [why] if why else []
+    notes.append(f"engine {engine}")
+    options: dict[str, Any] = {"engine": engine, "seed": config.seed}
     return prepared, {
         (operation, size): prepared.predict(size, **options) for size in progress(sizes, config.collective or "")
     }
 
 
 def _predictor(config: Config) -> str:
-    return (
-        str(config.files[0])
-        if len(config.files) == 2
-        else f"{config.collective} on {config.topology}, engine {config.engine}"
-    )
+    return str(config.files[0]) if len(config.files) == 2 else f"{config.collective} on {config.topology}"
 
 
 def _explanations(config: Config, pairs: Sequence[Pair], prepared: Prepared | None) -> list[str]:

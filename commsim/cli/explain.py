@@ -14,10 +14,10 @@ from .flags.costs import TOPOLOGY, Placing
 from .flags.outputs import check_written
 
 if TYPE_CHECKING:
-    from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import Cell, Range
     from commsim.nccl.prediction import Site
     from commsim.nccl.search import Setting
+    from commsim.nccl.tuner_rules import Rule
 
 OPERATIONS = ("broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce")
 
@@ -45,11 +45,11 @@ def explain_operation(
     dict, list of Rule
         The JSON row, and the choices as rules for the tuner plugin.
     """
-    from commsim.formats.nccl_plans import Rule
     from commsim.nccl.choice import cell_time, cells, ranges
     from commsim.nccl.prediction import predict
     from commsim.nccl.search import PROTOCOLS
     from commsim.nccl.symmetric_kernels import kernels
+    from commsim.nccl.tuner_rules import Rule
 
     table = cells(setting, operation)
     print()

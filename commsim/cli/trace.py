@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
 
 from .flags import Verb, flag
-from .run.config import AUTO, PlayConfig
+from .run.config import AUTO, PlayConfig, resolved
 from .run.replay import prepare_one
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ def run(config: Config) -> None:
     native = _is_native(config.output)
     if config.engine == AUTO:
         raise InputError("--engine auto chooses by errors in total time, not by timelines; name an engine")
-    specs = config.collectives
+    from commsim.run.inputs import load_network
+
+    # A closed form has no timeline, so that what is usual elsewhere is simulated here.
+    config = dataclasses.replace(config, engine=config.engine or "flow")
+    config, _ = resolved(config, load_network(config.topology))
+    specs = config.collective
     if len(specs) > 1:
         raise InputError(f"a timeline is of one collective, got {len(specs)}")
     if native:

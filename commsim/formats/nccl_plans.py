@@ -15,60 +15,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import replacing
+from commsim.files.whole_files import read_bytes, replacing
 from commsim.formats.markup import Element, read_xml
 from commsim.nccl.search import ALGORITHMS, PATHS, PROTOCOLS, Channels, doubled
+from commsim.nccl.tuner_rules import COLLECTIVES, Rule
 
 from .measured import Measured
 
-# The plugin's names of our operations.
-COLLECTIVES = {
-    "broadcast": "broadcast", "reduce": "reduce", "all_gather": "allgather", "reduce_scatter": "reducescatter",
-    "all_reduce": "allreduce",
-}  # fmt: skip
 COLUMNS = "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff"
-LARGEST = 2**63 - 1
+MAX_BYTES = 2**20
 # Our collectives that do what an algorithm of NCCL does.
 _OURS = {
     "ring_all_reduce": "ring", "ring_all_gather": "ring", "ring_reduce_scatter": "ring", "chain_broadcast": "ring",
     "chain_reduce": "ring", "double_tree_all_reduce": "tree", "sharp": "collnet_chain",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One line.
-
-    Parameters
-    ----------
-    operation : str
-        Ours.
-    low, high : int, bytes
-        Both included.
-    algorithm, protocol : str
-        As NCCL calls them, in lower case.
-    channels, n_nodes, n_ranks : int
-        -1 for any.
-    """
-
-    operation: str
-    low: int
-    high: int
-    algorithm: str
-    protocol: str
-    channels: int = -1
-    n_nodes: int = -1
-    n_ranks: int = -1
-
-    def __post_init__(self) -> None:
-        if self.operation not in COLLECTIVES or self.algorithm not in ALGORITHMS or self.protocol not in PROTOCOLS:
-            raise InputError(f"a tuner rule has {self.operation}, {self.algorithm}, {self.protocol}, not all known")
-        if not 0 <= self.low <= self.high <= LARGEST:
-            raise InputError(f"a tuner rule is for sizes 0..{LARGEST}, got {self.low} to {self.high}")
 
 
 def write_tuner(path: str | Path, rules: Sequence[Rule], comment: str = "") -> None:
@@ -90,6 +53,39 @@ def write_tuner(path: str | Path, rules: Sequence[Rule], comment: str = "") -> N
     ]
     with replacing(path) as out:
         out.write("".join(f"{line}\n" for line in lines).encode("ascii", "replace"))
+
+
+def read_tuner(path: str | Path) -> tuple[Rule, ...]:
+    """Read rules, as the plugin reads them.
+
+    Parameters
+    ----------
+    path : path
+        ``NCCL_TUNER_CONFIG_FILE``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a line is no rule; names the line.
+    """
+    ours = {name: operation for operation, name in COLLECTIVES.items()}
+    rules = []
+    try:
+        text = read_bytes(path, MAX_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = [cell.strip() for cell in line.split(",")]
+        if not line.strip() or line.startswith("#") or cells[0] == "collective_type":
+            continue
+        numbers = [*cells[1:3], *cells[5:]]
+        if not 8 <= len(cells) <= 10 or cells[0] not in ours or not all(_WHOLE.fullmatch(cell) for cell in numbers):
+            raise InputError(f"{path}, line {number}: a rule is {COLUMNS}, got {line[:80]!r}")
+        try:
+            rules.append(Rule(ours[cells[0]], int(cells[1]), int(cells[2]), cells[3], cells[4], *map(int, cells[5:8])))
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+    return tuple(rules)
 
 
 def rules_of_rows(rows: Sequence[Measured], n_nodes: int = -1, notes: list[str] | None = None) -> tuple[Rule, ...]:
@@ -148,6 +144,7 @@ def _rules(operation: str, n_ranks: int, n_nodes: int, table: dict[int, tuple[fl
     return rules
 
 
+_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
 _PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,12})?", re.ASCII)
 

@@ -31,6 +31,7 @@ from commsim.run.prepared import Prepared
 from commsim.run.systems import packets_of, split_system, usual_system
 
 if TYPE_CHECKING:
+    from commsim.run.nccl_files import Decided
     from commsim.run.nccl_launch import NcclLaunch
     from commsim.run.sparse_data import SparseData
 
@@ -52,13 +53,18 @@ def build_named(
 
         raw, given = split_data(entry, raw)
     raw, spec = split_system(entry, raw)
+    decided = None
+    if "nccl" in entry.metadata["needs"]:
+        from commsim.run.nccl_files import split_files
+
+        raw, decided = split_files(raw)
     parameters = read_arguments(entry.build, raw, given=found_parameters(entry.metadata["needs"]))
     if parameters.get(BLOCKING) and spec is not None:
         raise InputError(f"{entry.name}: switches add packets, which have no steps that wait; system=none sends steps")
     notes: list[str] = []
     aggregation = launch = None
-    if "nccl" in entry.metadata["needs"]:
-        schedule, where, launch = _launched(entry, parameters, network, n_ranks, placement, seed)
+    if decided is not None:
+        schedule, where, launch = _launched(entry, parameters, decided, network, n_ranks, placement, seed)
         notes += launch.notes
     elif not entry.metadata["systems"]:
         schedule, where = _build_and_place(entry, raw, parameters, network, n_ranks, placement, seed, notes)
@@ -155,6 +161,7 @@ def _build_and_place(
 def _launched(
     entry: Entry[Schedule],
     parameters: dict[str, Any],
+    decided: Decided,
     network: Network,
     n_ranks: int | None,
     placement: str | Placement,
@@ -168,7 +175,7 @@ def _launched(
     if n_ranks < 1:
         raise InputError(f"ranks must be at least 1, got {n_ranks}")
     where = placement if isinstance(placement, Placement) else load_placement(placement, network, n_ranks, seed)
-    launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks)
+    launch = nccl_launch(entry.build, entry.metadata["operation"], parameters, network, where, n_ranks, decided)
     parameters |= launch.parameters(parameters.get("n_bytes", entry.parameters["n_bytes"].default))
     schedule = _build_checked(entry.build, n_ranks, parameters)
     return schedule, launch.placed(schedule, parameters), launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from collectives.nccl.call import ALLOWED, PROTOCOLS, max_channels, nvls_channel
 from collectives.nccl.launch import VERSION
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
+from commsim.core.hardware import maker_of
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import units
 from commsim.core.placement import Placement
@@ -21,6 +22,8 @@ from commsim.core.units import format_size
 from commsim.nccl.choice import PATTERN, Cell, cell_time, cells, ranges
 from commsim.nccl.of_network import Given, setting_of
 from commsim.nccl.search import Setting
+
+from .nccl_files import Decided
 
 # Algorithms that a helper in each machine's switch, or one in the network, adds for.
 IN_MACHINES, IN_NETWORK = ("nvls", "nvls_tree"), ("collnet", "collnet_direct", "collnet_chain")
@@ -49,6 +52,8 @@ class NcclLaunch:
         What NCCL knows; None where it would choose nothing.
     notes : tuple of str
         What should be printed.
+    decided : Decided
+        What files say: rules of the tuner plugin count before NCCL's own estimate.
     """
 
     build: Callable[..., Schedule]
@@ -59,7 +64,13 @@ class NcclLaunch:
     machines: tuple[tuple[int, ...], ...]
     setting: Setting | None
     notes: tuple[str, ...]
+    decided: Decided = field(default_factory=Decided)
     _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the network says that its GPUs are NVIDIA's, so that costs of their primitives hold."""
+        return self.setting is not None and maker_of(self.network.hardware) == "nvidia"
 
     def parameters(self, size: float) -> dict[str, Any]:
         """Return the builder's parameters at a size."""
@@ -67,18 +78,19 @@ class NcclLaunch:
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
             if self.operation in ALLOWED:
-                cell = self._cell(size)
+                ruled = self.decided.rule(self.operation, int(size), self.setting.n_nodes, self.setting.n_ranks)
+                cell = self._cell(size, {**ruled, **self.given})
                 chosen |= {"algorithm": cell.algorithm, "protocol": cell.protocol}
-                channels = self._channels(cell.algorithm)
+                channels = ruled.get("channels", self._channels(cell.algorithm))
             chosen["channels"] = min(channels, max_channels(self.setting.version))
         known = inspect.signature(self.build).parameters
         return {key: value for key, value in (chosen | dict(self.given)).items() if key in known}
 
-    def _cell(self, size: float) -> Cell:
-        """Return the cell that NCCL takes among those that the user left to it."""
+    def _cell(self, size: float, given: Mapping[str, Any]) -> Cell:
+        """Return the cell that NCCL takes among those that the user and the tuner's rules left to it."""
         assert self.setting is not None
         table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
-        algorithm, protocol = (self.given.get(key, AUTO) for key in ("algorithm", "protocol"))
+        algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
         left = [c for c in table if algorithm in (AUTO, c.algorithm) and protocol in (AUTO, c.protocol)]
         times = [(cell_time(self.setting, self.operation, cell, int(size)), cell) for cell in left]
         usable = [(time, i) for i, (time, cell) in enumerate(times) if time is not None and self._can(cell)]
@@ -142,6 +154,7 @@ def nccl_launch(
     network: Network,
     placement: Placement,
     n_ranks: int,
+    decided: Decided | None = None,
 ) -> NcclLaunch:
     """Derive what NCCL needs to know from a network and placed ranks.
 
@@ -157,7 +170,10 @@ def nccl_launch(
         Where.
     n_ranks : int
         Ranks.
+    decided : Decided, optional
+        What files say.
     """
+    decided = decided or Decided()
     given = {key: value for key, value in given.items() if value != AUTO}
     unit = units(network)[placement.nodes[:n_ranks]]
     _, first, number = np.unique(unit, return_index=True, return_inverse=True)
@@ -165,15 +181,21 @@ def nccl_launch(
     machines = tuple(tuple(np.flatnonzero(number == which).tolist()) for which in order)
     version = read_version(given.get("version", VERSION))
     name, setting, notes = build.__name__, None, [f"{build.__name__}: {_counted(machines)}"]
+    known = Given(version=version)
+    if decided.graph:  # a file that is wrong is refused, where a network of which NCCL knows nothing is not
+        gpu = setting_of(network, placement, n_ranks, known).gpu
+        known = replace(known, by_pattern=decided.channels(gpu))
     if n_ranks > 1:
         try:
-            setting = setting_of(network, placement, n_ranks, Given(version=version))
+            setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
             notes.append(f"{name}: rings with Simple on 2 channels, since NCCL's choice is not known ({error})")
-    found = NcclLaunch(build, given, operation, network, placement, machines, setting, ())
+    found = NcclLaunch(build, given, operation, network, placement, machines, setting, (), decided)
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
         notes.append(f"{name}: {_choice(setting, operation, given)}")
-    return NcclLaunch(build, given, operation, network, placement, machines, setting, tuple(notes), found._cells)
+    return NcclLaunch(
+        build, given, operation, network, placement, machines, setting, tuple(notes), decided, found._cells
+    )
 
 
 def _counted(machines: tuple[tuple[int, ...], ...]) -> str:

@@ -193,6 +193,12 @@ class Prepared:
                 )
             slots: Callable[..., Result] = functools.partial(self._slots, fabric=fabric, seed=seed)
             return self._middle(slots, size, start_jitter, iterations, seed)
+        if engine == "closed-form" and self.launch is not None and self.launch.is_known:
+            from commsim.run.nccl_time import nccl_time
+
+            if start_jitter or framing is not None:
+                raise InputError("NCCL's closed form has neither late starters nor packet headers; use --engine flow")
+            return nccl_time(self.launch, self.schedule.name, size)
         view, here = self.view(size), self.at(size)
         if view is None and engine == "closed-form" and framing is not None:
             raise InputError("the closed form has no packet headers; use --engine flow")

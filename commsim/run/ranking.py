@@ -17,6 +17,7 @@ from ..core.result import Result
 from ..core.units import format_size
 from . import Prepared, prepare
 from .inputs import collective_entry, load_schedule
+from .usual import runs_here
 
 # Relative width of the interval of sizes in which a crossover is found.
 TOLERANCE = 0.01
@@ -70,8 +71,15 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
     ]
 
 
-def algorithms_for(operation: str) -> list[str]:
+def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     """Names of the registered collectives that implement an operation on dense data.
+
+    Parameters
+    ----------
+    operation : str
+        By name.
+    network : Network, optional
+        Where: then without those of a library for other GPUs than it has.
 
     Raises
     ------
@@ -81,6 +89,7 @@ def algorithms_for(operation: str) -> list[str]:
     known_operation(operation)
     facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
     names = [name for name in facts if facts[name]["operation"] == operation and facts[name]["sparse"] is None]
+    names = [name for name in names if network is None or runs_here(facts[name], name, network)]
     if not names:
         raise InputError(f"no collective implements {operation}")
     return names

@@ -78,13 +78,20 @@ def test_a_busbw_above_the_line_is_explained(commsim, tmp_path):
     assert "one of the two is in Gb/s and the other in GB/s" in commsim.out
 
 
+def test_without_a_collective_the_usual_one_of_the_measured_operation_is_predicted(commsim, tmp_path):
+    measured = table(tmp_path / "log.txt", {1 << 20: 100.0, 1 << 24: 1400.0})
+    named = commsim.results("compare", measured, "--topology", STAR, "--collective", "ring_all_reduce")
+    usual = commsim.results("compare", measured, "--topology", STAR)
+    assert [row["predicted_s"] for row in usual["results"]] == [row["predicted_s"] for row in named["results"]]
+    assert "ring_all_reduce: --collective names another algorithm" in commsim.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{m}"], "the prediction is a file, or --topology and --collective: give one of the two"),
+        (["{m}"], "the prediction is a file, or --topology .and --collective.: give one of the two"),
         (["{m}", "{m}", "{m}"], "one file of measurements and at most one of predictions, got 3"),
         (["{m}", "{m}", "--topology", STAR], "give one of the two"),
-        (["{m}", "--topology", STAR], "--topology needs --collective"),
         (
             ["{m}", "--topology", STAR, "--collective", "ring_all_gather"],
             "ring_all_gather is all_gather",

@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from tuner_rules import read_tuner
 
-from commsim.formats.nccl_plans import Rule
+from commsim.formats.nccl_plans import read_tuner
+from commsim.nccl.tuner_rules import Rule
 
 
 def test_the_table_the_choices_and_what_was_assumed_are_printed_and_written(commsim, tmp_path):

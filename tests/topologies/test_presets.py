@@ -135,7 +135,13 @@ def test_a_preset_of_a_machine_says_who_made_its_parts_and_a_fabric_keeps_it(nam
         assert read_network(tmp_path / f"x{suffix}").hardware == machine.hardware
 
 
-def test_facts_of_a_machine_may_be_given_and_are_checked():
+def test_facts_of_a_machine_may_be_given_and_are_checked(tmp_path):
+    path = tmp_path / "box.xml"
+    path.write_text(
+        '<system version="1"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="1">'
+        '<pci busid="0000:01:00.0" class="0x030200"><gpu dev="0" sm="90" rank="0"/></pci></cpu></system>'
+    )
+    assert load_network(f"{path}:net=roce,cpu=intel").hardware == "gpu=hopper,cpu=intel,net=roce"
     assert load_network("nvswitch_host:gpu=hopper").hardware == "gpu=hopper"
     assert load_network("dgx-h100:net=roce").hardware == "gpu=hopper,cpu=intel,net=roce"
     assert load_network("meta-24k").hardware == load_network("dgx-h100").hardware

@@ -37,7 +37,7 @@ def is_machine(text: str) -> bool:
 def load_machine(text: str) -> Network:
     """Build ``name:key=value,...`` of a preset or a host type, or read a file: .xml, .txt, or a saved network.
 
-    Besides the builder's arguments, presets and host types take the facts of :mod:`commsim.core.hardware`:
+    Besides the builder's arguments, presets, host types and files take the facts of :mod:`commsim.core.hardware`:
     ``gpu=hopper``.
 
     Raises
@@ -51,7 +51,10 @@ def load_machine(text: str) -> Network:
         return read_network(text)
     name, raw = split_spec(text)
     if Path(name).suffix in MACHINE_FILES:
-        return dataclasses.replace(_read(name, raw), name=text)
+        raw, told = _split_hardware(raw)
+        machine = _read(name, raw)
+        facts = read_hardware(machine.hardware) | read_hardware(told)
+        return dataclasses.replace(machine, name=text, hardware=write_hardware(facts))
     if name in PRESETS:
         if not is_machine(name):
             raise InputError(f"preset {name} is a whole network, not a machine")

@@ -23,7 +23,11 @@ class Packets(Flags):
     """Engine, packet headers, and the transport and switches of the packet engine."""
 
     TITLE: ClassVar[str] = "packets"
-    engine: str = flag(default="flow", metavar="NAME", help="flow, packet, alpha-beta, closed-form or auto")
+    # Empty: the usual one of the collective, which :func:`commsim.cli.run.config.resolved` puts in its place.
+    engine: str = flag(
+        default="", metavar="NAME",
+        help="flow, packet, alpha-beta, closed-form or auto (default: flow; of NCCL's collectives closed-form)",
+    )  # fmt: skip
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload")
     transport: str | None = flag(
@@ -83,7 +87,7 @@ def packet_options(config: Packets, network: Network) -> dict[str, Any]:
     if config.engine != "packet":  # auto is compared with one transport
         given = [name for name in config.given(*PACKET_FLAGS) if (config.engine, name) != ("auto", "--transport")]
         if given:
-            raise InputError(f"{given[0]} needs --engine packet, got --engine {config.engine}")
+            raise InputError(f"{given[0]} needs --engine packet, got --engine {config.engine or 'flow'}")
         return {}
     transport = _transport(config)
     fastest = float(network.bandwidth.max(initial=1.0))

@@ -21,7 +21,8 @@ def run(config: Config) -> None:
     """Predict and print."""
     sizes = config.sizes()
     _check(config)
-    network, options, notes = network_and_options(config)
+    is_usual = not config.engine
+    config, network, options, notes = network_and_options(config)
     print_remarks((*notes, *without_effect(config, config.routing or network.routing)))
     more: dict[str, Any] = {}
     if config.group:
@@ -29,7 +30,7 @@ def run(config: Config) -> None:
     elif config.operation is not None or config.algorithm is not None:
         results, more = run_operation(config, network, sizes, options)
     else:
-        results = [r for spec in config.collectives for r in _run_one(config, spec, network, sizes, options)]
+        results = [r for spec in config.collective for r in _run_one(config, spec, network, sizes, options, is_usual)]
     if config.draw:
         draw_loads(network, results[-1], config.draw)
     config.write_json([r.row() for r in results], config.flags("report"), **more)
@@ -39,10 +40,17 @@ def run(config: Config) -> None:
         report_run(config, results, config.report)
 
 
-def _run_one(config: Config, spec: str, network: Network, sizes: list[int], options: dict[str, Any]) -> list[Any]:
+def _run_one(
+    config: Config, spec: str, network: Network, sizes: list[int], options: dict[str, Any], is_usual: bool
+) -> list[Any]:
     from commsim.run import prepare
+    from commsim.run.usual import known_engine
 
     prepared: Any = prepare(spec, network, n_ranks=config.ranks, **config.placing)
+    if is_usual:
+        engine, why = known_engine(prepared, sizes[0], options["engine"])
+        print_remarks([why] if why else [])
+        options = options | {"engine": engine}
     if config.engine == AUTO:
         results = predict_with_auto(spec, prepared, sizes, options, config)
     else:
@@ -68,7 +76,7 @@ def _check(config: Config) -> None:
         from ..report import check_page
 
         check_page(config.report)
-    if config.engine not in (*ENGINES, AUTO):
+    if config.engine and config.engine not in (*ENGINES, AUTO):
         raise InputError(f"unknown engine {config.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
     read_tolerance(config)
     if config.compressor and (config.group or config.operation is not None or config.algorithm is not None):

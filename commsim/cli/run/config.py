@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
@@ -29,15 +30,11 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
 
     topology: str = flag(required=True, metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: tuple[str, ...] = repeated(
-        metavar=f"{COLLECTIVE}|FILE.npz", help="algorithm (default: ring_all_reduce); repeatable"
+        metavar=f"{COLLECTIVE}|FILE.npz",
+        help="algorithm, or nccl (default: ring_all_reduce; on NVIDIA's machines nccl_all_reduce); repeatable",
     )
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
-
-    @property
-    def collectives(self) -> tuple[str, ...]:
-        """Algorithms that were asked for, or the usual one."""
-        return self.collective or ("ring_all_reduce",)
 
     @property
     def placing(self) -> dict[str, Any]:
@@ -65,13 +62,18 @@ class Config(WithJson, PlayConfig):
     )
 
 
+Resolved = TypeVar("Resolved", bound=PlayConfig)
+
+
 class Prediction(Costs, Placing):
     """Flags of verbs that set something beside one prediction."""
 
     topology: str | None = flag(metavar=TOPOLOGY, help="network, such as star:n_hosts=8")
     collective: str | None = flag(metavar=COLLECTIVE, help="algorithm to predict; of a file with several, which")
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
-    engine: str = flag(default="flow", help="flow, packet, alpha-beta or closed-form")
+    engine: str = flag(
+        default="", help="flow, packet, alpha-beta or closed-form (default: flow; of NCCL's collectives closed-form)"
+    )
     seed: int = flag(default=0, help="seed of random placement and of hashes in routing")
 
     def prepared(self, n_ranks: int | None) -> Prepared:
@@ -84,13 +86,47 @@ class Prediction(Costs, Placing):
         return prepare(self.collective or "", network, n_ranks=n_ranks, **placing)
 
 
-def network_and_options(config: PlayConfig) -> tuple[Network, dict[str, Any], list[str]]:
+def resolved(config: Resolved, network: Network) -> tuple[Resolved, list[str]]:
+    """Put the usual collective and engine where none is named, and spell out what stands for a library.
+
+    Parameters
+    ----------
+    config : PlayConfig
+        As it was given.
+    network : Network
+        On which it runs.
+
+    Returns
+    -------
+    PlayConfig, list of str
+        And what to say of the choice.
+    """
+    from commsim.run.usual import TEXTBOOK, spelled_out, usual_collective, usual_engine
+
+    values: dict[str, Any] = {name: getattr(config, name, None) for name in ("operation", "algorithm")}
+    specs, notes = tuple(spelled_out(spec, values["operation"]) for spec in config.collective), list[str]()
+    if specs != config.collective and values["algorithm"] is None:
+        values["operation"] = None  # it said which operation of the library is meant
+    if not specs and values == {"operation": None, "algorithm": None}:
+        if any(getattr(config, name, None) for name in ("group", "compressor")) or config.engine == AUTO:
+            specs = (TEXTBOOK,)  # groups at once, compressed gradients and known errors are of textbook algorithms
+        else:
+            spec, told = usual_collective(network)
+            specs, notes = (spec,), [told] if told else []
+    changed: dict[str, Any] = {"collective": specs, "engine": config.engine or usual_engine(specs)}
+    if hasattr(config, "operation"):
+        changed["operation"] = values["operation"]
+    return dataclasses.replace(config, **changed), notes
+
+
+def network_and_options(config: Resolved) -> tuple[Resolved, Network, dict[str, Any], list[str]]:
     """Build the network, and read the options of a prediction on it.
 
     Returns
     -------
-    Network, dict, list of str
-        With faults and costs; what ``Prepared.predict`` takes; what was drawn at random.
+    PlayConfig, Network, dict, list of str
+        With the usual collective and engine; with faults and costs; what ``Prepared.predict`` takes; what was chosen
+        and drawn at random.
 
     Raises
     ------
@@ -100,16 +136,19 @@ def network_and_options(config: PlayConfig) -> tuple[Network, dict[str, Any], li
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
 
+    framing = read_framing(config.payload, config.header)
+    network = load_network(config.topology)
+    config, chosen = resolved(config, network)
     options: dict[str, Any] = {
         "engine": config.engine,
         "start_jitter": parse_time(config.start_jitter, "--start-jitter") if config.start_jitter else 0.0,
         "iterations": config.iters or 1,
         "seed": config.seed or 0,
-        "framing": read_framing(config.payload, config.header),
+        "framing": framing,
     }
-    network, notes = with_faults(load_network(config.topology), config)
+    network, notes = with_faults(network, config)
     network = with_costs(network, **config.costs())
-    return network, options | packet_options(config, network), notes
+    return config, network, options | packet_options(config, network), chosen + notes
 
 
 def without_effect(config: PlayConfig, routing: str) -> list[str]:

@@ -67,7 +67,7 @@ def _prepare(
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
     from commsim.run.ranking import algorithms_for, prepare_all, require_operation
 
-    every = algorithms_for(operation)
+    every = algorithms_for(operation, network)
     given = [] if config.algorithm in (None, "best", "all") else [config.algorithm]
     own = config.collective
     for spec in (*given, *own):

@@ -31,7 +31,7 @@ def prepare_one(config: PlayConfig, spec: str) -> tuple[Prepared, dict[str, Any]
 
     from .config import network_and_options
 
-    network, options, _ = network_and_options(config)
+    config, network, options, _ = network_and_options(config)
     if options["engine"] == "auto":
         options["engine"] = "flow"
     return prepare(spec, network, n_ranks=config.ranks, **config.placing), options
@@ -89,7 +89,7 @@ def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapp
     if config.operation is not None or config.algorithm is not None:
         best = min(at_last, key=lambda row: row["time_s"])
         return {str(best.get("collective")): best}
-    specs = config.collectives
+    specs = config.collective or ("ring_all_reduce",)  # what files of versions before 0.2 leave out
     if len(rows) % len(specs):
         return dict.fromkeys(specs, at_last[0])
     each = len(rows) // len(specs)

@@ -13,6 +13,7 @@ def test_all_algorithms_of_an_operation_are_ranked(commsim):
     tree = commsim.results("run", "--operation", "all_reduce", "--topology", STAR, "--overhead", "1us", *SIZES)
     facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
     known = [name for name in facts if facts[name]["operation"] == "all_reduce" and facts[name]["sparse"] is None]
+    known = [name for name in known if "nccl" not in facts[name]["needs"]]  # plain hosts have no GPUs of NVIDIA's
     every = {name for name in known if not COLLECTIVES[name].build(8).n_helpers}
     assert [row["size_B"] for row in tree["ranking"]] == [2**10, 2**20, 2**30]
     for row in tree["ranking"]:
@@ -38,12 +39,8 @@ def test_best_is_what_an_operation_alone_means(commsim):
 
 def test_all_prints_the_usual_table_of_each(commsim):
     tree = commsim.results("run", "--operation", "broadcast", "--algorithm", "all", "--topology", STAR)
-    assert sorted(r["collective"] for r in tree["results"]) == [
-        "binomial_broadcast",
-        "chain_broadcast",
-        "nccl_broadcast",
-    ]
-    assert commsim.out.count("busiest_link") == 3
+    assert sorted(r["collective"] for r in tree["results"]) == ["binomial_broadcast", "chain_broadcast"]
+    assert commsim.out.count("busiest_link") == 2
     assert "ranking" not in tree
 
 
@@ -58,7 +55,7 @@ def test_collective_adds_to_what_is_compared(commsim):
     tree = commsim.results(
         "run", "--operation", "broadcast", "--collective", "chain_broadcast:n_chunks=2", "--topology", STAR
     )
-    assert len(tree["ranking"][0]["algorithms"]) == 4
+    assert len(tree["ranking"][0]["algorithms"]) == 3
     assert "chain_broadcast:n_chunks=2" in [a["algorithm"] for a in tree["ranking"][0]["algorithms"]]
 
 
@@ -105,3 +102,30 @@ def test_rankings_below_64_kib_say_that_the_overhead_is_zero(commsim):
     assert said not in commsim("run", *star, "--operation", "broadcast", "-b", "1M", "-e", "1M").out
     assert said in commsim("bound", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K").out
     assert said in commsim("advise", *star, "--workers", 4, "--size", "4KiB").out
+
+
+def test_nccl_is_ranked_on_the_machines_that_it_runs_on_and_its_alias_stands_for_the_operation(commsim):
+    flags = ("-b", "1M", "-e", "1M")
+    ranked = commsim.results("run", "--topology", "dgx-h100", "--operation", "all_gather", *flags)
+    assert any("nccl_all_gather" in str(row) for row in ranked["ranking"])
+    plain = commsim.results("run", "--topology", "star:n_hosts=4", "--operation", "all_gather", *flags)
+    assert "nccl" not in str(plain["ranking"])
+    alias = commsim.results(
+        "run", "--topology", "dgx-h100", "--collective", "nccl", "--operation", "all_gather", *flags
+    )
+    named = commsim.results("run", "--topology", "dgx-h100", "--collective", "nccl_all_gather", *flags)
+    assert alias["results"] == named["results"]
+    assert {row["engine"] for row in named["results"]} == {"closed-form"}
+
+
+def test_without_a_collective_nvidia_s_machines_run_nccl(commsim):
+    usual = commsim.results("run", "--topology", "dgx-h100", "-b", "512M", "-e", "512M")
+    assert [(row["collective"], row["engine"]) for row in usual["results"]] == [("nccl_all_reduce", "closed-form")]
+    assert "# nccl_all_reduce: what NCCL runs on these GPUs; --collective names another algorithm" in commsim.out
+    assert "80 % of the public tables" in commsim.out
+    assert usual["results"][0]["low_s"] < usual["results"][0]["time_s"] < usual["results"][0]["high_s"]
+    flow = commsim.results("run", "--topology", "dgx-h100", "--engine", "flow", "-b", "512M", "-e", "512M")
+    assert [(row["collective"], row["engine"]) for row in flow["results"]] == [("nccl_all_reduce", "flow")]
+    amd = commsim.results("run", "--topology", "mi300x")
+    assert "RCCL is not modelled for all_reduce, a ring is taken" in commsim.out
+    assert amd["results"][0]["collective"] == "ring_all_reduce"
