@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from commsim.backends.calibrate import calibrate
+from commsim.backends.calibrate import PASSES, calibrate
 from commsim.backends.connect import BACKENDS, reported_once, session
 from commsim.backends.validate import Row, errors_of, measure_rows
 from commsim.comparison.under_mpirun import build_schedules, network_from, predictor
@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
         schedules = build_schedules(args.collective or ["ring_all_reduce"], transport.size)
         network = network_from(args.network, transport) if args.network else None
         if network is None and transport.size > 1:
-            network = calibrate(transport)
+            network = calibrate(transport, min(PASSES, args.iters))
         predict = predictor(lambda: network)
         warmup, iterations = args.warmup_iters, args.iters
         every: list[Row] = []

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import COLLECTIVES
-from commsim.backends.calibrate import calibrate
+from commsim.backends.calibrate import PASSES, calibrate
 from commsim.backends.connect import reported_once, session
 from commsim.backends.execute import for_processes
 from commsim.backends.fit import fit_costs
@@ -126,7 +126,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def rows(transport: MPITransport, gradients: NDArray[Any], iterations: int, *, predicts: bool = True) -> list[Row]:
     """Measure every lossless sparse collective that the processes suffice for, and the dense ring."""
-    network = calibrate(transport) if predicts and transport.size > 1 else None
+    network = calibrate(transport, min(PASSES, iterations)) if predicts and transport.size > 1 else None
     found = []
     for name in COLLECTIVES:
         form = COLLECTIVES[name].metadata["sparse"]

@@ -35,8 +35,10 @@ def count_pieces(n_ranks: int, n_bytes: float, n_hops: int) -> int:
     n_hops : int
         h, at least 0. One hop is no pipeline, and has one piece.
     """
-    best = math.sqrt(max(n_hops - 1, 0) * n_bytes / OVERHEAD_BYTES)
-    return max(1, min(round(best), max(USUAL, MAX_PIECES_OF_RANKS // n_ranks)))
+    square = max(n_hops - 1, 0) * n_bytes / OVERHEAD_BYTES
+    # One piece more is faster as long as k (k + 1) is below the square: the first k for which it is not is the best.
+    best = math.ceil((math.sqrt(1 + 4 * square) - 1) / 2)
+    return max(1, min(best, max(USUAL, MAX_PIECES_OF_RANKS // n_ranks)))
 
 
 def sized_parameters(entry: Entry[Schedule], n_ranks: int, size: float, given: dict[str, Any]) -> dict[str, Any]:

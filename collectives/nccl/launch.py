@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.cost import LogGP
 from commsim.core.errors import InputError
 from commsim.core.program import Program
 from commsim.core.schedule import Schedule
@@ -211,71 +209,3 @@ def _nvls(name: str, call: Call, units: Machines) -> Schedule:
     up, down = call.operation != "all_gather", call.operation != "reduce_scatter"
     write_nvls(p, units, pieces, call.n_channels, up=up, down=down)
     return p.build()
-
-
-def cost_of(name: str, operation: str) -> Callable[..., float]:
-    """Return the closed form of a collective: that of its rings."""
-
-    def cost(n_ranks: int, size: float, link: LogGP, root: int = 0, **given: Any) -> float:  # noqa: ARG001
-        return ring_time(Asked(name, operation, n_ranks, **given), size, link)
-
-    return cost
-
-
-def ring_time(asked: Asked, size: float, link: LogGP) -> float:
-    """Return the time of a ring alone on a star, where all channels do the same: they share ports evenly.
-
-    A message of m bytes takes C (o + m/B) to leave, L more to arrive and C gamma m more to be added. A message starts
-    when its connection is free and the one before it has arrived: a maximum for each slice of each step.
-
-    Raises
-    ------
-    InputError
-        If the algorithm is no ring.
-    """
-    call = asked.call()
-    if call.algorithm != "ring":
-        raise InputError(f"{asked.name} has no closed form with algorithm={call.algorithm}; use --engine flow")
-    n, pieces = call.n_ranks, _ring_pieces(call)
-    if n == 1:
-        return 0.0
-    pipelined = call.operation in ("broadcast", "reduce")
-    unit = size / (pieces.width * (1 if pipelined else n))
-    steps = [call.operation in ("all_reduce", "reduce_scatter", "reduce")] * (n - 1)
-    if call.operation == "all_reduce":
-        steps += [False] * (n - 1)
-    by_loop = [
-        [_message(link, len({one.channel for one in loops}), count * unit) for _, count in loops[0].slices]
-        for loops in pieces.loops
-    ]
-    if pipelined:  # every step has a connection of its own, and all loops go over it
-        messages = [message for loop in by_loop for message in loop]
-        arrived = [0.0] * len(messages)
-        for reduces in steps:
-            arrived, _ = _pass_on(arrived, messages, 0.0, link.L, reduces)
-        return arrived[-1]
-    free = 0.0
-    for messages in by_loop:
-        arrived = [0.0] * len(messages)
-        for reduces in steps:
-            arrived, free = _pass_on(arrived, messages, free, link.L, reduces)
-    return arrived[-1]
-
-
-def _message(link: LogGP, n_channels: int, n_bytes: float) -> tuple[float, float]:
-    """Seconds that a message takes to leave, and to be added."""
-    return n_channels * (link.o + n_bytes / link.B), n_channels * link.gamma * n_bytes
-
-
-def _pass_on(
-    ready: Sequence[float], messages: Sequence[tuple[float, float]], free: float, latency: float, reduces: bool
-) -> tuple[list[float], float]:
-    """Send messages in order over one connection that is free from a time on; when each has arrived, and the end."""
-    arrived: list[float] = []
-    for begin, (leaves, added) in zip(ready, messages, strict=True):
-        free = max(free, begin) + leaves
-        arrives = free + latency
-        if reduces:
-            arrives = max(arrives, arrived[-1] if arrived else 0.0) + added
-        arrived.append(arrives)
-    return arrived, free

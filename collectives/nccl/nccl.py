@@ -5,10 +5,10 @@ from __future__ import annotations
 from commsim.core.schedule import Schedule
 
 from .. import collective
-from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, cost_of, launch
+from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, launch
 
 
-@collective("all_reduce", cost=cost_of("nccl_all_reduce", "all_reduce"), needs=("nccl",))
+@collective("all_reduce", needs=("nccl",))
 def nccl_all_reduce(
     n_ranks: int,
     algorithm: Algorithm = "auto",
@@ -58,7 +58,7 @@ def nccl_all_reduce(
     return launch(asked)
 
 
-@collective("all_gather", cost=cost_of("nccl_all_gather", "all_gather"), needs=("nccl",))
+@collective("all_gather", needs=("nccl",))
 def nccl_all_gather(
     n_ranks: int,
     algorithm: Algorithm = "auto",
@@ -106,7 +106,7 @@ def nccl_all_gather(
     return launch(asked)
 
 
-@collective("reduce_scatter", cost=cost_of("nccl_reduce_scatter", "reduce_scatter"), needs=("nccl",))
+@collective("reduce_scatter", needs=("nccl",))
 def nccl_reduce_scatter(
     n_ranks: int,
     algorithm: Algorithm = "auto",
@@ -156,7 +156,7 @@ def nccl_reduce_scatter(
     return launch(asked)
 
 
-@collective("broadcast", cost=cost_of("nccl_broadcast", "broadcast"), needs=("nccl",))
+@collective("broadcast", needs=("nccl",))
 def nccl_broadcast(
     n_ranks: int,
     algorithm: Algorithm = "auto",
@@ -206,7 +206,7 @@ def nccl_broadcast(
     return launch(asked, root)
 
 
-@collective("reduce", cost=cost_of("nccl_reduce", "reduce"), needs=("nccl",))
+@collective("reduce", needs=("nccl",))
 def nccl_reduce(
     n_ranks: int,
     algorithm: Algorithm = "auto",

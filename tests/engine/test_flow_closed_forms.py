@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from slow_flow import simulate
 
 from collectives import BLOCKING, COLLECTIVES
-from collectives.nccl.call import Call
-from collectives.nccl.rules import cut
 from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program
@@ -76,18 +74,9 @@ def parameters(draw: st.DrawFn, name: str, n_ranks: int) -> dict[str, Any]:
             drawn[key] = draw(grids(n_ranks))
         elif key == "channels":
             drawn[key] = draw(st.integers(1, 4))
-        elif key == "protocol":
-            drawn[key] = draw(st.sampled_from(["auto", "ll", "ll128", "simple"]))
         elif key == "n_bytes":
             drawn[key] = draw(st.integers(1, 2**24))
-            if "protocol" not in drawn:  # messages between pairs
-                continue
-            protocol = drawn["protocol"].replace("auto", "simple")
-            operation = COLLECTIVES[name].metadata["operation"]
-            parts = cut(Call(operation, drawn[key], n_ranks, 1, "ring", protocol, drawn["channels"]))
-            if len({(part.n_loops, part.chunk, part.last_chunk) for part in parts}) > 1:
-                drawn["channels"] = 1  # the closed form is that of channels with equally much
-        elif key in ("algorithm", "version", "machines"):  # rings are what has a closed form, and the usual machine
+        elif key in ("version", "machines"):  # the usual machine
             continue
         elif key not in ("n_ranks", "colocated", BLOCKING):
             raise NotImplementedError(f"{name}: this test does not know how to draw {key}")

@@ -56,12 +56,6 @@ def test_every_engine_runs_what_is_launched(engine):
     assert result.time > 3 / 4 * 2**16 / 12.5e9
 
 
-def test_the_closed_form_of_rings_is_the_flow_engines_time_on_a_star():
-    ready = prepare("nccl_all_reduce:algorithm=ring,protocol=simple,channels=1", "star:n_hosts=6")
-    for size in (2**20, 2**26):
-        assert ready.predict(size, engine="closed-form").time == pytest.approx(ready.predict(size).time, rel=1e-9)
-
-
 def test_a_chunk_is_two_slices_so_that_reducing_overlaps_sending():
     ready = prepare("nccl_all_reduce:algorithm=ring,protocol=simple,channels=1", "star:n_hosts=4").at(2**23)
     first = next(ready.schedule.rounds())

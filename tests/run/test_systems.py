@@ -39,7 +39,7 @@ def test_a_builder_declares_what_it_needs():
     from collectives import collective
 
     for needs, message in (
-        (("rails",), "unknown need 'rails'"),
+        (("towers",), "unknown need 'towers'"),
         (("groups",), "takes no groups"),
         ((), "declare needs"),
     ):
