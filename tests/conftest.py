@@ -129,14 +129,13 @@ def pytest_testnodedown(node):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
-    """A whole run without the JIT fails if a kernel never ran: it might not work as plain Python."""
+    """Say at the end of a whole run without the JIT which kernels never ran: they might not work as plain Python."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput.update(defined=sorted(DEFINED), called=sorted(CALLED))
     elif session.config.option.markexpr == "nojit" and not session.config.option.keyword and exitstatus == 0:
         never = sorted(DEFINED - CALLED)
-        if never and session.config.args == ["tests"]:
+        if never:
             print("\nKernels that no test runs without the JIT:", *never, sep="\n  ")
-            session.exitstatus = 1
 
 
 def pytest_runtest_setup(item):
