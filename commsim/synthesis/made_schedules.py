@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from commsim.run.ranking import algorithms_for, prepare_all
 
 from .all_to_all import NEAR_ENOUGH, Exchange, best_exchange, plan_exchange
 from .demand import demand_of, usable
+from .greedy import greedy_schedule
 from .latency import latency_bounds, nearest_ranks
 from .trees.forest import DIRECTIONS, Certificate, Forest, Grower
 from .trees.tree_program import plan_trees
@@ -36,8 +38,11 @@ _FEW_TREES = (1, 2, 4, 8)
 _LEAST_PIECES = 4
 # Pieces below this are not made smaller.
 _LEAST_PIECE = 512.0
-# Schedules of a size that are simulated, the best by estimate first.
-_TRIED = 2
+# Forests that are simulated at a size, the best by estimate first; more where their schedules are short.
+_TRIED, _MANY_TRIED, _SHORT = 2, 5, 100_000
+# Chunks of a rank's share that greedy sending is tried with, while the bound is at most so many times that of no bytes:
+# beyond, trees come as near to it, in less time.
+_PER_RANK, _NEAR_LATENCY = (1, 2, 4), 30.0
 # A registered collective that is so near to the bound is not to be beaten.
 _ATTAINED = 1.001
 
@@ -49,7 +54,7 @@ class Candidate:
     Parameters
     ----------
     method : str
-        ``trees``, ``trees k=N``, ``paths`` (all-to-all), or the name of a registered collective.
+        ``trees``, ``trees k=N``, ``greedy``, ``paths`` (all-to-all), or the name of a registered collective.
     size : int, bytes
         Of the operation.
     time : float, s
@@ -145,12 +150,16 @@ class Maker:
 
     def bound(self, size: int) -> float:
         """Return the least time that is proved, in seconds."""
-        fixed = max((cut.fixed for cut in latency_bounds(self.graph, self.demand)), default=0.0)
         if self.certificate is None:
             from .bound import lower_bound
 
             return lower_bound(self.operation, self.network, self.nodes, root=self.root).time(size)
-        return max(fixed, self._per_byte * size + nearest_ranks(self.graph))
+        return max(self._of_no_bytes, self._per_byte * size + nearest_ranks(self.graph))
+
+    @functools.cached_property
+    def _of_no_bytes(self) -> float:
+        """Bound at no size, in seconds."""
+        return max((cut.fixed for cut in latency_bounds(self.graph, self.demand)), default=0.0)
 
     def candidates(self, size: int, *, textbook: bool) -> Iterator[Candidate]:
         """Make schedules for a size: registered collectives first, and then, unless these attain the bound, our own."""
@@ -166,14 +175,31 @@ class Maker:
             if best <= self.bound(size) * _ATTAINED:
                 return
         planned = sorted((self._estimate(forest, size), i) for i, forest in enumerate(self.forests()))
-        for (guess, pieces), i in planned[:_TRIED]:
+        for n_tried, ((guess, pieces), i) in enumerate(planned[:_MANY_TRIED]):
             forest = self.forests()[i]
+            if n_tried >= _TRIED and forest.n_arcs * pieces > _SHORT:
+                continue
             self._tell(f"simulating {forest.name}", 0, 1)
             plan = plan_trees(self.operation, self.nodes.tolist(), forest.up, forest.down, pieces, self.root)
             ready = prepare(plan.schedule, self.network, placement=plan.placement)
             yield self._candidate(forest, ready, size, pieces, guess)
+        if self.operation in DIRECTIONS:
+            yield from self._greedy(size)
         if self.exchange is not None:
             yield from self._exchanges(size)
+
+    def _greedy(self, size: int) -> Iterator[Candidate]:
+        """Greedily sent chunks, where latency counts."""
+        if self.bound(size) > _NEAR_LATENCY * self._of_no_bytes:
+            return
+        for per_rank in _PER_RANK:
+            self._tell("sending greedily", 0, 1)
+            plan = greedy_schedule(self.operation, self.graph, size, per_rank, self.root)
+            if plan is None or plan.schedule.n_transfers > self.max_messages:
+                return
+            ready = prepare(plan.schedule, self.network, placement=plan.placement)
+            result = ready.predict(size)
+            yield Candidate("greedy", size, result.time, ready, result)
 
     def _exchanges(self, size: int) -> Iterator[Candidate]:
         """Exchange in one piece; and in several, where ranks pass on what is not theirs."""

@@ -156,14 +156,27 @@ class Grower:
         return self._forest("trees", halves, Fraction(1))
 
     def few(self, n_trees: int, report: Report | None = None) -> Forest | None:
-        """Return so many trees per rank; None for all-reduce, and where the optimum has no more of them."""
-        ((way, whole, weight, best),) = self._rated if len(self._rated) == 1 else ((*self._rated[0][:3], None),)
-        if best is None or n_trees >= self.certificate.k:
+        """Return so many trees per rank, for small sizes; None where the optimum has no more of them.
+
+        All-reduce is then two equal halves, sums and copies, of which every rank has the same share.
+        """
+        ones = np.ones(self.whole.n_ranks, np.int64)
+        whole = {"up": self.whole.reversed(), "down": self.whole}
+        given = [
+            (way, half, weight, best) if best else (way, whole[way], ones, optimum(whole[way], ones))
+            for way, half, weight, best in self._rated
+        ]
+        most = max(int(best.roots.max()) for *_, best in given)
+        if n_trees >= most and (len(given) == 1 or n_trees > 1):
             return None
-        fewer, gap = with_few_trees(whole, weight, best, n_trees)
         halves: dict[str, Sequence[Tree]] = {"up": (), "down": ()}
-        halves[way] = _grown(fewer.room, fewer.roots, way == "up", report)
-        return self._forest(f"trees k={n_trees}", halves, gap)
+        per_unit = Fraction(0)
+        for way, half, weight, best in given:
+            few, gap = with_few_trees(half, weight, best, n_trees)
+            halves[way] = _grown(few.room, few.roots, way == "up", report)
+            per_unit += best.per_unit * gap
+        shared = 1 if len(given) == 1 else self.whole.n_ranks  # all-reduce is rated by its size, its halves by shares
+        return self._forest(f"trees k={n_trees}", halves, per_unit / shared / self._per_unit)
 
     def _forest(self, name: str, halves: dict[str, Sequence[Tree]], gap: Fraction) -> Forest:
         per_byte = float(self._per_unit * gap / self.whole.unit) / self._share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,7 @@ from commsim.core.errors import InputError
 
 from .max_flow_kernel import max_flow
 from .optimum import graph_of, optimum
-from .whole_rates import Numbers, WholeNetwork
+from .whole_rates import Numbers, WholeNetwork, alike
 
 Floats = NDArray[np.float64]
 Side = NDArray[np.bool_]
@@ -200,14 +200,25 @@ def free_roots(whole: WholeNetwork) -> FreeRoots:
         rate_of = np.array([r * down / (down + up) for r in _fractions(whole.rate)], object)
         return _whole_plan(whole, np.array([1 / (down + up)] * whole.n_ranks, object), rate_of, bound, cuts)
     total = float(bound) if abs(float(bound) / first.value - 1) < 1e-7 else first.value
+    classes = alike(whole)
     for given_up in (0.0, GIVEN_UP):
         solution = program.solve(total * (1 - 1e-12 - given_up))
-        exact = _rounded(whole, solution, coarse=bool(given_up))
-        if exact is not None:
-            plan = _whole_plan(whole, *exact, bound, cuts)
-            if fits(plan):
-                return plan
+        for tried in (_averaged(solution, *classes), solution):
+            exact = _rounded(whole, tried, coarse=bool(given_up))
+            if exact is not None:
+                plan = _whole_plan(whole, *exact, bound, cuts)
+                if fits(plan):
+                    return plan
     raise InputError(f"{whole.network.name}: no plan of all-reduce with small whole numbers was found")
+
+
+def _averaged(solution: _Solution, node: Numbers, arc: Numbers) -> _Solution:
+    """Give nodes and arcs that look alike the mean of what they have: trees are then alike, and low."""
+    x, down = (
+        (np.bincount(of, values) / np.maximum(np.bincount(of), 1))[of]
+        for of, values in ((node[: len(solution.x)], solution.x), (arc, solution.down))
+    )
+    return replace(solution, x=x, down=down)
 
 
 def fits(plan: FreeRoots) -> bool:

@@ -177,3 +177,34 @@ def unbalanced_switch(whole: WholeNetwork) -> tuple[str, int, int] | None:
         return None
     first = int(bad[0])
     return whole.network.nodes[int(whole.node[first])], int(into[first]), int(out[first])
+
+
+def alike(whole: WholeNetwork) -> tuple[Numbers, Numbers]:
+    """Class of each node, and of each arc: those of one class look alike, by their rates and by what they lead to.
+
+    Colours are refined until they are stable. Nodes that a symmetry maps to each other have one class; the reverse need
+    not hold, so that what is concluded from classes is to be checked.
+
+    Returns
+    -------
+    int64[n_nodes], int64[n_arcs]
+
+    References
+    ----------
+    Weisfeiler and Leman, "The reduction of a graph to canonical form", 1968.
+    """
+    colour = (np.arange(whole.n_nodes) >= whole.n_ranks).astype(np.int64)
+    ends = np.concatenate((whole.src, whole.dst)), np.concatenate((whole.dst, whole.src))
+    rate = np.concatenate((whole.rate, -whole.rate))  # what leaves, and what enters
+    while True:
+        seen: list[list[tuple[int, int]]] = [[] for _ in range(whole.n_nodes)]
+        for a, units, other in zip(ends[0].tolist(), rate.tolist(), colour[ends[1]].tolist(), strict=True):
+            seen[a].append((units, other))
+        looks = [(c, *sorted(near)) for c, near in zip(colour.tolist(), seen, strict=True)]
+        number = {look: i for i, look in enumerate(dict.fromkeys(looks))}
+        finer = np.array([number[look] for look in looks], np.int64)
+        if len(number) == len(np.unique(colour)):
+            break
+        colour = finer
+    arcs = np.stack((whole.rate, colour[whole.src], colour[whole.dst]), axis=1)
+    return colour, np.unique(arcs, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
