@@ -10,40 +10,58 @@ import errno
 import importlib
 import itertools
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from .flags import Flags, Verb
 
-VERBS = {
-    "run": "predict how long collectives take on a network",
-    "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
-    "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
-    "synthesize": "make the fastest schedule for a network, with the proof of how fast any can be",
-    "topo": "list, show, check, save and convert topologies",
-    "presets": "list and show commercial machines and networks",
-    "schedule": "list, show, check, save and convert schedules",
-    "convert": "convert networks, schedules and workloads from and to the files of other simulators and runtimes",
-    "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
-    "workload": "predict training iterations: buckets, priorities, sharding; and their demand on links",
-    "profile": "measure the gradients of a torch module: sizes and ready times",
-    "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
-    "calibrate": "measure this machine under mpirun, and write it as a network",
-    "validate": "run schedules for real under mpirun, beside the prediction",
-    "place": "rank placements of jobs on a cluster, with start times and iteration times; serve schedulers",
-    "testbed": "build a network of namespaces on this machine, and run collectives in it",
-    "sweep": "compute many points over any parameter, on all processors or a cluster, resumable",
-    "report": "write one offline page with the figures of a result or a sweep",
-    "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
-    "trace": "write the timeline of a run for Perfetto and chrome://tracing",
-    "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
-    "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
-    "explain": "print which algorithm and protocol NCCL chooses at which size, and why",
-    "calls": "read the collective calls of a profile (PyTorch flight recorder, Kineto) as a job and as a task graph",
-    "doctor": "print what this machine supports",
+# Verbs under the question that they answer.
+GROUPS: dict[str, dict[str, str]] = {
+    "predict": {
+        "run": "predict how long collectives take on a network",
+        "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
+        "explain": "print which algorithm and protocol NCCL chooses at which size, and why",
+        "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
+        "synthesize": "make the fastest schedule for a network, with the proof of how fast any can be",
+    },
+    "compare with reality": {
+        "calibrate": "measure this machine under mpirun, and write it as a network",
+        "validate": "run schedules for real under mpirun, beside the prediction",
+        "testbed": "build a network of namespaces on this machine, and run collectives in it",
+        "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
+        "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
+    },
+    "in-network aggregation": {
+        "switch": "switches that aggregate: simulate, budget, serve, all-reduce, status, pcap",
+    },
+    "training and placement": {
+        "workload": "predict training iterations: buckets, priorities, sharding; and their demand on links",
+        "profile": "measure the gradients of a torch module: sizes and ready times",
+        "calls": "read the collective calls of a profile (flight recorder, Kineto) as a job and as a task graph",
+        "place": "rank placements of jobs on a cluster, with start times and iteration times; serve schedulers",
+        "cluster": "replay a trace of jobs on a cluster under known schedulers, with and without CASSINI",
+    },
+    "many points and figures": {
+        "sweep": "compute many points over any parameter, on all processors or a cluster, resumable",
+        "report": "write one offline page with the figures of a result or a sweep",
+        "plot": "draw one figure of a result or a sweep for a paper, with the CSV of its numbers",
+        "trace": "write the timeline of a run for Perfetto and chrome://tracing",
+    },
+    "networks, schedules and files": {
+        "topo": "list, show, check, save and convert topologies",
+        "presets": "list and show commercial machines and networks",
+        "schedule": "list, show, check, save and convert schedules",
+        "convert": "convert networks, schedules and workloads from and to the files of other simulators and runtimes",
+    },
+    "this machine": {
+        "doctor": "print what this machine supports",
+    },
 }
+VERBS = {verb: what for verbs in GROUPS.values() for verb, what in verbs.items()}
 # Modules of verbs that share one with another verb.
 MODULES = {"plot": "report", "presets": "topo", "validate": "calibrate", "profile": "calls"}
 
@@ -54,7 +72,9 @@ RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports an error on one line."""
+    """Reports an error on one line, and takes positional arguments and options in any order."""
+
+    _is_mixed = False
 
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2."""
@@ -68,7 +88,14 @@ class Parser(argparse.ArgumentParser):
         for arg in itertools.takewhile(lambda arg: arg != "--", args):
             if arg.startswith("-") and arg.endswith("=--"):
                 self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
-        return super().parse_known_args(args, namespace)
+        # positional arguments may stand anywhere between options, but for verbs of verbs, which read what follows
+        if self._is_mixed or self._subparsers is not None or not self._get_positional_actions():
+            return super().parse_known_args(args, namespace)
+        self._is_mixed = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_mixed = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,11 +118,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = argv[1:]
         if usual and (not words or words[0] not in (*usual[1:], "-h", "--help")):
             words = [usual[0], *words]
+        _hide_flags_of_engines(parser, words)
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
         config = command.config.from_args(args)
         _check_json(config)
-        code = command.run(config) or 0
+        from commsim.report.table import given_remarks, only_json
+
+        given_remarks(forget=True)
+        with only_json(getattr(config, "json", None)):
+            code = command.run(config) or 0
         sys.stdout.flush()
         return code
     except MemoryError as error:
@@ -141,6 +173,19 @@ def parser_of(verb: str) -> tuple[Parser, list[str]]:
     return parser, [*usual, *names] if usual else []
 
 
+def _hide_flags_of_engines(parser: Parser, words: Sequence[str]) -> None:
+    """Leave flags of the packet engine out of the help, and out of the help alone, unless that engine is named."""
+    from .flags.packets import PACKET_FLAGS
+
+    hidden = [action for action in parser._actions if action.dest in PACKET_FLAGS]
+    if "packet" in " ".join(words):
+        return
+    if len(hidden) == len(PACKET_FLAGS):  # `switch simulate`, which has some of them, simulates packets only
+        for action in hidden:
+            action.help = argparse.SUPPRESS
+        parser.epilog = f"{len(hidden)} flags of the packet engine: {parser.prog} --engine packet --help"
+
+
 def _add(parser: argparse.ArgumentParser, command: Verb) -> None:
     command.config.add_arguments(parser)
     parser.set_defaults(command=command)
@@ -183,14 +228,23 @@ def _report(message: str) -> None:
         print(printable(shown), file=sys.stderr)
 
 
+def _listed(verb: str, what: str, width: int) -> str:
+    """Return a verb and what it does, in lines of a width."""
+    return textwrap.fill(what, width, initial_indent=f"  {verb:<12}", subsequent_indent=" " * 14)
+
+
 def _without_verb(argv: list[str]) -> int:
     from commsim import __version__
 
-    listing = "\n".join(f"  {verb:<10} {what}" for verb, what in VERBS.items())
+    width = max(40, shutil.get_terminal_size().columns - 2)
+    listing = "\n".join(
+        f"\n{title}:\n" + "\n".join(_listed(verb, what, width) for verb, what in verbs.items())
+        for title, verbs in GROUPS.items()
+    )
     parser = Parser(
         prog="commsim",
         description="Predict collectives on a network, then run the same schedule for real.",
-        epilog=f"verbs:\n{listing}\n\n`commsim VERB --help` says more.",
+        epilog=f"{listing.strip()}\n\n`commsim VERB --help` says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"commsim {__version__}")

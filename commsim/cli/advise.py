@@ -94,6 +94,7 @@ def servers_sentence(servers: Servers) -> str:
 
 
 COLUMNS = ["rank", "collective", "way", "exact", "time(us)", "times_best", "wire(B)", "max_link(B)", "bound_by"]
+LEAST = ["wire(B)", "max_link(B)", "bound_by", "way", "times_best"]
 
 
 class Config(Faults, WithJson):
@@ -145,7 +146,8 @@ def run(config: Config) -> None:
     print_remarks((*drawn, *_about(question, advice), *advice.notes))
     print_remarks(f"left out: {spec}: {reason}" for spec, reason in advice.left_out.items())
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
-    print_table(COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"]), _rows(advice, before), title)
+    columns = COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"])
+    print_table(columns, _rows(advice, before), title, LEAST)
     print_remarks(without_overhead(network, [question.size]))
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}

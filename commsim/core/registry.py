@@ -27,6 +27,9 @@ from .spec import split_spec
 
 T = TypeVar("T")
 
+# Names of which a wrong one is a part that a message offers.
+MAX_HINTS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
@@ -109,8 +112,11 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self:
-            close = difflib.get_close_matches(name, self._entries, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
+            # a part of a name, such as ring, is the usual slip: difflib finds it too unlike the whole name
+            parts = [known for known in self._entries if name and name.lower() in known]
+            parts.sort(key=lambda known: (not known.startswith(name.lower()), known))
+            close = difflib.get_close_matches(name, self._entries, n=1) or parts[:MAX_HINTS]
+            hint = f"did you mean {' or '.join(close)}? " if close else ""
             raise InputError(f"unknown {self.kind} {name!r}; {hint}known: {', '.join(self)}")
         return self._entries[name]
 

@@ -120,8 +120,12 @@ def parse_nccl_size(text: str, name: str = "size") -> int:
     return int(value)
 
 
-def parse_nccl_sizes(first: str, last: str, factor: str) -> list[int]:
-    """Read the sizes that ``-b``, ``-e`` and ``-f`` of nccl-tests ask for, in bytes.
+# Sizes of one table: -i of a byte would ask for a row for each byte.
+MAX_SIZES = 10_000
+
+
+def parse_nccl_sizes(first: str, last: str, factor: str, step: str | None = None) -> list[int]:
+    """Read the sizes that ``-b``, ``-e``, ``-f`` and ``-i`` of nccl-tests ask for, in bytes.
 
     Parameters
     ----------
@@ -129,15 +133,22 @@ def parse_nccl_sizes(first: str, last: str, factor: str) -> list[int]:
         The first size, and the one that is not exceeded.
     factor : str
         Between two sizes.
+    step : str, optional
+        Added to a size in place of the factor.
 
     Raises
     ------
     InputError
-        If a size is no size, the last is smaller than the first, or the factor is below 2.
+        If a size is no size, the last is smaller than the first, the factor is below 2, or steps are too many.
     """
     low, high = parse_nccl_size(first, "-b"), parse_nccl_size(last, "-e")
     if high < low:
         raise InputError(f"-e must not be smaller than -b, got -b {first} -e {last}")
+    if step is not None:
+        by = parse_nccl_size(step, "-i")
+        if by < 1 or (high - low) // by >= MAX_SIZES:
+            raise InputError(f"-i must be at least 1 byte and give at most {MAX_SIZES} sizes, got {step}")
+        return list(range(low, high + 1, by))
     if not factor.isdecimal() or int(factor) < 2:
         raise InputError(f"-f must be a whole number of at least 2, got {factor}")
     sizes = [low]

@@ -85,7 +85,7 @@ class Study:
 # Columns that say what came out; the others say what was asked.
 PREDICTED = (
     "time_s", "time_from_last_start_s", "algbw_Bps", "busbw_Bps", "bytes_on_wire", "max_link_bytes",
-    "p5_s", "p95_s", "n_samples",
+    "p5_s", "p95_s", "n_samples", "low_s", "high_s", "method",
 )  # fmt: skip
 # Columns of results that repeat what was asked, under the names that figures use.
 ASKED = ("collective", "operation", "engine", "n_ranks", "size_B", "policy", "workers")
@@ -137,7 +137,7 @@ def _same(a: Column, b: Column) -> bool:
 
 
 MAX_ROWS = 1_000_000
-_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED}
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
 
 
 def read_study(path: str | Path, *, baseline: str = "", by: str = "") -> tuple[Study, dict[str, Any]]:

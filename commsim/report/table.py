@@ -1,19 +1,34 @@
-"""Tables and progress: rich on a terminal, plain text in a pipe; results as JSON in a file."""
+"""Tables, as wide as the terminal, and progress; results as JSON in a file or on standard output."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
-from commsim.core.errors import printable
+from commsim.core.errors import InputError, printable
 from commsim.files.whole_files import write_json
 
 T = TypeVar("T")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Print rows of text under right-aligned columns.
+# Below it a row is printed as a list, since two columns side by side hardly fit.
+MIN_WIDTH = 40
+# Room that a column of words must have to be broken into lines.
+MIN_WORDS = 20
+GAP = "  "
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "", least: Sequence[str] = ()
+) -> None:
+    """Print rows of text under right-aligned columns; on a terminal, as it is wide, and no cell is ever cut.
 
     Parameters
     ----------
@@ -23,23 +38,118 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         A cell for each column.
     title : str
         Printed above as a comment, as in nccl-tests.
+    least : sequence of str
+        Columns that a narrow terminal leaves out, the least important first. What still does not fit is broken into
+        lines of words, or into several tables that begin with the first column.
     """
     columns, *rows = [[printable(cell) for cell in row] for row in (columns, *rows)]
     if title:
         print(f"# {printable(title)}", flush=True)
-    if sys.stdout.isatty():
-        _print_rich(columns, rows)
+    if not sys.stdout.isatty():
+        _print_block(columns, rows, _widths(columns, rows))
         return
-    widths = [max(len(c), *(len(r[i]) for r in rows), 0) for i, c in enumerate(columns)]
-    print("  ".join(c.rjust(w) for c, w in zip(columns, widths, strict=True)))
+    width = shutil.get_terminal_size().columns
+    if width < MIN_WIDTH:
+        print(f"# {width} columns are too narrow for a table, which needs {MIN_WIDTH}: each row is a list")
+        _print_lists(columns, rows)
+        return
+    columns, rows, left_out = _without_least(columns, rows, least, width)
+    _print_fitting(columns, rows, width)
+    if left_out:
+        print(f"# {width} columns: without {', '.join(left_out)}; a wider terminal, a pipe or --json has them")
+
+
+def _without_least(
+    columns: list[str], rows: list[list[str]], least: Sequence[str], width: int
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Leave out columns until the rest fits; return what stays, and the names of the others."""
+    left_out: list[str] = []
+    widths = _widths(columns, rows)
+    kept = list(range(len(columns)))
+    for name in least:
+        if _total(widths[i] for i in kept) <= width:
+            break
+        if any(columns[i] == name for i in kept):
+            kept = [i for i in kept if columns[i] != name]
+            left_out.append(name)
+    return [columns[i] for i in kept], [[row[i] for i in kept] for row in rows], left_out
+
+
+def _print_fitting(columns: list[str], rows: list[list[str]], width: int) -> None:
+    """Print a table that has to have all its columns."""
+    widths = _widths(columns, rows)
+    # Words have to be in the way, not numbers: only the widest column is broken, and only at spaces.
+    widest = max(range(len(columns)), key=lambda i: widths[i])
+    room = widths[widest] - (_total(widths) - width)
+    longest = max((len(word) for row in rows for word in row[widest].split()), default=0)
+    if room < widths[widest] and room >= max(MIN_WORDS, longest, len(columns[widest])):
+        broken: list[list[str]] = []
+        for row in rows:
+            lines = textwrap.wrap(row[widest], room, break_on_hyphens=False) or [""]
+            broken += [[*(row if i == 0 else [""] * len(row))] for i in range(len(lines))]
+            for one, line in zip(broken[-len(lines) :], lines, strict=True):
+                one[widest] = line.ljust(room)
+        widths[widest] = room
+        _print_block(columns, broken, widths, bold=True)
+        return
+    first, others = 0, list(range(1, len(columns)))
+    while True:
+        block = [first]
+        while others and (len(block) == 1 or _total(widths[i] for i in (*block, others[0])) <= width):
+            block.append(others.pop(0))
+        if _total(widths[i] for i in block) > width:  # a pair is too wide
+            _print_lists([columns[i] for i in block], [[row[i] for i in block] for row in rows])
+        else:
+            shown = [[row[i] for i in block] for row in rows]
+            _print_block([columns[i] for i in block], shown, [widths[i] for i in block], bold=True)
+        if not others:
+            return
+        print()
+
+
+def _print_block(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], bold: bool = False
+) -> None:
+    head = GAP.join(c.rjust(w) for c, w in zip(columns, widths, strict=True))
+    print(f"\x1b[1m{head}\x1b[0m" if bold and "NO_COLOR" not in os.environ else head)
     for row in rows:
-        print("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)))
+        print(GAP.join(c.rjust(w) for c, w in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_lists(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print each row as names and values, one to a line."""
+    for i, row in enumerate(rows):
+        if i:
+            print()
+        print_facts(dict(zip(columns, row, strict=True)))
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(c), *(len(r[i]) for r in rows), 0) for i, c in enumerate(columns)]
+
+
+def _total(widths: Iterable[int]) -> int:
+    """Width of a line, gaps included."""
+    each = list(widths)
+    return sum(each) + len(GAP) * (len(each) - 1)
 
 
 def print_remarks(remarks: Iterable[str]) -> None:
-    """Print remarks as comments, one to a line."""
+    """Print remarks as comments, one to a line, and keep them for the JSON of the command."""
     for remark in remarks:
+        _given.append(remark)
         print(f"# {printable(remark)}")
+
+
+_given: list[str] = []
+
+
+def given_remarks(*, forget: bool = False) -> tuple[str, ...]:
+    """Return the remarks that were printed so far, each once; a command begins by forgetting those of another."""
+    remarks = tuple(dict.fromkeys(_given))
+    if forget:
+        _given.clear()
+    return remarks
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -76,17 +186,40 @@ def write_results(path: str, config: Mapping[str, Any], results: Iterable[Mappin
     """
     from commsim import __version__
 
-    tree = {"schema": 1, "config": {"version": __version__, **config}, "results": list(results), **more}
-    write_json(path, tree)
+    write_answer(path, {"schema": 1, "config": {"version": __version__, **config}, "results": list(results), **more})
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+STANDARD_OUTPUT = "-"
+# Where the answer goes while all else that is printed is thrown away.
+_answers_to: list[TextIO] = []
 
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    Console(markup=False, emoji=False).print(table)
+
+@contextlib.contextmanager
+def only_json(path: object) -> Iterator[None]:
+    """Keep tables and remarks away from standard output where JSON goes there, so that a program can read it.
+
+    Parameters
+    ----------
+    path : object
+        Where JSON goes: ``-``, the name of a file, or None.
+    """
+    if path != STANDARD_OUTPUT:
+        yield
+        return
+    _answers_to.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        _answers_to.pop()
+
+
+def write_answer(path: str, tree: Mapping[str, Any]) -> None:
+    """Write the JSON of a command to a file, or to standard output if it is named ``-``."""
+    if path != STANDARD_OUTPUT:
+        write_json(path, tree)
+        return
+    try:
+        print(json.dumps(tree, indent=1, allow_nan=False), file=_answers_to[-1] if _answers_to else sys.stdout)
+    except ValueError as error:
+        raise InputError(f"the answer cannot be written as JSON: {error}") from None

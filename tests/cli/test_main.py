@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+from commsim.cli import GROUPS
+
 
 def test_help_lists_every_verb_without_importing_what_is_slow():
     program = (
@@ -17,6 +19,28 @@ def test_help_lists_every_verb_without_importing_what_is_slow():
     assert done.returncode == 0, done.stderr
     for verb in ("run", "topo", "schedule", "calibrate", "validate", "doctor"):
         assert f"  {verb} " in done.stdout
+
+
+def test_verbs_are_listed_under_the_question_that_they_answer_in_80_columns(commsim, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = commsim("--help").out.splitlines()
+    assert [line for line in lines if line in {f"{title}:" for title in GROUPS}] == [f"{title}:" for title in GROUPS]
+    assert lines.index("predict:") < lines.index("compare with reality:") < lines.index("this machine:")
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("advise --topology star:n_hosts=8 --size 1MiB --ranks 4", "n_workers"),
+        ("switch budget --ranks 4", "workers"),
+        ("workload reshard --size 1GiB --receivers 4 --topology star:n_hosts=8", "network"),
+    ],
+)
+def test_ranks_and_topology_have_one_name_in_all_verbs(commsim, words, flag):
+    new, old = words.split(), words.replace("--ranks", "--workers").split()
+    old = [word if words.split()[0] != "workload" else word.replace("--topology", "--network") for word in old]
+    assert commsim.results(*new)["results"] == commsim.results(*old)["results"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,14 @@ from commsim.report.table import write_results
 
 NUMBERS = {"int": int, "float": float}
 
+# One name per thing in all verbs: the usual names of flags that some verbs call by the word of their papers.
+USUAL_NAMES = {
+    "workers": ("--ranks",),
+    "network": ("--topology",),
+    "iterations": ("-n", "--iters"),
+    "warm_up": ("-w", "--warmup-iters"),
+}
+
 
 def flag(*names: str, default: Any = None, **options: Any) -> Any:
     """Declare a flag, as a field of a class of flags.
@@ -61,11 +69,14 @@ class Flags:
         """Add all flags to a parser."""
         titles = {name: one.__dict__.get("TITLE", "") for one in cls.__mro__[::-1] for name in _own_fields(one)}
         groups: dict[str, Any] = {"": parser}
+        taken = {name for field in dataclasses.fields(cls) for name in _declaration(field)[0]}
         for field in dataclasses.fields(cls):
             title = titles[field.name]
             if title not in groups:
                 groups[title] = parser.add_argument_group(title)
             names, options = _declaration(field)
+            if names[0].startswith("-") and not taken.intersection(USUAL_NAMES.get(field.name, ())):
+                names = (*USUAL_NAMES.get(field.name, ()), *names)
             groups[title].add_argument(*names, **options)
         parser.set_defaults(**cls.DEFAULTS)
 
@@ -152,7 +163,9 @@ def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[s
 class WithJson(Flags):
     """``--json``, of nearly all verbs."""
 
-    json: str | None = flag(metavar="FILE", help="also write the results as JSON")
+    json: str | None = flag(
+        "-J", metavar="FILE", help="also write the results as JSON; -: to standard output, no tables"
+    )
 
     def write_json(
         self, rows: Iterable[Mapping[str, Any]], flags: Mapping[str, Any] | None = None, **more: object

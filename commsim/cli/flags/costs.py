@@ -15,7 +15,7 @@ TOPOLOGY = "NAME:key=value,...|FILE"
 class Placing(Flags):
     """How many ranks there are, and where."""
 
-    ranks: int | None = flag(metavar="N", help="number of ranks (default: all hosts)")
+    ranks: int | None = flag("-g", "--ranks", metavar="N", help="number of ranks (default: all hosts)")
     placement: str | None = flag(
         metavar="NAME|FILE", help="packed, spread, random or another strategy, or a file (default: packed)"
     )
@@ -39,12 +39,13 @@ class Costs(Flags):
 
 
 class Sizes(Flags):
-    """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f``, ``-n`` and ``-w``."""
+    """The size flags of nccl-tests: ``-b`` to ``-e`` by factors of ``-f`` or steps of ``-i``, ``-n`` and ``-w``."""
 
     TITLE: ClassVar[str] = "sizes and iterations, as in nccl-tests (K, M, G: powers of 1024)"
     minbytes: str = flag("-b", default="32M", metavar="SIZE", help="smallest size in bytes")
     maxbytes: str = flag("-e", default="32M", metavar="SIZE", help="largest size")
     stepfactor: str = flag("-f", default="2", metavar="N", help="factor between sizes")
+    stepbytes: str | None = flag("-i", metavar="SIZE", help="step between sizes, in place of a factor")
     iters: int | None = flag("-n", metavar="N", help="measured iterations")
     warmup_iters: int | None = flag("-w", metavar="N", help="iterations before the measured ones")
 
@@ -56,7 +57,7 @@ class Sizes(Flags):
         InputError
             If a size or the factor is wrong, or a number of iterations is too small.
         """
-        sizes = parse_nccl_sizes(self.minbytes, self.maxbytes, self.stepfactor)
+        sizes = parse_nccl_sizes(self.minbytes, self.maxbytes, self.stepfactor, self.stepbytes)
         for name, value, least in (("-n", self.iters, 1), ("-w", self.warmup_iters, 0)):
             if value is not None and value < least:
                 raise InputError(f"{name} must be at least {least}, got {value}")

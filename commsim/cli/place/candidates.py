@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
-from commsim.files.whole_files import write_json
-from commsim.report.table import print_table
+from commsim.report.table import print_table, write_answer
 
 from ..flags import Flags, flag, require_seed, switched
 
@@ -36,10 +34,8 @@ def _write(config: Scoring, tree: Mapping[str, Any]) -> None:
     from commsim import __version__
 
     tree = {"schema": 1, "config": {"version": __version__, **config.flags()}, **tree}
-    if config.json == "-":
-        print(json.dumps(tree, indent=1, allow_nan=False))
-    elif config.json:
-        write_json(config.json, tree)
+    if config.json:
+        write_answer(config.json, tree)
 
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
@@ -150,7 +146,7 @@ def _print(ranking: Ranking, jobs: tuple[PeriodicJob, ...], title: str) -> None:
         name = "-" if worst is None else f"{worst.link} ({', '.join(worst.jobs[:_MAX_NAMES])})"
         scores = [f"{c.score_mean:.4f}", f"{c.score_min:.4f}", f"{len(c.links)}"]
         rows.append([f"{i + 1}", c.generator, *scores, name, f"{slowdown(jobs, c):.4f}x"])
-    print_table(COLUMNS, rows, title)
+    print_table(COLUMNS, rows, title, ["worst_link"])
     if not ranking.candidates:
         return
     best = ranking.candidates[0]

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.report.table import print_remarks
+from commsim.report.table import given_remarks, print_remarks
 
 from ..flags import Verb
 from ..flags.outputs import check_drawable, draw_loads
 from .config import AUTO, Config, network_and_options, without_effect
 from .operation import run_operation
-from .predicted import predict_and_print, predict_with_auto, read_tolerance, run_groups
+from .predicted import json_row, predict_and_print, predict_with_auto, read_tolerance, run_groups
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from commsim.core.network import Network
 
 
@@ -33,7 +36,8 @@ def run(config: Config) -> None:
         results = [r for spec in config.collective for r in _run_one(config, spec, network, sizes, options, is_usual)]
     if config.draw:
         draw_loads(network, results[-1], config.draw)
-    config.write_json([r.row() for r in results], config.flags("report"), **more)
+    more |= {"network": resolved_network(network), "remarks": list(given_remarks())}
+    config.write_json([json_row(network, r) for r in results], config.flags("report"), **more)
     if config.report:
         from ..report import report_run
 
@@ -58,12 +62,32 @@ def _run_one(
             from commsim.run.compressed import compressed
 
             prepared = compressed(prepared, config.compressor)
-        results = predict_and_print(spec, prepared, sizes, options, verbose=config.verbose)
+        results = predict_and_print(spec, prepared, sizes, options, **config.shown)
     if config.bound:
         from ..bound import print_distance
 
         print_distance(prepared, results)
     return results
+
+
+def resolved_network(network: Network) -> dict[str, Any]:
+    """Return what a specification has become, with defaults, faults and costs: for the JSON of a prediction."""
+    return {
+        "name": network.name,
+        "n_nodes": network.n_nodes,
+        "n_links": network.n_links,
+        "routing": network.routing,
+        "bandwidth_Bps": _extremes(network.bandwidth),
+        "latency_s": _extremes(network.latency),
+        "overhead_s": float(network.overhead.max(initial=0.0)),
+        "gamma_s_per_B": float(network.gamma.max(initial=0.0)),
+        "hardware": network.hardware,
+    }
+
+
+def _extremes(values: NDArray[np.float64]) -> list[float]:
+    """Return the smallest and the largest, or nothing of nothing."""
+    return [float(values.min()), float(values.max())] if values.size else []
 
 
 def _check(config: Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from commsim.run import Prepared
 
 AUTO = "auto"
+# Bytes of an element of the types of nccl-tests.
+DATATYPES = {
+    "float": 4, "double": 8, "half": 2, "bfloat16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1,
+    "int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+}  # fmt: skip
 COLLECTIVE = "NAME[:key=value,...]|FILE.py[:NAME]"
 
 
@@ -36,6 +42,18 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
+        """Add all flags, and collectives without a flag."""
+        super().add_arguments(parser)
+        parser.add_argument("named", nargs="*", metavar="COLLECTIVE", help="the same as --collective")
+
+    @classmethod
+    def from_args(cls, args: argparse.Namespace) -> Any:
+        """Return the flags that were parsed, collectives without a flag first."""
+        args.collective = [*args.named, *(args.collective or ())]
+        return super().from_args(args)
+
     @property
     def placing(self) -> dict[str, Any]:
         """What places ranks and routes their messages, for :func:`commsim.run.prepare`."""
@@ -45,6 +63,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
 class Config(WithJson, PlayConfig):
     """All flags of ``commsim run``."""
 
+    datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="of elements")
     compressor: str | None = flag(metavar="NAME[:key=value,...]", help="of gradients, such as top_k:density=0.01")
     operation: str | None = flag(metavar="NAME", help=f"compare all algorithms of it: {', '.join(OPERATIONS)}")
     algorithm: str | None = flag(
@@ -60,6 +79,11 @@ class Config(WithJson, PlayConfig):
     report: str | None = flag(
         metavar="FILE.html", help="also write a page with figures: loads, timelines, critical path"
     )
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """How results are printed, for :func:`commsim.cli.run.predicted.predict_and_print`."""
+        return {"verbose": self.verbose, "datatype": self.datatype}
 
 
 Resolved = TypeVar("Resolved", bound=PlayConfig)

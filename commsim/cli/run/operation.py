@@ -56,7 +56,7 @@ def run_operation(
     if config.algorithm not in (None, "best"):
         results = []
         for spec, prepared in runnable.items():
-            results += predict_and_print(spec, prepared, sizes, options, verbose=config.verbose)
+            results += predict_and_print(spec, prepared, sizes, options, **config.shown)
         return results, more
     results, ranking = _rank(operation, runnable, sizes, options)
     return results, more | ranking
@@ -99,7 +99,7 @@ def _rank(
     print_remarks(dict.fromkeys(note for prepared in runnable.values() for note in prepared.notes))
     first = next(iter(runnable.values()))
     title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
-    print_table(COLUMNS, _rows(ranking), title)
+    print_table(COLUMNS, _rows(ranking), title, ["algbw(GB/s)", "busbw(GB/s)"])
     print_remarks((*_sentences(ranking), *without_overhead(first.network, sizes)))
     rows = [
         {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}

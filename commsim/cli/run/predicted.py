@@ -12,7 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.table import print_remarks, print_table, progress
 
-from .config import AUTO
+from .config import AUTO, DATATYPES
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
@@ -28,6 +28,10 @@ COLUMNS = [
 
 INTERVAL = ["low(us)", "high(us)"]
 
+# What a narrow terminal leaves out, first of all what nccl-tests prints and a prediction does not vary.
+LEAST = ["type", "redop", "root", "#wrong", "count", "wire(B)", "max_link(B)", "max_link(GB/s)", "busiest_link",
+         "algbw(GB/s)"]  # fmt: skip
+
 # What ``-v`` says of the flow engine's ways to compute.
 METHODS = {
     "recurrence": "a recurrence, since messages are alone on their links or share them in step",
@@ -39,7 +43,13 @@ METHODS = {
 
 
 def predict_and_print(
-    spec: str, prepared: Any, sizes: list[int], options: dict[str, Any], *, verbose: bool = False
+    spec: str,
+    prepared: Any,
+    sizes: list[int],
+    options: dict[str, Any],
+    *,
+    verbose: bool = False,
+    datatype: str = "float",
 ) -> list[Any]:
     """Predict all sizes of one prepared collective, and print them as nccl-tests does.
 
@@ -55,6 +65,8 @@ def predict_and_print(
         What ``Prepared.predict`` takes.
     verbose : bool
         Whether to print how the flow engine computed.
+    datatype : str
+        Of the elements that are counted, one of ``DATATYPES``.
 
     Returns
     -------
@@ -71,10 +83,10 @@ def predict_and_print(
     results = [prepared.predict(size, **options) for size in progress(sizes, spec)]
     print_remarks(prepared.notes)
     title = f"{spec} on {prepared.network.name}, {prepared.schedule.n_ranks} ranks, engine {options['engine']}"
-    rows = [table_row(prepared.network, prepared.schedule, r) for r in results]
+    rows = [table_row(prepared.network, prepared.schedule, r, datatype) for r in results]
     if any(r.interval is not None for r in results):
         rows = [[*row, *interval_cells(r)] for row, r in zip(rows, results, strict=True)]
-    print_table([*COLUMNS, *INTERVAL][: len(rows[0])], rows, title)
+    print_table([*COLUMNS, *INTERVAL][: len(rows[0])], rows, title, LEAST)
     rates = [r.busbw for r in results if r.time > 0 and operation is not None]  # 'custom' has no factor
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
@@ -89,7 +101,7 @@ def interval_cells(r: Any) -> list[str]:
     return ["-", "-"] if r.interval is None else [f"{t * 1e6:.2f}" for t in r.interval]
 
 
-def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
+def table_row(network: Any, schedule: Any, r: Any, datatype: str = "float") -> list[str]:
     """Cells of one result, under COLUMNS.
 
     Parameters
@@ -100,15 +112,15 @@ def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
         Of which.
     r : Result
         The prediction.
+    datatype : str
+        Of the elements that are counted, one of ``DATATYPES``.
     """
     operation = OPERATIONS.get(r.operation)
-    busiest = int((r.link_bytes / network.bandwidth).argmax()) if r.link_bytes.any() else -1
-    load = r.link_bytes[busiest] if busiest >= 0 else 0.0
-    rate = load / r.time if r.time else 0.0
+    link, load, rate = _busiest(network, r)
     return [
         f"{r.size:.0f}",
-        f"{r.size / 4:.0f}",
-        "float",
+        f"{r.size / DATATYPES[datatype]:.0f}",
+        datatype,
         "sum" if operation and operation.reduces else "none",
         str(schedule.root if operation and operation.has_root else -1),
         f"{r.time * 1e6:.2f}",
@@ -118,8 +130,33 @@ def table_row(network: Any, schedule: Any, r: Any) -> list[str]:
         f"{r.bytes_on_wire:.0f}",
         f"{load:.0f}",
         f"{rate / 1e9:.3f}",
-        network.link_name(busiest) if busiest >= 0 else "-",
+        link or "-",
     ]
+
+
+def json_row(network: Any, r: Any) -> dict[str, Any]:
+    """Return the JSON row of one result: what the table shows, and how it was computed.
+
+    Parameters
+    ----------
+    network : Network
+        On which it was predicted.
+    r : Result
+        The prediction.
+    """
+    link, load, rate = _busiest(network, r)
+    busiest = None if link is None else {"name": link, "bytes": load, "Bps": rate}
+    row: dict[str, Any] = r.row()
+    return row | {"busiest_link": busiest, "method": r.method or None}
+
+
+def _busiest(network: Any, r: Any) -> tuple[str | None, float, float]:
+    """Return the link that needs the longest for its bytes: its name, its bytes, and its mean rate in bytes/s."""
+    if not r.link_bytes.any():
+        return None, 0.0, 0.0
+    busiest = int((r.link_bytes / network.bandwidth).argmax())
+    load = float(r.link_bytes[busiest])
+    return network.link_name(busiest), load, load / r.time if r.time else 0.0
 
 
 def _remarks(results: list[Any]) -> list[str]:
@@ -238,7 +275,7 @@ def predict_with_auto(
             from commsim.engine.packet.transport import TRANSPORTS
 
             chosen["transport"] = TRANSPORTS[transport]()
-        results += predict_and_print(spec, prepared, of_engine, chosen, verbose=config.verbose)
+        results += predict_and_print(spec, prepared, of_engine, chosen, **config.shown)
     return results
 
 
@@ -298,8 +335,8 @@ def run_groups(config: Config, network: Network, sizes: list[int], options: Mapp
             of_groups = prepared.predict(size, engine=config.engine, framing=options["framing"])
             results += of_groups
             for text, group, result in zip(config.group, prepared.groups, of_groups, strict=True):
-                rows.append([text, *table_row(network, group.schedule, result)])
+                rows.append([text, *table_row(network, group.schedule, result, config.datatype)])
         print_remarks(dict.fromkeys(note for group in prepared.groups for note in group.notes))
         title = f"{spec} on {network.name}, {len(groups)} groups at once, engine {config.engine}"
-        print_table(["group", *COLUMNS], rows, title)
+        print_table(["group", *COLUMNS], rows, title, LEAST)
     return results

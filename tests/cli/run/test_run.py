@@ -1,9 +1,16 @@
+import fcntl
 import json
+import os
+import struct
+import subprocess
+import sys
+import termios
 
 import numpy as np
 import pytest
 
 from commsim.cli import main
+from commsim.cli.run.predicted import METHODS
 
 STAR = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
 
@@ -29,6 +36,79 @@ def test_the_table_has_the_columns_of_nccl_tests_and_our_own(commsim):
     row = commsim.out.splitlines()[2].split()
     assert row[:5] == ["1048576", "262144", "float", "sum", "-1"]
     assert len(row) == len(header)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_a_terminal_of_any_width_shows_whole_numbers(width):
+    """In a real pseudo-terminal, since a pipe hides what a terminal cuts."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    words = [sys.executable, "-m", "commsim", "run", "--topology", STAR, "-b", "1M", "-e", "1M"]
+    environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    subprocess.run(words, stdout=slave, stderr=subprocess.PIPE, check=True, env=environ | {"NO_COLOR": "1"})
+    lines = os.read(master, 65536).decode().splitlines()
+    os.close(master), os.close(slave)
+    (at,) = (i for i, line in enumerate(lines) if "size(B)" in line)
+    head, row = lines[at].split(), lines[at + 1].split()
+    assert len(head) == len(row)
+    assert max(len(lines[at]), len(lines[at + 1])) <= width
+    cells = dict(zip(head, row, strict=True))
+    assert float(cells["time(us)"]) == pytest.approx(6 * (2 + 2**20 / 4 / 12.5e3), abs=0.01)
+    assert {"size(B)", "busbw(GB/s)"} <= cells.keys()
+    if len(head) < 13:
+        assert f"# {width} columns: without type" in "".join(lines)
+
+
+def test_json_says_all_that_the_table_shows_and_what_the_names_have_become(commsim):
+    tree = commsim.results("run", "--topology", STAR, "-n", "3", "--overhead", "2us")
+    (row,), network = tree["results"], tree["network"]
+    busiest = row["busiest_link"]
+    assert (busiest["name"], busiest["bytes"]) == ("h0->switch0", 1.5 * row["size_B"])
+    assert busiest["Bps"] == busiest["bytes"] / row["time_s"]
+    assert row["method"] in METHODS
+    assert (network["n_nodes"], network["n_links"], network["bandwidth_Bps"]) == (5, 8, [12.5e9, 12.5e9])
+    assert network["overhead_s"] == 2e-6
+    assert any("-n: no effect" in remark for remark in tree["remarks"])
+
+
+def test_json_on_standard_output_is_alone_there(commsim):
+    assert commsim("run", "--topology", STAR, "-n", "3", "--json", "-").code == 0
+    tree = json.loads(commsim.out)
+    assert tree["results"][0]["collective"] == "ring_all_reduce"
+    other = json.loads(commsim("run", "--topology", STAR, "--json", "-").out)
+    assert not any("-n: no effect" in remark for remark in other["remarks"])  # remarks are those of one command
+
+
+def test_collectives_need_no_flag_and_stand_anywhere(commsim):
+    words = ("run", "ring_all_gather", "--topology", STAR, "ring_all_reduce", "-b", "1M", "-e", "1M")
+    tree = commsim.results(*words, "--collective", "chain_broadcast")
+    assert [r["collective"] for r in tree["results"]] == ["ring_all_gather", "ring_all_reduce", "chain_broadcast"]
+    assert tree["config"]["collective"] == ["ring_all_gather", "ring_all_reduce", "chain_broadcast"]
+
+
+def test_a_part_of_a_name_is_told_the_whole_names(commsim):
+    assert "did you mean ring_all_gather or" in commsim.refuses("run", "ring", "--topology", STAR)
+    assert "ring_all_reduce" in commsim.err.partition("known:")[0]
+
+
+def test_the_other_flags_of_nccl_tests(commsim):
+    words = ("run", "--topology", STAR, "-b", "1K", "-e", "3K", "-i", "1K", "-g", "3", "-d", "half")
+    tree = commsim.results(*words)
+    assert [r["size_B"] for r in tree["results"]] == [1024, 2048, 3072]
+    assert {r["n_ranks"] for r in tree["results"]} == {3}
+    rows = [line.split() for line in commsim.out.splitlines() if line.split()[1:3] == ["1024", "half"]]
+    assert [row[0] for row in rows] == ["2048"]  # 1,024 elements of two bytes
+    assert commsim("run", "--topology", STAR, "-J", commsim.folder / "j.json").code == 0
+    assert json.loads((commsim.folder / "j.json").read_text())["results"]
+    assert "-i must be at least 1 byte" in commsim.refuses("run", "--topology", STAR, "-b", "1", "-e", "1G", "-i", "1")
+    assert "invalid choice: 'int4'" in commsim.refuses("run", "--topology", STAR, "-d", "int4")
+
+
+def test_flags_of_the_packet_engine_are_in_its_help_alone(commsim):
+    plain = commsim("run", "--help").out
+    assert "--ecn" not in plain
+    assert "10 flags of the packet engine: commsim run --engine packet --help" in " ".join(plain.split())
+    assert "--ecn" in commsim("run", "--engine", "packet", "--help").out
 
 
 def test_collective_repeats_and_takes_parameters(commsim):

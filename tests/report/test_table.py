@@ -1,0 +1,74 @@
+import io
+import json
+
+import pytest
+
+from commsim.report import table
+
+COLUMNS = ["size(B)", "count", "time(us)", "busiest_link"]
+ROWS = [["1073741824", "268435456", "123456.78", "leaf0_gpu7->spine3"], ["8", "2", "1.50", "-"]]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Print on a terminal of a width, and return its lines without the bold face of headers."""
+
+    def run(width, *args, **options):
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setattr("sys.stdout", Terminal())
+        table.print_table(*args, **options)
+        return table.sys.stdout.getvalue().splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize("width", [20, 39, 40, 45, 60, 80, 100, 140])
+def test_no_cell_is_ever_cut_whatever_the_width(shown, width):
+    lines = shown(width, COLUMNS, ROWS)
+    words = " ".join(lines).split()
+    assert all(cell in words for row in (COLUMNS, *ROWS) for cell in row)
+    if width >= 40:
+        assert max(map(len, lines)) <= width
+
+
+def test_the_least_important_columns_go_first_and_are_named(shown):
+    lines = shown(44, COLUMNS, ROWS, least=["count", "busiest_link"])
+    assert lines[0].split() == ["size(B)", "time(us)", "busiest_link"]
+    assert "44 columns: without count;" in lines[-1]
+    lines = shown(140, COLUMNS, ROWS, least=["count", "busiest_link"])
+    assert lines[0].split() == COLUMNS
+    assert len(lines) == 3
+
+
+def test_words_are_broken_before_numbers_move(shown):
+    why = "its latency decides, the second takes twice as long"
+    lines = shown(50, ["sizes", "why"], [["1..2128249", why]])
+    assert max(map(len, lines)) <= 50
+    assert lines[1].startswith("1..2128249")
+    assert " ".join(" ".join(lines[1:]).split()) == f"1..2128249 {why}"
+
+
+def test_what_does_not_fit_is_continued_under_the_first_column(shown):
+    lines = shown(40, COLUMNS, ROWS)
+    heads = [line.split() for line in lines if "size(B)" in line]
+    assert [name for head in heads for name in head if name != "size(B)"] == COLUMNS[1:]
+
+
+def test_two_columns_may_have_one_name(shown):
+    assert shown(60, ["a", "(95 %)", "b", "(95 %)"], [["1", "2", "3", "4"]], least=["b"])[1].split() == list("1234")
+
+
+def test_answers_go_to_standard_output_alone_when_they_are_asked_for_there(capsys):
+    with table.only_json("-"):
+        print("a table")
+        table.write_answer("-", {"a": 1})
+    assert json.loads(capsys.readouterr().out) == {"a": 1}
+    with table.only_json(None):
+        print("a table")
+    assert capsys.readouterr().out == "a table\n"
