@@ -36,15 +36,17 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     max_messages: int = flag(default=3_000_000, metavar="N", help="longer schedules are not tried")
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")
+    msccl: str | None = flag(metavar="DIR", help="write a file of MSCCL for each range of sizes")
+    tuner_csv: str | None = flag(metavar="FILE", help="write rules for NCCL's tuner plugin: the best that NCCL has")
 
 
 def run(config: Config) -> None:
     """Make schedules, print and write them."""
     sizes = config.sizes()
     op = operation(config.operation)
-    if op.signals or op.layout != "none":
-        why = "carries no bytes" if op.signals else "has blocks of unequal sizes"
-        raise InputError(f"--operation {op.name}: nothing is synthesized, it {why}")
+    from commsim.synthesis.ready import NAME, operation_of
+
+    operation_of(f"{NAME}_{op.name}")
     if config.output and (len(sizes) > 1 or Path(config.output).suffix != ".npz"):
         raise InputError(f"-o takes a .npz file, and one size (-b equal to -e), got {config.output} and {len(sizes)}")
     if config.max_messages < 1:
@@ -75,11 +77,43 @@ def run(config: Config) -> None:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     print_table(COLUMNS, [_cells(found, size) for size in found.candidates], f"{op.name} on {network.name}, {p} ranks")
+    ranges = found.ranges()
+    if len(ranges) > 1:
+        cells = [[f"{one.low}", f"{one.high}", one.method] for one in ranges]
+        print_table(["from(B)", "to(B)", "chosen"], cells, "crossovers: geometric middles of the sizes above")
     print_remarks(_beside(found, size) for size in found.candidates)
     print_remarks([*notes, *([_proof(found.certificate)] if found.certificate else []), *found.notes])
     if config.output:
         _write(network, found.best(sizes[0]), config.output)
-    config.write_json([_row(found, size) for size in found.candidates], notes=[*notes, *found.notes])
+    if config.msccl:
+        from commsim.formats.msccl.rules import write_rules
+
+        written = write_rules(op.name, ranges, config.msccl)
+        print_remarks(one.note for one in written if one.note)
+        print(f"{config.msccl}: {len(written)} files of MSCCL")
+    config.write_json(
+        [_row(found, size) for size in found.candidates],
+        ranges=[{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in ranges],
+        notes=[*notes, *found.notes],
+    )
+    if config.tuner_csv:
+        _write_tuner(found, p, config.tuner_csv)
+
+
+def _write_tuner(found: Synthesis, p: int, path: str) -> None:
+    """Write the best that NCCL has at each size; what it does not have cannot be asked of it."""
+    from commsim.formats.measured import Measured
+    from commsim.formats.nccl_plans import rules_of_rows, write_tuner
+
+    rows = []
+    for size, tried in found.candidates.items():
+        for one in tried:
+            launched = one.prepared.at(size).parameters if one.prepared.launch else {}
+            algorithm, protocol = (str(launched.get(key, "")) for key in ("algorithm", "protocol"))
+            rows.append(Measured(found.operation, size, one.time, p, algorithm or one.method, protocol))
+    rules = rules_of_rows(rows)
+    write_tuner(path, rules, f"the best for {found.operation} on {found.network.name} that NCCL has")
+    print(f"{path}: {len(rules)} rules, of what NCCL has; it cannot run what is made here")
 
 
 def _write(network: Network, candidate: Candidate, path: str) -> None:

@@ -58,6 +58,8 @@ class Prepared:
         What NCCL launches at each size, of a collective of NCCL.
     framing : Framing, optional
         What its protocol adds on the wire.
+    sized : callable, optional
+        From a size to what is prepared for it, of schedules that are made for each size.
     """
 
     schedule: Schedule
@@ -71,6 +73,7 @@ class Prepared:
     cut: Callable[[float], dict[str, Any]] | None = None
     launch: NcclLaunch | None = None
     framing: Framing | None = None
+    sized: Callable[[float], Prepared] | None = None
     _at: dict[Any, Prepared] = field(default_factory=dict, repr=False, compare=False)
     _bounds: dict[str, Prepared] = field(default_factory=dict, repr=False, compare=False)
 
@@ -91,6 +94,8 @@ class Prepared:
         A pipeline has as many pieces as suit the size; where switches add packets, chunks are of whole packets; of
         NCCL it is what that launches.
         """
+        if self.sized is not None:
+            return self.sized(size)
         if self.launch is not None:
             return self._launched(self.launch, size)
         if self.cut is not None and 0 < size < float("inf"):

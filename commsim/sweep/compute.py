@@ -206,17 +206,20 @@ class Bench:
         key = (seed, *((k, v) for k, v in parameters.items() if k not in LATE))
         if self._prepared is None or self._prepared[0] != key:
             from commsim.run import prepare
+            from commsim.synthesis.ready import operation_of, prepare_synthesized
 
             self._prepared = None  # before the next one is built: two large ones need not fit at once
-            ranks = parameters.get("collective.ranks")
-            prepared = prepare(
-                collective_spec(parameters, self._kinds),
-                self._network_of(parameters),
-                n_ranks=ranks,
-                placement=parameters.get("placement.strategy"),
-                routing=parameters.get("topology.routing"),
-                seed=seed,
-            )
+            spec, network = collective_spec(parameters, self._kinds), self._network_of(parameters)
+            options: dict[str, Any] = {
+                "n_ranks": parameters.get("collective.ranks"),
+                "placement": parameters.get("placement.strategy"),
+                "seed": seed,
+            }
+            operation = operation_of(spec)
+            if operation is not None:
+                prepared = prepare_synthesized(operation, network, **options)
+            else:
+                prepared = prepare(spec, network, routing=parameters.get("topology.routing"), **options)
             self._prepared = (key, prepared)
         return self._prepared[1]
 

@@ -214,8 +214,10 @@ def _check_spec(table: str, parameters: Mapping[str, Any], config: Config) -> No
     name, raw = split_spec(text)
     if table == "collective":
         from commsim.run.inputs import check_collective
+        from commsim.synthesis.ready import operation_of
 
-        check_collective(text)
+        if operation_of(text) is None:
+            check_collective(text)
         return
     from commsim.files.store import SUFFIXES
     from topologies import TOPOLOGIES

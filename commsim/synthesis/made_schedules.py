@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from .demand import demand_of, usable
 from .greedy import greedy_schedule
 from .latency import latency_bounds, nearest_ranks
 from .trees.forest import DIRECTIONS, Certificate, Forest, Grower
-from .trees.tree_program import plan_trees
+from .trees.tree_program import Planned, plan_trees
 from .trees.whole_rates import WholeNetwork, unbalanced_switch, whole_network
 
 Report = Callable[[str, int, int], None]
@@ -67,6 +68,8 @@ class Candidate:
         Pieces of trees that follow each other; 1 for other schedules.
     height : int
         Messages one after the other; 0 where it is not known.
+    in_pieces : callable, optional
+        From a number of pieces to the same trees' schedule, where there are trees.
     """
 
     method: str
@@ -76,6 +79,7 @@ class Candidate:
     result: Result | None
     pieces: int = 1
     height: int = 0
+    in_pieces: Callable[[int], Planned] | None = None
 
 
 class Maker:
@@ -180,9 +184,13 @@ class Maker:
             if n_tried >= _TRIED and forest.n_arcs * pieces > _SHORT:
                 continue
             self._tell(f"simulating {forest.name}", 0, 1)
-            plan = plan_trees(self.operation, self.nodes.tolist(), forest.up, forest.down, pieces, self.root)
+            in_pieces = functools.partial(
+                plan_trees, self.operation, self.nodes.tolist(), forest.up, forest.down, root=self.root
+            )
+            plan = in_pieces(pieces)
             ready = prepare(plan.schedule, self.network, placement=plan.placement)
-            yield self._candidate(forest, ready, size, pieces, guess)
+            made = self._candidate(forest, ready, size, pieces, guess)
+            yield dataclasses.replace(made, in_pieces=in_pieces)
         if self.operation in DIRECTIONS:
             yield from self._greedy(size)
         if self.exchange is not None:

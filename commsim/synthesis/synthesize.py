@@ -46,6 +46,40 @@ class Synthesis:
         """Return the fastest schedule of a size."""
         return self.candidates[size][0]
 
+    def ranges(self) -> list[Range]:
+        """Return which method is chosen from which size to which: borders are geometric middles of sizes tried."""
+        sizes, found = sorted(self.candidates), list[Range]()
+        low = sizes[0]
+        for size, after in zip(sizes, [*sizes[1:], 0], strict=True):
+            if not after or self.best(size).method != self.best(after).method:
+                high = max(size, math.isqrt(size * after)) if after else size
+                first = next(one for one in sizes if one >= low)
+                found.append(Range(low, high, tuple(self.candidates[first])))
+                low = high + 1
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Sizes at which one method is chosen.
+
+    Parameters
+    ----------
+    low, high : int, bytes
+        Both included.
+    candidates : tuple of Candidate
+        Those of the smallest size in it that was tried, the fastest first.
+    """
+
+    low: int
+    high: int
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def method(self) -> str:
+        """Which one is chosen."""
+        return self.candidates[0].method
+
 
 class Deadline:
     """A limit of time, for work that keeps what it has.

@@ -1,4 +1,12 @@
+import itertools
+import json
+import sqlite3
+
 import pytest
+
+from commsim.formats.msccl.to_schedule import schedule_of_algorithm
+from commsim.formats.msccl.xml import read_msccl
+from commsim.formats.nccl_plans import read_tuner
 
 pytest.importorskip("scipy")
 STAR = "star:n_hosts=4,bandwidth=8Gbps,latency=0us"
@@ -55,3 +63,44 @@ def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
 )
 def test_what_cannot_be_is_refused_on_one_line(commsim, argv, message):
     assert message in commsim.refuses("synthesize", "--topology", STAR, *argv)
+
+
+def test_every_range_of_sizes_gets_a_file_of_msccl_and_nccl_its_own_rules(commsim, tmp_path):
+    """Ranges join without a gap, and each file holds a proved schedule for its sizes alone."""
+    folder, rules = tmp_path / "msccl", tmp_path / "rules.csv"
+    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "1K", "-e", "4M", "-f", "64", "--overhead", "1us")
+    tree = commsim.results("synthesize", *argv, "--msccl", folder, "--tuner-csv", rules)
+    ranges = tree["ranges"]
+    assert (ranges[0]["low_B"], ranges[-1]["high_B"]) == (1 << 10, 4 << 20)
+    assert all(a["high_B"] + 1 == b["low_B"] and a["chosen"] != b["chosen"] for a, b in itertools.pairwise(ranges))
+    files = sorted(folder.glob("*.xml"))
+    assert len(files) == len(ranges) > 1
+    held = [read_msccl(file)[0] for file in files]
+    assert {(one.min_bytes, one.max_bytes) for one in held} == {(r["low_B"], r["high_B"] + 1) for r in ranges}
+    assert {schedule_of_algorithm(one).operation for one in held} == {"all_reduce"}
+    assert {rule.algorithm for rule in read_tuner(rules)} <= {"ring", "tree"}
+
+
+def test_what_is_made_is_ranked_beside_registered_algorithms(commsim):
+    torus = ("--topology", "torus:dims=3x3,bandwidth=100Gbps", "--operation", "all_gather", "-b", "1K", "-e", "1M")
+    ranking = commsim.results("run", *torus, "-f", "1024", "--synthesized")["ranking"]
+    for row in ranking:
+        (first, *others) = row["algorithms"]
+        assert first["algorithm"] == "synthesized"
+        assert others[0]["times_best"] > 1.5
+    assert "optimum 4/25 s/GB" in commsim.out  # 8 blocks into a host over 4 links of 12.5 GB/s
+    assert "--synthesized goes with --operation" in commsim.refuses("run", *torus[:2], "--synthesized")
+
+
+def test_a_sweep_can_ask_for_what_is_made(commsim, tmp_path):
+    sweep, out = tmp_path / "some.toml", tmp_path / "out"
+    text = '[topology]\nname = "torus"\ndims = "3x3"\n[collective]\nname = ["ring_all_gather", "synthesized_{}"]\n'
+    text += 'size = "1MiB"\n'
+    sweep.write_text(text.format("all_gather"))
+    assert commsim("sweep", "run", sweep, "-o", out, "--executor", "serial").code == 0
+    with sqlite3.connect(out / "sweep.sqlite") as results:
+        rows = results.execute("select row from points order by place")
+        ring, made = (json.loads(row)["time_s"] for (row,) in rows)
+    assert ring > 1.5 * made
+    sweep.write_text(text.format("barrier"))
+    assert "barrier: nothing is synthesized" in commsim.refuses("sweep", "plan", sweep)

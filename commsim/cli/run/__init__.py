@@ -103,6 +103,8 @@ def _check(config: Config) -> None:
     if config.engine and config.engine not in (*ENGINES, AUTO):
         raise InputError(f"unknown engine {config.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
     read_tolerance(config)
+    if config.synthesized and config.operation is None:
+        raise InputError("--synthesized goes with --operation, such as --operation all_reduce")
     if config.compressor and (config.group or config.operation is not None or config.algorithm is not None):
         raise InputError("--compressor goes with --collective alone")
     if config.bound and (config.compressor or config.group or config.operation is not None):

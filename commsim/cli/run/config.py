@@ -69,6 +69,7 @@ class Config(WithJson, PlayConfig):
     algorithm: str | None = flag(
         metavar="NAME|best|all", help="of --operation: one; best: a ranking; all: the table of each (default: best)"
     )
+    synthesized: bool = switched(help="with --operation: also what commsim synthesize makes for the network")
     group: tuple[str, ...] = repeated(
         metavar="RANK,RANK,...", help="ranks that run the collective, at once with other groups; repeatable"
     )

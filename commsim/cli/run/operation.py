@@ -73,13 +73,24 @@ def _prepare(
     for spec in (*given, *own):
         require_operation(spec, operation)
     specs = list(dict.fromkeys((*(given or every), *own)))
-    runnable, left_out = prepare_all(
-        specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), **config.placing
-    )
+    try:
+        runnable, left_out = prepare_all(
+            specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), **config.placing
+        )
+    except InputError as error:
+        if not config.synthesized or given or own:
+            raise
+        runnable, left_out = {}, {"all registered algorithms": str(error)}
     for spec in (*given, *own):  # what was asked for by name must run
         if spec in left_out:
             raise InputError(left_out[spec])
     print_remarks(f"left out: {spec}: {reason}" for spec, reason in left_out.items())
+    if config.synthesized:
+        from commsim.synthesis.ready import NAME, prepare_synthesized
+
+        placing: dict[str, Any] = {"n_ranks": config.ranks, "placement": config.placement, "seed": config.seed or 0}
+        runnable[NAME] = prepare_synthesized(operation, network, **placing)
+        probe(runnable[NAME])
     return runnable, left_out
 
 

@@ -1,0 +1,100 @@
+"""One file of MSCCL for each range of sizes: the runtime takes the file whose ``minBytes`` and ``maxBytes`` fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.schedule import Schedule
+from commsim.core.units import format_size
+from commsim.synthesis.made_schedules import Candidate
+from commsim.synthesis.synthesize import Range
+
+from .algorithm import Algorithm
+from .from_schedule import algorithm_of
+from .xml import write_msccl
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file, and what it holds.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    low, high : int, bytes
+        Sizes that it is for, both included.
+    method : str
+        Which schedule.
+    note : str
+        What is not as it was chosen; empty where nothing is.
+    """
+
+    path: Path
+    low: int
+    high: int
+    method: str
+    note: str = ""
+
+
+def write_rules(operation: str, ranges: Sequence[Range], folder: str | Path) -> list[Written]:
+    """Write a file for each range of sizes, of the fastest schedule that the runtime can hold.
+
+    The runtime repeats an algorithm over the data, piece by piece; so trees of many pieces, which have too many steps,
+    are written with one. Channels without a common weight share links equally there.
+
+    Parameters
+    ----------
+    operation : str
+        Of all.
+    ranges : sequence of Range
+        In ascending order.
+    folder : path
+        Made where it is missing.
+
+    Raises
+    ------
+    InputError
+        If no schedule of a range fits into what the runtime takes.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    written = []
+    for one in ranges:
+        chosen, candidate, cut = _fitting(one)
+        path = Path(folder) / f"{operation}_{one.low}_{one.high}.xml"
+        write_msccl(chosen, path)
+        sizes, note = f"{format_size(one.low)} to {format_size(one.high)}", ""
+        if candidate is not one.candidates[0]:
+            times = candidate.time / one.candidates[0].time
+            note = (
+                f"{sizes}: {one.method} does not fit MSCCL's runtime; {candidate.method} takes {times:.3f} times that"
+            )
+        elif cut:
+            note = f"{sizes}: {one.method} in one piece, which the runtime repeats"
+        written.append(Written(path, one.low, one.high, candidate.method, note))
+    return written
+
+
+def _fitting(one: Range) -> tuple[Algorithm, Candidate, bool]:
+    """Return the fastest candidate's algorithm that fits, and whether it had to be cut to one piece."""
+    refused = ""
+    for candidate in one.candidates:
+        for cut, schedule in _schedules(candidate):
+            try:
+                algorithm, _ = algorithm_of(schedule, min_bytes=one.low, max_bytes=one.high + 1)
+            except InputError as error:
+                refused = refused or str(error)
+                continue
+            return algorithm, candidate, cut
+    raise InputError(f"{format_size(one.low)} to {format_size(one.high)}: nothing fits MSCCL's runtime: {refused}")
+
+
+def _schedules(candidate: Candidate) -> Iterator[tuple[bool, Schedule]]:
+    # what is far too long is not expanded to see that it does not fit
+    if candidate.prepared.schedule.n_transfers <= 100_000:
+        yield False, candidate.prepared.schedule
+    if candidate.in_pieces is not None and candidate.pieces > 1:
+        yield True, candidate.in_pieces(1).schedule

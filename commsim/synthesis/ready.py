@@ -1,0 +1,92 @@
+"""Synthesized schedules as one prepared collective, beside registered ones: at each size the fastest that was made."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.operations import operation as known_operation
+from commsim.core.placement import Placement
+from commsim.run import Prepared
+from commsim.run.inputs import PACKED, load_placement
+
+from .made_schedules import Maker
+
+# The name under which it stands in tables.
+NAME = "synthesized"
+# Messages of a schedule: it is simulated within seconds, and one percent from the optimum at large sizes.
+MAX_MESSAGES = 300_000
+# At this size it is made first, to see that it can be.
+_FIRST = 2.0**20
+
+
+def operation_of(name: str) -> str | None:
+    """Return the operation of ``synthesized_OPERATION``; None for any other name.
+
+    Raises
+    ------
+    InputError
+        If there is no such operation, or nothing is synthesized for it.
+    """
+    prefix, _, operation = name.partition("_")
+    if prefix != NAME or not operation:
+        return None
+    op = known_operation(operation)
+    if op.signals or op.layout != "none":
+        why = "carries no bytes" if op.signals else "has blocks of unequal sizes"
+        raise InputError(f"{operation}: nothing is synthesized, it {why}")
+    return operation
+
+
+def prepare_synthesized(
+    operation: str,
+    network: Network,
+    *,
+    n_ranks: int | None = None,
+    placement: str | Placement | None = None,
+    seed: int = 0,
+    root: int = 0,
+) -> Prepared:
+    """Prepare what is synthesized for an operation, without registered collectives.
+
+    The network's certificate and trees are found once; a schedule is made for each size that is asked for, and kept.
+
+    Parameters
+    ----------
+    operation : str
+        By name.
+    network : Network
+        Where.
+    n_ranks, placement, seed
+        As for :func:`commsim.run.prepare`.
+    root : int
+        Of a rooted operation.
+
+    Raises
+    ------
+    InputError
+        If nothing can be synthesized.
+    """
+    operation_of(f"{NAME}_{operation}")  # refuses what cannot be
+    p = len(network.endpoints) if n_ranks is None else n_ranks
+    placement = (
+        load_placement(placement or PACKED, network, p, seed) if not isinstance(placement, Placement) else placement
+    )
+    maker = Maker(operation, network, placement.nodes, root, MAX_MESSAGES, None)
+    made: dict[float, Prepared] = {}
+
+    def at(size: float) -> Prepared:
+        if size not in made:
+            tried = list(maker.candidates(int(size), textbook=False))
+            if not tried:
+                raise InputError(f"{network.name}: nothing is synthesized for {operation} here")
+            made[size] = min(tried, key=lambda one: one.time).prepared
+        return made[size]
+
+    first = at(_FIRST)
+    proof = maker.certificate
+    told = (
+        () if proof is None or not proof.proved else (f"synthesized: optimum {proof.fraction} s/GB times {proof.per}",)
+    )
+    return dataclasses.replace(first, sized=at, notes=(*first.notes, *told, *maker.notes))
