@@ -6,14 +6,43 @@ Which free GPUs a job could get: one packed choice, and others that are about as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.errors import InputError
+
 from .machines import Machines
+from .models import Assumptions
 from .policy import Grant, Order
 from .state import JobState, Pool, Spread, Work, room
 from .traffic import CANDIDATES, Ranking, Sharer, Traffic
+
+# How a granted job gets its GPUs.
+# packed: the first of the candidates that CASSINI would rank, with a drawn shift
+# drawn: any of these candidates
+# random: any free GPUs in any order, as from a scheduler that does not look at the network
+# cassini: the candidate with the best score, and shifts that are solved for
+# ideal: as packed, on links of its own
+Placing = Literal["packed", "drawn", "random", "cassini", "ideal"]
+PLACINGS: tuple[Placing, ...] = get_args(Placing)
+# Rounds over all jobs in which shifts are solved anew; a shift is only changed where the score gains more than this.
+ROUNDS, LEAST_GAIN = 2, 0.02
+
+
+def known_placing(text: str) -> Placing:
+    """Return the name of a way to place jobs.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    for placing in PLACINGS:
+        if placing == text:
+            return placing
+    raise InputError(f"unknown placing {text!r}; known: {', '.join(PLACINGS)}")
 
 
 def spreads(
@@ -99,21 +128,24 @@ class Allocation:
 
     Parameters
     ----------
-    cassini : bool
-        Whether candidates are ranked and shifts searched; otherwise the first candidate is taken, and shifts are drawn.
-    restart : float, s
-        That a job loses when it starts again.
+    placing : str
+        One of :data:`PLACINGS`.
+    assumed : Assumptions
+        What a job loses when it starts again, and what jobs reach together on an overloaded link.
     seed : int
-        Of the drawn shifts and of the routes' hashes.
+        Of the drawn shifts and placements, and of the routes' hashes.
     """
 
-    def __init__(self, machines: Machines, work: Work, *, cassini: bool, restart: float, seed: int) -> None:
+    def __init__(self, machines: Machines, work: Work, *, placing: Placing, assumed: Assumptions, seed: int) -> None:
         self.machines, self.work, self.pool = machines, work, Pool(machines)
-        self.traffic = Traffic(machines.cluster, seed)
+        self.traffic = Traffic(machines.cluster, seed, assumed.contended)
         self.running: list[JobState] = []
         self.sharers: dict[int, Sharer] = {}
-        self._ranking = Ranking(self.traffic) if cassini else None
-        self._restart, self._seed = restart, seed
+        # Of running jobs that CASSINI moved in time: how often, and the seconds for which they waited.
+        self.n_shifts, self.shift_delay = 0, 0.0
+        self._placing = placing
+        self._ranking = Ranking(self.traffic) if placing == "cassini" else None
+        self._restart, self._seed = assumed.restart, seed
 
     def apply(self, grants: Sequence[Grant], usable: NDArray[np.bool_], now: float) -> None:
         """Stop the jobs that are granted nothing, or something else; then give the others their GPUs in order."""
@@ -125,6 +157,8 @@ class Allocation:
         for grant in grants:
             if not grant.state.running:
                 self._allocate(grant, usable, now)
+        if self._ranking is not None:
+            self._solve_shifts(self._ranking, now)
 
     def stop(self, state: JobState) -> None:
         """Take a job off its GPUs and links."""
@@ -142,6 +176,33 @@ class Allocation:
             sharer = self.sharers.get(state.index)
             state.slowdown = sharer.slowdown if sharer is not None else 1.0
 
+    def _solve_shifts(self, ranking: Ranking, now: float) -> None:
+        """Solve the shifts anew of jobs on links whose jobs have changed; a job that moves waits once.
+
+        One job after the other takes its best shift while the others keep theirs, which ends in a local optimum; all
+        links of a job are looked at together, so that loops of the affinity graph need no rule of their own.
+        """
+        affected = self.traffic.changed()
+        for _ in range(ROUNDS):
+            moved = False
+            for state in self.running:
+                sharer = self.sharers.get(state.index)
+                if sharer is None or sharer not in affected:
+                    continue
+                profile = self.work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type)
+                shift = ranking.better(profile, sharer, LEAST_GAIN)
+                if shift is None:
+                    continue
+                moved = True
+                self.traffic.shift(sharer, profile, shift)
+                if now > (state.first_start or 0.0):
+                    delay = (shift - state.shift) % profile.period
+                    state.resume = max(state.resume, now) + delay
+                    self.n_shifts, self.shift_delay = self.n_shifts + 1, self.shift_delay + delay
+                state.shift = shift
+            if not moved:
+                break
+
     def used(self) -> NDArray[np.int64]:
         """GPUs of each host that have a job."""
         return self.machines.gpus - self.pool.free
@@ -152,8 +213,7 @@ class Allocation:
             right = [grant.gpu_type in (None, kind) for kind in self.machines.types]
             free = np.where(usable & np.array(right), self.pool.free, 0)
             claimed = room(self.machines, self.work, self.running) if grant.order == "demand" else np.ones(free.size)
-            limit = CANDIDATES if self._ranking else 1
-            ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)
+            ways = self._ways(state, free, grant, claimed)
         else:
             ways = [other.spread] if other.running and other.beside is None and len(other.gpus) == grant.gpus else []
         if not ways:
@@ -164,6 +224,21 @@ class Allocation:
         else:
             self.pool.share(state, other)
         self._start(state, spread, now)
+
+    def _ways(
+        self, state: JobState, free: NDArray[np.int64], grant: Grant, claimed: NDArray[np.float64]
+    ) -> list[Spread]:
+        """Candidates for a job's GPUs; one is left where none is ranked."""
+        draw = np.random.default_rng([self._seed, state.index, state.starts, 1])
+        if self._placing == "random":
+            if int(free.sum()) < grant.gpus:
+                return []
+            seats = draw.choice(np.repeat(np.arange(free.size), free), grant.gpus, replace=False)
+            hosts = list(dict.fromkeys(seats.tolist()))  # ranks in the order in which GPUs were drawn, not by rack
+            return [tuple((host, int((seats == host).sum())) for host in hosts)]
+        limit = CANDIDATES if self._placing in ("cassini", "drawn") else 1
+        ways = spreads(self.machines, free, grant.gpus, grant.order, claimed, limit)
+        return [ways[draw.integers(len(ways))]] if ways and self._placing == "drawn" else ways
 
     def _choose(self, state: JobState, gpus: int, ways: Sequence[Spread]) -> Spread:
         """Take one of the ways, and set the shift."""
@@ -183,7 +258,7 @@ class Allocation:
         state.starts += 1
         self.running.append(state)
         profile = self.work.profile(state.index, len(state.gpus), len(spread), state.gpu_type)
-        if profile.phases:
+        if profile.phases and self._placing != "ideal":
             self.sharers[state.index] = self.traffic.add(profile, self._route(spread), state.shift)
 
     def _route(self, spread: Spread) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ What is assumed of models and hosts, and a file that sets it.
 The file::
 
     restart = "30s"                # lost whenever a job starts again after a preemption, or with other GPUs
+    contended = 0.88               # share of an overloaded link's rate that several jobs reach together
 
     [models.vgg16]                 # changes that row of the table; a new name adds one
     size = "528MB"
@@ -157,6 +158,9 @@ class Assumptions:
         Hosts that inference lends.
     restart : float, s
         Lost by a job that starts again.
+    contended : float
+        Share of an overloaded link's rate that several jobs reach together: 1 is a fluid; two jobs under DCQCN got 22
+        of 25 Gb/s each (CASSINI, Figure 2).
     """
 
     models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
@@ -164,6 +168,7 @@ class Assumptions:
     hosts: Mapping[str, HostKind] = field(default_factory=dict)
     inference: tuple[str, ...] = ()
     restart: float = 30.0
+    contended: float = 1.0
 
 
 def read_assumptions(path: str | Path) -> Assumptions:
@@ -186,8 +191,11 @@ def read_assumptions(path: str | Path) -> Assumptions:
     inference = tuple(hosts.items("inference", str, "the name of a host")) if "inference" in hosts else ()
     hosts.finish()
     restart = top.quantity("restart", parse_time, 30.0)
+    contended = top.number("contended", 1.0)
+    if not 0 < contended <= 1:
+        top.refuse("contended", "more than 0 and at most 1")
     top.finish()
-    return Assumptions(models, usual, named, inference, restart)
+    return Assumptions(models, usual, named, inference, restart, contended)
 
 
 def _model_assumptions(fields: Fields, name: str) -> Model:

@@ -11,7 +11,7 @@ import numpy as np
 
 from commsim.files.csv_rows import write_rows
 
-from .machines import Machines
+from .allocation import Placing
 from .state import JobState
 
 
@@ -51,8 +51,8 @@ class Outcome:
     ----------
     policy : str
         Under which.
-    cassini : bool
-        Whether with CASSINI.
+    placing : str
+        How jobs got their GPUs, one of :data:`commsim.cluster.allocation.PLACINGS`.
     n_gpus : int
         Of the cluster, those that inference lends not among them.
     jobs : tuple of JobOutcome
@@ -63,20 +63,37 @@ class Outcome:
         From each time on so many GPUs had a job.
     link_excess : float
         Bytes that jobs wanted to send at instants when the link was full already, over all that they wanted to send.
+    iteration_times : tuple of (float, float)
+        Ascending times of an iteration in seconds, to 0.1 ms, and how many iterations of all jobs took that long.
+    shifts : int
+        How often CASSINI moved a running job in time.
+    shift_delay : float, s
+        For how long these jobs waited in all.
     """
 
     policy: str
-    cassini: bool
+    placing: Placing
     n_gpus: int
     jobs: tuple[JobOutcome, ...]
     stays: tuple[Stay, ...]
     use: tuple[tuple[float, int], ...]
     link_excess: float
+    iteration_times: tuple[tuple[float, float], ...]
+    shifts: int = 0
+    shift_delay: float = 0.0
 
     @property
     def label(self) -> str:
-        """Name of the policy, and whether CASSINI helps it."""
-        return self.policy + ("+cassini" if self.cassini else "")
+        """Name of the policy, and how jobs were placed if not packed."""
+        return self.policy + ("" if self.placing == "packed" else f"+{self.placing}")
+
+    def iteration_time(self, share: float | None = None) -> float:
+        """Return the mean time of all iterations in seconds, or that within which `share` of them ended."""
+        times, counts = np.array(self.iteration_times).T
+        if share is None:
+            return float((times * counts).sum() / counts.sum())
+        reached = np.cumsum(counts) >= share * counts.sum() * (1 - 1e-12)
+        return float(times[np.argmax(reached)])
 
     @property
     def makespan(self) -> float:
@@ -92,7 +109,8 @@ class Outcome:
         used = sum(u * (b - a) for (a, u), (b, _) in zip(self.use, self.use[1:], strict=False))
         return {
             "policy": self.policy,
-            "cassini": self.cassini,
+            "cassini": self.placing == "cassini",
+            "placing": self.placing,
             "jobs": len(self.jobs),
             "jct_mean_s": float(jct.mean()),
             "jct_p50_s": float(np.percentile(jct, 50)),
@@ -103,26 +121,14 @@ class Outcome:
             "utilisation": used / (self.n_gpus * self.makespan),
             "slowdown_mean": float(slow.mean()),
             "slowdown_p99": float(np.percentile(slow, 99)),
+            "iteration_mean_s": self.iteration_time(),
+            "iteration_p99_s": self.iteration_time(0.99),
             "link_excess": self.link_excess,
+            "shifts": self.shifts,
+            "shift_delay_s": self.shift_delay,
             "starts": sum(job.starts for job in self.jobs),
             "deadlines_met": sum(met) / len(met) if met else None,
         }
-
-
-def outcome_of(
-    machines: Machines,
-    policy: str,
-    cassini: bool,
-    states: Sequence[JobState],
-    stays: Sequence[Stay],
-    use: Sequence[tuple[float, int]],
-    excess: float,
-    asked: float,
-) -> Outcome:
-    """Sum a replay up, once all jobs have finished."""
-    jobs = tuple(_job(state) for state in states)
-    share = excess / asked if asked else 0.0
-    return Outcome(policy, cassini, machines.n_gpus, jobs, tuple(stays), tuple(use), share)
 
 
 def write_jobs(path: str | Path, outcomes: Sequence[Outcome]) -> None:
@@ -132,7 +138,8 @@ def write_jobs(path: str | Path, outcomes: Sequence[Outcome]) -> None:
     write_rows(path, (("policy", *columns), *rows))
 
 
-def _job(state: JobState) -> JobOutcome:
+def job_outcome(state: JobState) -> JobOutcome:
+    """Sum up one job that has finished."""
     finish, start, job = state.finish or 0.0, state.first_start or 0.0, state.job
     return JobOutcome(
         job.name,

@@ -15,10 +15,10 @@ import numpy as np
 
 from commsim.core.errors import InputError, PhysicsError
 
-from .allocation import Allocation
+from .allocation import Allocation, Placing
 from .machines import DAY, Machines
 from .models import Assumptions
-from .outcome import Outcome, Stay, outcome_of
+from .outcome import Outcome, Stay, job_outcome
 from .policy import Grant, View, load_policy
 from .state import JobState, Work, speeds
 from .trace_file import TraceJob
@@ -31,7 +31,7 @@ def simulate_cluster(
     jobs: Sequence[TraceJob],
     policy: str,
     *,
-    cassini: bool = False,
+    placing: Placing = "packed",
     assumed: Assumptions | None = None,
     seed: int = 0,
 ) -> Outcome:
@@ -45,8 +45,8 @@ def simulate_cluster(
         In order of submission.
     policy : str
         A name in ``POLICIES``, or a ``FILE.py`` that registers one.
-    cassini : bool
-        Whether placements are ranked and jobs shifted by CASSINI; otherwise shifts are drawn.
+    placing : str
+        How jobs get their GPUs, one of :data:`commsim.cluster.allocation.PLACINGS`.
     assumed : Assumptions, optional
         Models, and the time that a restart costs.
     seed : int
@@ -59,35 +59,32 @@ def simulate_cluster(
     """
     if any(a.submit > b.submit for a, b in itertools.pairwise(jobs)):
         raise InputError("a trace must be in order of submission")
-    replay = _Replay(machines, jobs, policy, cassini, assumed or Assumptions(), seed)
+    replay = _Replay(machines, jobs, policy, placing, assumed or Assumptions(), seed)
     while replay.step():
         pass
-    return outcome_of(
-        machines,
-        replay.name,
-        cassini,
-        replay.states,
-        replay.stays,
-        replay.use,
-        replay.excess,
-        replay.asked,
-    )
+    return replay.outcome()
 
 
 class _Replay:
     """One run; every step is one event."""
 
     def __init__(
-        self, machines: Machines, jobs: Sequence[TraceJob], policy: str, cassini: bool, assumed: Assumptions, seed: int
+        self,
+        machines: Machines,
+        jobs: Sequence[TraceJob],
+        policy: str,
+        placing: Placing,
+        assumed: Assumptions,
+        seed: int,
     ) -> None:
         entry = load_policy(policy)
-        self.name = entry.name
+        self.name, self._placing = entry.name, placing
         if 0 < entry.metadata["interval"] <= assumed.restart:
             interval = entry.metadata["interval"]
             raise InputError(f"a restart must take less than the {interval:g} s of {policy}, got {assumed.restart:g} s")
         self._policy, self._facts = entry.build, entry.metadata
         self._work = Work(jobs, machines, assumed.models)
-        self._allocation = Allocation(machines, self._work, cassini=cassini, restart=assumed.restart, seed=seed)
+        self._allocation = Allocation(machines, self._work, placing=placing, assumed=assumed, seed=seed)
         self.states = [JobState(i, job, self._work.total(i), self._work.ideal(i)) for i, job in enumerate(jobs)]
         self._machines, self._now, self._next = machines, 0.0, 0
         self._active: list[JobState] = []
@@ -97,6 +94,17 @@ class _Replay:
         self.stays: list[Stay] = []
         self.use: list[tuple[float, int]] = [(0.0, 0)]
         self.excess = self.asked = 0.0
+        self._iterations: dict[float, float] = {}
+
+    def outcome(self) -> Outcome:
+        """Sum the run up, once all jobs have finished."""
+        jobs = tuple(job_outcome(state) for state in self.states)
+        share = self.excess / self.asked if self.asked else 0.0
+        times = tuple(sorted(self._iterations.items()))
+        return Outcome(
+            self.name, self._placing, self._machines.n_gpus, jobs, tuple(self.stays), tuple(self.use), share, times,
+            self._allocation.n_shifts, self._allocation.shift_delay,
+        )  # fmt: skip
 
     def step(self) -> bool:
         """Go to the next event and decide; False when there is none."""
@@ -135,6 +143,9 @@ class _Replay:
         for state in self._allocation.running:
             iterating = max(0.0, then - max(self._now, state.resume))
             state.done += state.rate * iterating
+            alone = self._work.profile(state.index, len(state.gpus), len(state.spread), state.gpu_type).period
+            took = max(round(alone * state.slowdown, 4), 1e-4)
+            self._iterations[took] = self._iterations.get(took, 0.0) + iterating / took
             state.attained += len(state.gpus) * (then - self._now)
             state.run_time += then - self._now
             state.iterating += iterating

@@ -21,7 +21,7 @@ from commsim.core.errors import InputError
 from commsim.core.spec import read_arguments, split_spec
 
 from .logs import READERS, read_log
-from .models import Model
+from .models import MODELS, Model, profile
 from .trace_file import MAX_SECONDS, TraceJob, read_trace
 
 WEEK = 7 * 86400.0
@@ -107,7 +107,73 @@ def helios(
     return poisson(n_gpus, models, jobs, load, seed, days, median, sigma, 3.72, 2048, deadlines, elastic)
 
 
-GENERATORS: dict[str, Callable[..., tuple[TraceJob, ...]]] = {"poisson": poisson, "philly": philly, "helios": helios}
+# Port of CASSINI's testbed, at which the load of its trace is counted.
+TESTBED_PORT = 6.25e9
+PARALLEL: Mapping[str, tuple[str, ...]] = {
+    "data": ("vgg11", "vgg16", "vgg19", "wideresnet101", "resnet50", "bert", "roberta", "camembert", "xlm"),
+    "model": ("gpt1", "gpt2", "gpt3", "dlrm"),
+    "mixed": ("vgg11", "vgg16", "vgg19", "wideresnet101", "resnet50", "bert", "roberta", "camembert", "xlm", "dlrm"),
+}
+
+
+def cassini(
+    n_gpus: int, models: tuple[str, ...], jobs: int, load: float, seed: int = 0, parallel: str = "mixed"
+) -> tuple[TraceJob, ...]:
+    """Jobs as in CASSINI's Poisson traces: 1 to 12 GPUs, 200 to 1000 iterations, all models equally likely.
+
+    Parameters
+    ----------
+    n_gpus : int
+        Of the cluster that is to be loaded.
+    models : tuple of str
+        Of which those are drawn that `parallel` stands for.
+    jobs : int
+        How many.
+    load : float
+        GPU seconds that arrive per GPU of the cluster and second, with iterations alone on ports of 50 Gb/s; the paper
+        has 0.8 to 1.
+    parallel : str
+        Data (its Table 3's data-parallel models), model (GPT and DLRM), or mixed (the first and DLRM).
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range, or `parallel` is none of these.
+
+    References
+    ----------
+    Rajasekaran et al., "CASSINI", NSDI 2024, section 5.1
+    """
+    _check(jobs=jobs, load=load, seed=seed)
+    if parallel not in PARALLEL:
+        raise InputError(f"parallel must be {', '.join(PARALLEL)}, got {parallel!r}")
+    names = [name for name in PARALLEL[parallel] if name in models]
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, min(12, n_gpus) + 1, jobs)
+    iterations = random.integers(200, 1001, jobs)
+    drawn = [MODELS[names[i]] for i in random.integers(len(names), size=jobs)]
+    alone = [
+        profile(model, model.name, int(n), int(n), TESTBED_PORT).period for model, n in zip(drawn, counts, strict=True)
+    ]
+    span = float((counts * iterations * np.array(alone)).sum()) / (load * n_gpus)
+    gaps = random.exponential(1.0, jobs)
+    submit = np.concatenate(([0.0], np.cumsum(gaps[1:]) * span / gaps.sum()))
+    width = len(str(jobs - 1))
+    return tuple(
+        TraceJob(
+            f"job{i:0{width}}",
+            float(submit[i]),
+            int(counts[i]),
+            iterations=float(iterations[i]),
+            model=drawn[i].name,
+        )
+        for i in range(jobs)
+    )
+
+
+GENERATORS: dict[str, Callable[..., tuple[TraceJob, ...]]] = {
+    "poisson": poisson, "philly": philly, "helios": helios, "cassini": cassini,
+}  # fmt: skip
 
 
 def power_of_two_counts(random: np.random.Generator, n: int, mean: float, largest: int) -> NDArray[np.int64]:

@@ -14,13 +14,14 @@ jobs overlap.
 CASSINI in a cluster that runs: rank candidate placements of a job, and shift it in time.
 
 A candidate's score is the mean, over the links that the job would share with others, of CASSINI's link score: one minus
-the mean excess demand over the capacity; 1 where it shares none. Jobs that already run keep their shifts, so that only
-the new one's is searched, over :data:`SHIFTS` steps of its iteration and all of its links at once: whatever loops the
-affinity graph has, every link sees the same shifts. The shifts are taken to be held, as CASSINI's agents do.
+the mean excess demand over the capacity; 1 where it shares none. While candidates are ranked the jobs that already run
+keep their shifts, and the new one's is searched, over :data:`SHIFTS` steps of its iteration and all of its links at
+once: whatever loops the affinity graph has, every link sees the same shifts. The shifts are taken to be held, as
+CASSINI's agents do. When jobs have come or gone, the shifts of those beside them are solved anew.
 
 References
 ----------
-Rajasekaran et al., "CASSINI", NSDI 2024, Table 1 and Algorithm 2 (there all shifts are solved anew).
+Rajasekaran et al., "CASSINI", NSDI 2024, Table 1 and Algorithm 2.
 """
 
 from __future__ import annotations
@@ -72,10 +73,12 @@ class Traffic:
         Whose links are shared.
     seed : int
         Of the routes' hashes.
+    contended : float
+        Share of an overloaded link's rate that several jobs reach together.
     """
 
-    def __init__(self, cluster: Cluster, seed: int = 0) -> None:
-        self._cluster, self._seed = cluster, seed
+    def __init__(self, cluster: Cluster, seed: int = 0, contended: float = 1.0) -> None:
+        self._cluster, self._seed, self._contended = cluster, seed, contended
         self.capacity = cluster.network.bandwidth
         self.instants = np.random.default_rng(20240416).uniform(0.0, HORIZON, INSTANTS)
         self.demand = np.zeros((cluster.network.n_links, INSTANTS))
@@ -121,6 +124,22 @@ class Traffic:
             self._sum(int(link))
         self._dirty.update(map(int, sharer.links))
 
+    def shift(self, sharer: Sharer, job: PeriodicJob, shift: float) -> None:
+        """Let the iterations of a job that sends start `shift` late."""
+        sharer.rates = self.rates(job, shift)
+        for link in sharer.links:
+            self._sum(int(link))
+        self._dirty.update(map(int, sharer.links))
+
+    def changed(self) -> set[Sharer]:
+        """Jobs that share a link with others, on links whose jobs have changed since all was last settled."""
+        return {one for link in self._dirty if len(self._on_link[link]) > 1 for one in self._on_link[link]}
+
+    def others(self, sharer: Sharer) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Demand of all other jobs on the links of one, float64[n, n_instants], and which of the links have any."""
+        shared = np.array([len(self._on_link[link]) > 1 for link in sharer.links], np.bool_)
+        return self.demand[sharer.links] - sharer.use[:, None] * sharer.rates, shared
+
     def settle(self) -> list[Sharer]:
         """Compute the slowdown of every job on a link that has changed; return these jobs."""
         from .contention_kernel import stretch
@@ -135,7 +154,8 @@ class Traffic:
             if len(jobs) > 0 and (self.demand[link] > self.capacity[link] * (1 + 1e-9)).any():
                 use = np.array([one.use[np.searchsorted(one.links, link)] for one in jobs])
                 extra = np.empty((len(jobs), INSTANTS))
-                stretch(np.array([one.rates for one in jobs]), use, float(self.capacity[link]), extra)
+                capacity = float(self.capacity[link]) * (self._contended if len(jobs) > 1 else 1.0)
+                stretch(np.array([one.rates for one in jobs]), use, capacity, extra)
                 self._extra[link] = extra
         self._dirty.clear()
         for sharer in affected.values():
@@ -185,21 +205,43 @@ class Ranking:
         chosen = max(range(len(scored)), key=lambda i: (scored[i][1], -i))
         return chosen, *scored[chosen]
 
-    def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
-        """Best shift and its score on these links."""
+    def better(self, job: PeriodicJob, sharer: Sharer, gain: float) -> float | None:
+        """Find a shift of a job that sends already with a score higher by more than `gain`; None if there is none."""
         from .contention_kernel import shift_scores
 
+        base, shared = self._traffic.others(sharer)
+        if not shared.any():
+            return None
+        base, use, capacity = base[shared], sharer.use[shared], self._traffic.capacity[sharer.links[shared]]
+        now = np.empty(1)
+        shift_scores(base, use, capacity, sharer.rates[None, :], now)
+        if now[0] > 1.0 - gain:
+            return None
+        scores = self._scores(job, base, use, capacity)
+        best = int(np.argmax(scores > scores.max() - 1e-12))
+        return job.period * best / SHIFTS if scores[best] > now[0] + gain else None
+
+    def _score(self, job: PeriodicJob, links: NDArray[np.intp], use: NDArray[np.float64]) -> tuple[float, float]:
+        """Best shift and its score on these links."""
         contended = self._traffic.shared_by_others(links)
         if not job.phases or not contended.any():
             return 0.0, 1.0
+        shared = links[contended]
+        scores = self._scores(job, self._traffic.demand[shared], use[contended], self._traffic.capacity[shared])
+        best = int(np.argmax(scores > scores.max() - 1e-12))
+        return job.period * best / SHIFTS, float(scores[best])
+
+    def _scores(
+        self, job: PeriodicJob, base: NDArray[np.float64], use: NDArray[np.float64], capacity: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Score of every shift beside what others send."""
+        from .contention_kernel import shift_scores
+
         if job not in self._shifted:
             if len(self._shifted) > 200:
                 self._shifted.clear()
             shifts = job.period * np.arange(SHIFTS) / SHIFTS
             self._shifted[job] = np.array([self._traffic.rates(job, shift) for shift in shifts])
-        shared = links[contended]
         scores = np.empty(SHIFTS)
-        base, capacity = self._traffic.demand[shared], self._traffic.capacity[shared]
-        shift_scores(base, use[contended], capacity, self._shifted[job], scores)
-        best = int(np.argmax(scores > scores.max() - 1e-12))
-        return job.period * best / SHIFTS, float(scores[best])
+        shift_scores(base, use, capacity, self._shifted[job], scores)
+        return scores

@@ -192,8 +192,8 @@ def draw_outcomes(outcomes: Sequence[Outcome]) -> Picture:
     outcomes : sequence of Outcome
         At least one, of the same trace.
     """
-    times = [Series(one.label, _spread(one), one.cassini) for one in outcomes]
-    use = [Series(one.label, _use(one), one.cassini) for one in outcomes]
+    times = [Series(one.label, _spread(one), one.placing == "cassini") for one in outcomes]
+    use = [Series(one.label, _use(one), one.placing == "cassini") for one in outcomes]
     above = draw_chart("job completion time", Axis("JCT (h)", logarithmic=True), Axis("share of jobs"), times)
     below = draw_chart("GPUs in use", Axis("time (days)"), Axis("GPUs"), use)
     shapes = (*above.shapes, *(_lower(shape, HEIGHT) for shape in below.shapes))

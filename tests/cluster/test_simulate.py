@@ -4,6 +4,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from commsim.cluster.allocation import PLACINGS
 from commsim.cluster.models import MODELS
 from commsim.cluster.policy import POLICIES
 from commsim.cluster.simulate import simulate_cluster
@@ -20,12 +21,12 @@ def busy_trace(n=40, seed=5):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cassini", [False, True])
+@pytest.mark.parametrize("placing", PLACINGS)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy, cassini):
+def test_no_gpu_is_used_twice_and_every_job_does_exactly_its_work(replay, policy, placing):
     jobs, machines = busy_trace(), replay.machines(inference=("h3",), restart=20.0)
     jobs = [job for job in jobs if job.gpus <= machines.n_gpus]
-    outcome = simulate_cluster(machines, jobs, policy, cassini=cassini, assumed=replay.assumed, seed=1)
+    outcome = simulate_cluster(machines, jobs, policy, placing=placing, assumed=replay.assumed, seed=1)
     facts, work = POLICIES[policy].metadata, Work(jobs, machines, replay.assumed.models)
     on_gpu = defaultdict(list)
     for stay in outcome.stays:
@@ -100,7 +101,7 @@ def pair(replay):
 
 def test_cassini_keeps_two_jobs_that_fit_out_of_each_others_way(replay, cluster_of):
     machines = replay.machines(cluster_of(3, 2, 1))
-    with_cassini, outcome = replay("fifo", pair(replay), machines, cassini=True)
+    with_cassini, outcome = replay("fifo", pair(replay), machines, placing="cassini")
     assert max(job.jct_s for job in with_cassini.values()) < 1020.0
     assert outcome.link_excess < 0.02
     without = [replay("fifo", pair(replay), machines, seed=seed)[0] for seed in range(8)]
@@ -109,6 +110,30 @@ def test_cassini_keeps_two_jobs_that_fit_out_of_each_others_way(replay, cluster_
     for jobs in without:
         for job in jobs.values():
             assert job.jct_s <= 1000.0 * job.slowdown * (1 + 1e-9)
+
+
+def test_jobs_on_links_of_their_own_are_never_slowed(replay, cluster_of):
+    machines = replay.machines(cluster_of(3, 2, 1))
+    jobs, outcome = replay("fifo", pair(replay), machines, placing="ideal")
+    assert {job.slowdown for job in jobs.values()} == {1.0}
+    assert outcome.iteration_times == ((0.2, pytest.approx(10_000.0)),)
+
+
+def test_any_free_gpus_share_more_links_than_packed_ones(replay, cluster_of):
+    """Jobs of two on two racks of two: packed they stay in a rack each, at random they mostly do not."""
+    machines = replay.machines(cluster_of(4, 1, 2))
+    jobs = [replay.sender(name, 2, 100.0, 0.2, 0.0, 0.2, CAPACITY) for name in "ab"]
+    packed = replay("fifo", jobs, machines)[1]
+    drawn = [replay("fifo", jobs, machines, placing="random", seed=seed)[1] for seed in range(12)]
+    assert packed.link_excess == 0
+    assert sum(one.link_excess > 0 for one in drawn) > 3
+    assert all(len(set(stay.gpus)) == 2 for one in drawn for stay in one.stays)
+
+
+def test_contended_links_that_lose_part_of_their_rate_slow_jobs_more(replay, cluster_of):
+    fluid = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1)), seed=3)[0]
+    lossy = replay("fifo", pair(replay), replay.machines(cluster_of(3, 2, 1), contended=0.5), seed=3)[0]
+    assert all(lossy[name].slowdown > fluid[name].slowdown for name in "ab")
 
 
 def test_traffic_of_a_job_inside_of_one_host_disturbs_nobody(replay):

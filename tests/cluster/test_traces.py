@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from commsim.cluster.models import MODELS
+from commsim.cluster.models import MODELS, profile
 from commsim.cluster.traces import GENERATORS, load_trace, power_of_two_counts
 from commsim.core.errors import InputError
 
 NAMES = tuple(MODELS)
 
 
-@pytest.mark.parametrize("kind", GENERATORS)
+@pytest.mark.parametrize("kind", ["poisson", "philly", "helios"])
 def test_the_load_is_what_was_asked_for(kind):
     jobs = GENERATORS[kind](512, NAMES, 2000, 0.8, seed=3, days=7.0)
     work = sum(job.gpus * job.duration for job in jobs)
@@ -59,3 +59,20 @@ def test_the_same_seed_gives_the_same_trace_and_another_one_another():
 def test_bad_arguments_are_refused(text, message):
     with pytest.raises(InputError, match=message):
         load_trace(text, 512, MODELS)
+
+
+@pytest.mark.parametrize("parallel", ["data", "model", "mixed"])
+def test_jobs_as_in_cassini_load_the_testbed_as_asked_for(parallel):
+    jobs = load_trace(f"cassini:jobs=3000,load=0.9,seed=4,parallel={parallel}", 24, MODELS)
+    assert {job.gpus for job in jobs} == set(range(1, 13))
+    assert min(job.iterations for job in jobs) >= 200
+    assert max(job.iterations for job in jobs) <= 1000
+    periods = [profile(MODELS[job.model], "one", job.gpus, job.gpus, 6.25e9).period for job in jobs]
+    work = sum(job.gpus * job.iterations * period for job, period in zip(jobs, periods, strict=True))
+    assert work / (24 * jobs[-1].submit) == pytest.approx(0.9, rel=0.01)
+    assert any(job.model.startswith("gpt") for job in jobs) == (parallel == "model")
+
+
+def test_an_unknown_parallelism_is_refused():
+    with pytest.raises(InputError, match="parallel must be data, model, mixed, got 'x'"):
+        load_trace("cassini:jobs=5,load=0.9,parallel=x", 24, MODELS)

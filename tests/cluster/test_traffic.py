@@ -32,6 +32,22 @@ def test_equal_jobs_on_one_link_halve_it_and_half_an_iteration_restores_it(clust
     np.testing.assert_allclose(slowdowns(cluster_of(), jobs, routes, (0.0, 0.1))[0], 1.0)
 
 
+def test_a_running_job_moves_where_that_ends_an_overlap_and_nowhere_else(cluster_of):
+    jobs = [half_and_half("a"), half_and_half("b")]
+    traffic = Traffic(cluster_of())
+    a, b = (traffic.add(job, ("h0", "h1"), 0.0) for job in jobs)
+    assert traffic.changed() == {a, b}
+    ranking = Ranking(traffic)
+    shift = ranking.better(jobs[0], a, 0.02)
+    assert shift == pytest.approx(0.1)
+    traffic.shift(a, jobs[0], shift)
+    traffic.settle()
+    assert (a.slowdown, b.slowdown) == (1.0, 1.0)
+    assert ranking.better(jobs[0], a, 0.02) is None
+    assert ranking.better(jobs[1], b, 0.02) is None
+    assert traffic.changed() == set()
+
+
 def test_what_a_phase_may_be_late_for_nothing_slows_no_job(cluster_of):
     """Each sends for 0.1 s more; the computation beside the phase takes 0.06 s longer than the phase alone."""
     jobs = [PeriodicJob(name, 2, 0.2, (Phase(0.0, 0.1, CAPACITY, 0.16),)) for name in "ab"]
