@@ -2,6 +2,7 @@
 
 >>> import commsim as cs
 >>> network = cs.load_network("leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps")
+>>> cs.predict("ring_all_reduce", network, "64MiB").time  # doctest: +SKIP
 
 Names are resolved when they are first used, so that importing commsim costs milliseconds and compiles nothing.
 """
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
     from collectives import COLLECTIVES as COLLECTIVES
     from topologies import TOPOLOGIES as TOPOLOGIES
 
+    from .api import Comparison as Comparison
+    from .api import NetworkBuilder as NetworkBuilder
+    from .api import Predicted as Predicted
+    from .api import advise_for as advise_for
+    from .api import compare_with as compare_with
+    from .api import from_networkx as from_networkx
+    from .api import lower_bound as lower_bound
+    from .api import predict as predict
+    from .api import rank as rank
+    from .api import synthesize as synthesize
+    from .api import to_networkx as to_networkx
+    from .api import write_report as write_report
     from .core.checking.check import check as check
     from .core.cost import Framing as Framing
     from .core.cost import LogGP as LogGP
@@ -43,13 +56,13 @@ if TYPE_CHECKING:
     from .placement.place import evaluate as evaluate
     from .placement.place import place_jobs as place_jobs
     from .placement.score import score_link as score_link
-    from .run import predict as predict
     from .run import prepare as prepare
     from .run.inputs import load_network as load_network
     from .run.inputs import load_placement as load_placement
     from .sparse.compressors import compressor_of as compressor_of
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
+    from .sweep.run import run_sweep as run_sweep
     from .workload.sharing.periodic import read_jobs as read_jobs
 
 __version__ = "0.2.0"
@@ -74,7 +87,12 @@ _MODULES = {
     "commsim.placement.cluster": ("read_cluster",),
     "commsim.placement.place": ("evaluate", "place_jobs",),
     "commsim.placement.score": ("score_link",),
-    "commsim.run": ("predict", "prepare"),
+    "commsim.api": (
+        "Comparison", "NetworkBuilder", "Predicted", "advise_for", "compare_with", "from_networkx", "lower_bound",
+        "predict", "rank", "synthesize", "to_networkx", "write_report",
+    ),
+    "commsim.run": ("prepare",),
+    "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
     "commsim.workload.sharing.periodic": ("read_jobs",),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.run import Prepared
@@ -74,6 +75,10 @@ class Advice:
     ready: Mapping[str, Prepared]
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each way, the fastest first, as a data frame of pandas or polars."""
+        return frame_of((ranked.row() for ranked in self.ranked), library)
 
 
 def advise(question: Question, network: Network) -> Advice:

@@ -157,6 +157,11 @@ class Network(Value):
         put(self, "hardware", write_hardware(read_hardware(self.hardware, f"{self.name}: hardware")))
         self._check()
 
+    def __repr__(self) -> str:
+        counts = ((PLURALS[kind], int((self.kind == kind).sum())) for kind in range(len(KINDS)))
+        shown = ", ".join(f"{n} {name if n > 1 else KINDS[PLURALS.index(name)]}" for name, n in counts if n)
+        return f"Network({self.name}: {shown}, {self.n_links} links)"
+
     def _check(self) -> None:
         n = len(self.nodes)
         if not self.name.isprintable():

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
+from .frames import frame_of
 from .operations import operation
+from .units import format_size, format_time
 from .value import Value, freeze
 
 
@@ -107,6 +109,22 @@ class Result(Value):
             values = np.atleast_1d(getattr(self, name))
             if values.ndim > 1 or not ((values >= 0) & np.isfinite(values)).all():
                 raise InputError(f"a result's {name} must be finite and not negative, got {getattr(self, name)}")
+
+    def __repr__(self) -> str:
+        factor = self.operation != "custom" and self.time > 0
+        rate = f", busbw {self.busbw / 1e9:.4g} GB/s" if factor else ""
+        size, time = format_size(self.size), format_time(self.time)
+        return f"Result({self.collective}, {self.n_ranks} ranks, {size}, {self.engine}: {time}{rate})"
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the row as a data frame of pandas or polars.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}, optional
+            Default: pandas if it is installed, else polars.
+        """
+        return frame_of([self.row()], library)
 
     @property
     def algbw(self) -> float:

@@ -135,6 +135,10 @@ class Schedule(Value):
             raise ScheduleError(f"{self.name}: weights of channels are positive numbers in a row, got {got}")
         object.__setattr__(self, "weights", weights)
 
+    def __repr__(self) -> str:
+        helpers = f" and {self.n_helpers} helpers" if self.n_helpers else ""
+        return f"Schedule({self.name}: {self.operation}, {self.n_ranks} ranks{helpers}, {self.n_transfers} transfers)"
+
     @property
     def n_participants(self) -> int:
         """Ranks and helpers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import fields
 from typing import Any
 
@@ -62,6 +63,11 @@ class Value:
 
     def _compared(self) -> list[str]:
         return [f.name for f in fields(self) if f.compare]  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows; packages above this one draw it, and are imported then."""
+        shown: str = importlib.import_module("commsim.api.html").html_of(self)
+        return shown
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because arrays come out of a pickle (and of copy.copy) writeable.

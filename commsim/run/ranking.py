@@ -11,6 +11,7 @@ from typing import Any
 from collectives import COLLECTIVES
 
 from ..core.errors import InputError
+from ..core.frames import frame_of
 from ..core.network import Network
 from ..core.operations import operation as known_operation
 from ..core.result import Result
@@ -59,6 +60,18 @@ class Ranking:
 
     by_size: Mapping[int, tuple[tuple[str, Result], ...]]
     crossovers: tuple[Crossover, ...]
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return a row for each algorithm and size, with its place, as a data frame of pandas or polars."""
+        return frame_of(
+            (
+                {"size_B": size, "rank": place, "algorithm": name, "times_best": result.time / found[0][1].time}
+                | {key: value for key, value in result.row().items() if key not in ("size_B", "counters")}
+                for size, found in self.by_size.items()
+                for place, (name, result) in enumerate(found, 1)
+            ),
+            library,
+        )
 
 
 def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
