@@ -18,7 +18,7 @@ CHANNELS = 16
 NIC = 50e9
 
 
-def _sent(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> tuple[Message, int]:
+def cut_message(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> tuple[Message, int]:
     """Return how a message of so many bytes is sent, and how many peers are served at once."""
     many, n = machines is not None and len(machines) > 1, CHANNELS if channels is None else channels
     least, most = peer_channels(n, n_ranks, NIC if many else None)
@@ -31,7 +31,7 @@ def all_to_all_cost(
     n_bytes: int = SIZE, machines: Machines | None = None,
 ) -> float:  # fmt: skip
     """Cost of batches one after the other, each of some peers that are served together."""
-    sent, at_once = _sent(n_ranks, channels, n_bytes // n_ranks, machines)
+    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines)
     batches = [min(at_once, n_ranks - first) for first in range(0, n_ranks, at_once)]
     part = link.o + size / (n_ranks * sent.n_channels * link.B)
     peers = [n - (i == 0) for i, n in enumerate(batches)]  # the first one has the rank itself
@@ -68,7 +68,12 @@ def nccl_all_to_all(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
-    sent, at_once = _sent(n_ranks, channels, n_bytes // n_ranks, machines)
+    return exchange_all(n_ranks, channels, n_bytes, machines)
+
+
+def exchange_all(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> Schedule:
+    """Build an all-to-all; parameters are those of :func:`nccl_all_to_all`."""
+    sent, at_once = cut_message(n_ranks, channels, n_bytes // n_ranks, machines)
     parts = sent.n_channels
     p = Program(n_ranks, n_chunks=n_ranks * parts)
     rank, part = (axis.ravel() for axis in np.meshgrid(np.arange(n_ranks), np.arange(parts), indexing="ij"))
@@ -86,7 +91,7 @@ def send_recv_cost(
     n_bytes: int = SIZE, machines: Machines | None = None,
 ) -> float:  # fmt: skip
     """Cost of the parts of one message, side by side."""
-    parts = _sent(n_ranks, channels, n_bytes, machines)[0].n_channels
+    parts = cut_message(n_ranks, channels, n_bytes, machines)[0].n_channels
     return parts * link.o + size / link.B + link.L if n_ranks > 1 else 0.0
 
 
@@ -119,7 +124,12 @@ def nccl_send_recv(
     ----------
     NCCL 2.30.7, ``src/enqueue.cc``; the rules are in :mod:`collectives.nccl.point_to_point`.
     """
-    parts = _sent(n_ranks, channels, n_bytes, machines)[0].n_channels
+    return send_next(n_ranks, channels, n_bytes, machines)
+
+
+def send_next(n_ranks: int, channels: int | None, n_bytes: int, machines: Machines | None) -> Schedule:
+    """Build a send-receive; parameters are those of :func:`nccl_send_recv`."""
+    parts = cut_message(n_ranks, channels, n_bytes, machines)[0].n_channels
     p = Program(n_ranks, n_chunks=parts)
     rank, part = (axis.ravel() for axis in np.meshgrid(np.arange(n_ranks), np.arange(parts), indexing="ij"))
     p.copy(part, src=rank, dst=(rank + 1) % n_ranks, channel=part, dst_buffer=OUTPUT)

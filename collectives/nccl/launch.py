@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ from commsim.core.schedule import Schedule
 
 from ..dense.multi_ring import ring_order
 from .call import BY_RANK, NEWEST, Call, read_version
+from .mesh_rings import mesh_order
 from .nvls import write_nvls
 from .pat import write_pat
 from .pieces import Pieces, pieces_of
@@ -23,6 +25,7 @@ from .trees import Tree, chain, node_trees, over_machines, write_trees
 
 Algorithm = Literal["auto", "ring", "tree", "nvls", "nvls_tree", "pat", "collnet", "collnet_direct", "collnet_chain"]
 Choice = Literal["auto", "ll", "ll128", "simple"]
+Rings = Literal["mesh", "rails"]
 Machines = tuple[tuple[int, ...], ...]
 
 # Channels unless the network says how many: a communicator has at least two.
@@ -42,8 +45,8 @@ class Asked:
         Of the collective.
     n_ranks : int
         Ranks.
-    algorithm, protocol, channels, version, n_bytes, machines
-        As the collectives have them.
+    algorithm, protocol, channels, version, n_bytes, machines, rings
+        As the collectives have them; rings of NCCL go by rails.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Asked:
     version: str = VERSION
     n_bytes: int = SIZE
     machines: Machines | None = None
+    rings: Rings = "rails"
 
     @property
     def units(self) -> Machines:
@@ -115,7 +119,7 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     if n == 1:
         return Program(1, 1).build()
     if call.algorithm == "ring":
-        return _rings(call, units, root)
+        return _rings(call, units, root, mesh_order if asked.rings == "mesh" else ring_order)
     if call.algorithm in ("nvls", "nvls_tree"):
         return _nvls(asked.name, call, units)
     if call.algorithm == "pat":
@@ -130,9 +134,9 @@ def launch(asked: Asked, root: int = 0) -> Schedule:
     return _trees(call, units)
 
 
-def _rings(call: Call, units: Machines, root: int) -> Schedule:
+def _rings(call: Call, units: Machines, root: int, order_of: Callable[[Machines, int], NDArray[np.int64]]) -> Schedule:
     parts = cut(call)
-    orders = [ring_order(units, channel) for channel in range(len(parts))]
+    orders = [order_of(units, channel) for channel in range(len(parts))]
     n, pieces = call.n_ranks, _ring_pieces(call)
     if call.operation in ("broadcast", "reduce"):
         p = Program(n, pieces.width)

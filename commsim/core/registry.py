@@ -130,17 +130,20 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         if not self._complete and name not in self._entries:
-            self._import_definition(f"def {name}(".encode())
+            self._import_definition(f"def {name}(".encode(), f"\n{name} = ".encode())
         if name not in self._entries:
             self._import_all()
         return name in self._entries
 
-    def _import_definition(self, text: bytes) -> None:
-        """Import only the modules with this definition: all of a package take long, of which a command needs one."""
+    def _import_definition(self, *texts: bytes) -> None:
+        """Import only the modules with such a definition: all of a package take long, of which a command needs one."""
         package = importlib.import_module(self._package)
         for module in self._find(package.__path__, f"{self._package}."):
             spec = module.module_finder.find_spec(module.name, None)
-            if spec is not None and spec.origin is not None and text in Path(spec.origin).read_bytes():
+            if spec is None or spec.origin is None:
+                continue
+            found = Path(spec.origin).read_bytes()
+            if any(text in found for text in texts):
                 importlib.import_module(module.name)
 
     def _import_all(self) -> None:

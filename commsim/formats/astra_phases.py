@@ -33,11 +33,14 @@ class Phases:
         How it is done in each dimension: ``ring``, ``direct``, ``halvingDoubling`` or ``doubleBinaryTree``.
     sizes : tuple of int
         Hosts along each dimension; those along the first are consecutive.
+    nearest : bool
+        Whether halving exchanges the largest half with the nearest partner, as ASTRA-sim does. Then the block that is
+        at home in a place is not the one of its number, which a reduce-scatter or an all-gather alone needs.
     """
 
-    def __init__(self, ways: tuple[str, ...], sizes: tuple[int, ...]) -> None:
+    def __init__(self, ways: tuple[str, ...], sizes: tuple[int, ...], *, nearest: bool = True) -> None:
         n = math.prod(sizes)
-        self.ways, self.sizes = ways, sizes
+        self.ways, self.sizes, self.nearest = ways, sizes, nearest
         self.p = Program(n, n * (2 * TREE_CHUNKS if TREE in ways else 1))
         self.rank = np.arange(n)
         self.strides = [math.prod(sizes[:k]) for k in range(len(sizes))]
@@ -49,14 +52,27 @@ class Phases:
         """Return where each rank is along dimension k."""
         return np.asarray(self.rank // self.strides[k] % self.sizes[k])
 
+    def home(self, k: int) -> Ranks:
+        """Return the block that is at home in each rank's place: its bits reversed where halving begins with the last.
+
+        Halves stay in one piece then: who exchanges by the lowest bit first keeps half of the blocks by the highest.
+        """
+        place = self.place(k)
+        if self.ways[k] != HALVING or not self.nearest:
+            return place
+        found, bits = np.zeros_like(place), self.sizes[k].bit_length() - 1
+        for bit in range(bits):
+            found |= (place >> bit & 1) << (bits - 1 - bit)
+        return found
+
     def narrow(self, k: int) -> None:
         """From now on, work on the block that is at home here along dimension k."""
         self.width //= self.sizes[k]
-        self.first = self.first + self.place(k) * self.width
+        self.first = self.first + self.home(k) * self.width
 
     def widen(self, k: int) -> None:
         """Undo :meth:`narrow`."""
-        self.first = self.first - self.place(k) * self.width
+        self.first = self.first - self.home(k) * self.width
         self.width *= self.sizes[k]
 
     def reduce_scatter(self, k: int) -> None:
@@ -68,8 +84,9 @@ class Phases:
         elif self.ways[k] == DIRECT:
             self._hop(write, k, [((here + d) % n, (here + d) % n, 1) for d in range(1, n)])
         elif self.ways[k] == HALVING:
-            for d in reversed(self._distances(k)):
-                self._hop(write, k, [(here ^ d, (here ^ d) // d * d, d)])
+            for d, count in reversed(self._exchanges(k)):
+                there = self.home(k)[self.rank + ((here ^ d) - here) * self.strides[k]]
+                self._hop(write, k, [(here ^ d, there // count * count, count)])
         else:
             raise self._unknown(k, "reduce-scatter or all-gather")
 
@@ -90,8 +107,8 @@ class Phases:
         elif self.ways[k] == DIRECT:
             self._hop(write, k, [((here + d) % n, here, 1) for d in range(1, n)])
         else:
-            for d in self._distances(k):
-                self._hop(write, k, [(here ^ d, here // d * d, d)])
+            for d, count in self._exchanges(k):
+                self._hop(write, k, [(here ^ d, self.home(k) // count * count, count)])
 
     def all_to_all(self, k: int) -> None:
         """Exchange blocks along dimension k; what comes next waits for all of them."""
@@ -123,13 +140,15 @@ class Phases:
                 write = self.p.reduce if t["op"][0] else self.p.copy
                 write(chunk, src=src, dst=dst, count=width, channel=np.tile(t["channel"], len(line)))
 
-    def _distances(self, k: int) -> list[int]:
+    def _exchanges(self, k: int) -> list[tuple[int, int]]:
+        """Return the distance of each exchange of an all-gather, and its blocks; a reduce-scatter has them reversed."""
         n = self.sizes[k]
         if self.ways[k] != HALVING:
             raise self._unknown(k, "reduce-scatter or all-gather")
         if n & (n - 1):
             raise InputError(f"{HALVING} needs a power of two of hosts, and dimension {k} has {n}")
-        return [2**i for i in range(n.bit_length() - 1)]
+        counts = [2**i for i in range(n.bit_length() - 1)]
+        return [(n // 2 // count if self.nearest else count, count) for count in counts]
 
     def _unknown(self, k: int, what: str) -> InputError:
         return InputError(f"what ASTRA-sim does for an {what} by {self.ways[k]} is unknown (dimension {k})")
@@ -161,7 +180,7 @@ def schedule_of_ways(operation: str, ways: tuple[str, ...], sizes: tuple[int, ..
     n, last = math.prod(sizes), len(sizes) - 1
     if n * 2 * sum(sizes) * (2 * TREE_CHUNKS if TREE in ways else 1) > MAX_TRANSFERS:
         raise InputError(f"{operation} over {n} hosts by {', '.join(ways)}: more than {MAX_TRANSFERS} messages")
-    phases = Phases(ways, sizes)
+    phases = Phases(ways, sizes, nearest=operation == "all_reduce" or last > 0)
     dimensions = range(last + 1)
     if operation == "all_reduce" and optimization == LOCAL:
         for k in dimensions[:-1]:

@@ -1,15 +1,16 @@
-"""What NCCL would launch on a network at a size: algorithm, protocol and channels, and where its switches add."""
+"""What NCCL or RCCL would launch on a network at a size: algorithm, protocol, channels, and where switches add."""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from collectives.nccl.call import ALLOWED, PROTOCOLS, max_channels, nvls_channels, read_version
+from collectives.nccl.call import ALLOWED, NEWEST, PROTOCOLS, max_channels, nvls_channels, read_version
 from collectives.nccl.launch import VERSION
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -54,6 +55,8 @@ class NcclLaunch:
         What should be printed.
     decided : Decided
         What files say: rules of the tuner plugin count before NCCL's own estimate.
+    rings : mapping of str to value
+        Parameters that the machines decide where NCCL's rules do not: RCCL's rings.
     """
 
     build: Callable[..., Schedule]
@@ -65,6 +68,7 @@ class NcclLaunch:
     setting: Setting | None
     notes: tuple[str, ...]
     decided: Decided = field(default_factory=Decided)
+    rings: Mapping[str, Any] = field(default_factory=dict)
     _cells: dict[str, tuple[Cell, ...]] = field(default_factory=dict)
 
     @property
@@ -74,7 +78,7 @@ class NcclLaunch:
 
     def parameters(self, size: float) -> dict[str, Any]:
         """Return the builder's parameters at a size."""
-        chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size))}
+        chosen: dict[str, Any] = {"machines": self.machines, "n_bytes": max(1, int(size)), **self.rings}
         if self.setting is not None:
             channels = self.setting.channels["ring"].n
             if self.operation in ALLOWED:
@@ -185,7 +189,12 @@ def nccl_launch(
     if decided.graph:  # a file that is wrong is refused, where a network of which NCCL knows nothing is not
         gpu = setting_of(network, placement, n_ranks, known).gpu
         known = replace(known, by_pattern=decided.channels(gpu))
-    if n_ranks > 1:
+    rings: dict[str, Any] = {}
+    if name.startswith("rccl"):
+        if operation in ALLOWED:
+            rings, note = _rings_of_rccl(network, placement, machines)
+            notes.append(f"{name}: {note}")
+    elif n_ranks > 1:
         try:
             setting = setting_of(network, placement, n_ranks, known)
         except InputError as error:
@@ -194,8 +203,23 @@ def nccl_launch(
     if setting is not None and operation in ALLOWED and not {"algorithm", "protocol"} <= given.keys():
         notes.append(f"{name}: {_choice(setting, operation, given)}")
     return NcclLaunch(
-        build, given, operation, network, placement, machines, setting, tuple(notes), decided, found._cells
+        build, given, operation, network, placement, machines, setting, tuple(notes), decided, rings, found._cells
     )
+
+
+def _rings_of_rccl(
+    network: Network, placement: Placement, machines: tuple[tuple[int, ...], ...]
+) -> tuple[dict[str, Any], str]:
+    """Return RCCL's rings and channels, and what to say of them: those of a full mesh where GPUs are joined so."""
+    protocol = "Simple unless given, since RCCL's choice is not modelled; only links cost time"
+    n = min(len(machine) for machine in machines)
+    linked = set(zip(network.src.tolist(), network.dst.tolist(), strict=True))
+    nodes = placement.nodes.tolist()
+    pairs = ((nodes[a], nodes[b]) for machine in machines for a, b in itertools.permutations(machine, 2))
+    if n < 3 or not all(pair in linked for pair in pairs):
+        return {"rings": "rails"}, f"rings through each machine in order; {protocol}"
+    channels = min(n * (n - 1), max_channels(NEWEST))
+    return {"rings": "mesh", "channels": channels}, f"{channels} channels, rings over all links of the mesh; {protocol}"
 
 
 def _counted(machines: tuple[tuple[int, ...], ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from collectives.nccl.call import ALLOWED
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 
@@ -28,11 +29,13 @@ def nccl_time(launch: NcclLaunch, name: str, size: float) -> Result:
     InputError
         If the costs of the GPUs' primitives or of the network are not known; names those that are.
     """
-    from commsim.nccl.prediction import predict
+    from commsim.nccl.prediction import EXCHANGES, predict
     from commsim.nccl.site import site_of
 
     if launch.setting is None:
         raise InputError(f"{name}: NCCL's choice is not known here; use --engine flow")
+    if launch.operation not in (*ALLOWED, *EXCHANGES):
+        raise InputError(f"{name}: what unequal messages cost is not known; use --engine flow")
     site = site_of(launch.network, launch.placement, launch.setting)
     chosen = launch.parameters(size)
     found = predict(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # By who makes the GPUs, what their library and its collectives are called.
 LIBRARIES = {"nvidia": "nccl", "amd": "rccl"}
+# The one of them whose primitives have known costs.
+PREDICTED = "nccl"
 OPERATION = "all_reduce"
 TEXTBOOK = "ring_all_reduce"
 RINGS = {
@@ -54,9 +56,8 @@ def usual_collective(network: Network, operation: str = OPERATION) -> tuple[str,
 
 
 def usual_engine(specs: Sequence[str]) -> str:
-    """Return the engine that predicts collectives best: of a library the closed form of its primitives, else flow."""
-    names = [spec.partition("_")[0] for spec in specs]
-    return "closed-form" if names and all(name in LIBRARIES.values() for name in names) else "flow"
+    """Return the engine that predicts collectives best: of NCCL the closed form of its primitives, else flow."""
+    return "closed-form" if specs and all(spec.partition("_")[0] == PREDICTED for spec in specs) else "flow"
 
 
 def known_engine(prepared: Prepared, size: float, engine: str) -> tuple[str, str]:

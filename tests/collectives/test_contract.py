@@ -57,7 +57,11 @@ def test_one_rank_sends_nothing_and_takes_no_time(name):
 
 
 # The times of NCCL's rings and trees come from the costs of its primitives, and not from L, o, B and gamma.
-BY_PRIMITIVES = {f"nccl_{what}" for what in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")}
+BY_PRIMITIVES = {
+    f"{library}_{what}"
+    for library in ("nccl", "rccl")
+    for what in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(COLLECTIVES) - BY_PRIMITIVES))

@@ -211,6 +211,15 @@ def test_the_order_of_phases_decides_how_much_each_dimension_carries() -> None:
 
 
 @pytest.mark.jit
+def test_halving_exchanges_its_largest_halves_with_the_nearest_partner() -> None:
+    schedule = schedule_of_ways("all_reduce", ("halvingDoubling", "ring"), (8, 2), "localBWAware")
+    t = schedule.expand()
+    along = t[t["src"] // 8 == t["dst"] // 8]
+    by_distance = {int(d): along["count"][along["src"] ^ along["dst"] == d].max() for d in (1, 2, 4)}
+    assert by_distance == {d: schedule.n_chunks // 2 // d for d in (1, 2, 4)}
+
+
+@pytest.mark.jit
 @pytest.mark.parametrize("operation", ["reduce_scatter", "all_gather", "all_to_all"])
 @pytest.mark.parametrize("way", ["ring", "direct", "halvingDoubling"])
 def test_other_collectives_have_one_phase_per_dimension(operation: str, way: str) -> None:

@@ -1,0 +1,143 @@
+"""Builders of the collectives that have algorithms and protocols: those of a library differ in operation and text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from commsim.core.schedule import Schedule
+
+from .. import collective
+from .launch import SIZE, VERSION, Algorithm, Asked, Choice, Machines, Rings, launch
+
+_DOC = """{summary}
+
+Parameters
+----------
+n_ranks : int
+    p, at least 1.
+algorithm : {{{algorithms}}}
+    {chooses}
+protocol : {{"auto", "ll", "ll128", "simple"}}
+    Decides chunks, and in ``commsim run`` bytes on the wire; {protocol}.
+channels : int, optional
+    C of the communicator, of which small calls use fewer. {channels}, else 2.
+{own}n_bytes : int
+    Of the array that is cut into chunks; ``commsim run`` takes each size that it runs.
+machines : tuple of tuple of int, optional
+    Ranks of each machine; ``commsim run`` takes them from the network. All in one unless given.
+{root}
+Returns
+-------
+Schedule
+    {returns}
+
+Raises
+------
+InputError
+    If algorithm, protocol and version exclude each other, or the algorithm does not fit the machines.
+
+References
+----------
+{source}
+"""
+_NCCL = {
+    "chooses": "``commsim run`` takes what NCCL would choose at each size; without a network it is a ring.",
+    "protocol": "likewise chosen, else Simple",
+    "channels": "What NCCL's search finds",
+    "own": "version : str\n    Of NCCL, 2.8 to 2.30.\n",
+}
+_RCCL = {
+    "chooses": "A ring unless given.",
+    "protocol": "Simple unless given, since RCCL's choice is not modelled",
+    "channels": "Seven for each GPU of a mesh, 56 of eight MI300X",
+    "own": 'rings : {"mesh", "rails"}\n    Over all links of a full mesh of GPUs, or through each machine in order.\n',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a collective's description says of it alone.
+
+    Parameters
+    ----------
+    summary : str
+        First line, with the cost.
+    algorithms : tuple of str
+        That the operation has.
+    returns : str
+        What is sent; lines are indented by four spaces.
+    source : str
+        What it is described by.
+    root : str
+        Of the rank that is the root; empty where there is none.
+    """
+
+    summary: str
+    algorithms: tuple[str, ...]
+    returns: str
+    source: str
+    root: str = ""
+
+    def of(self, library: str) -> str:
+        """Return the docstring of a library's collective."""
+        shared = _NCCL if library == "nccl" else _RCCL
+        algorithms = ", ".join(f'"{name}"' for name in ("auto", *self.algorithms))
+        root = f"root : int\n    {self.root}\n" if self.root else ""
+        return _DOC.format(
+            summary=self.summary, algorithms=algorithms, returns=self.returns, source=self.source, root=root, **shared
+        )
+
+
+def nccl_collective(name: str, operation: str, text: Text) -> Callable[..., Schedule]:
+    """Register a collective of NCCL.
+
+    Parameters
+    ----------
+    name, operation : str
+        Of the collective.
+    text : Text
+        Its description.
+    """
+
+    def build(
+        n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
+        version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None,
+    ) -> Schedule:  # fmt: skip
+        return launch(Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines))
+
+    def rooted(
+        n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
+        version: str = VERSION, n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
+    ) -> Schedule:  # fmt: skip
+        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, version, n_bytes, machines)
+        return launch(asked, root)
+
+    return _registered(rooted if text.root else build, name, operation, text.of("nccl"))
+
+
+def rccl_collective(name: str, operation: str, text: Text) -> Callable[..., Schedule]:
+    """Register a collective of RCCL; parameters are those of :func:`nccl_collective`."""
+
+    def build(
+        n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
+        rings: Rings = "mesh", n_bytes: int = SIZE, machines: Machines | None = None,
+    ) -> Schedule:  # fmt: skip
+        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings)
+        return launch(asked)
+
+    def rooted(
+        n_ranks: int, algorithm: Algorithm = "auto", protocol: Choice = "auto", channels: int | None = None,
+        rings: Rings = "mesh", n_bytes: int = SIZE, machines: Machines | None = None, root: int = 0,
+    ) -> Schedule:  # fmt: skip
+        asked = Asked(name, operation, n_ranks, algorithm, protocol, channels, VERSION, n_bytes, machines, rings)
+        return launch(asked, root)
+
+    return _registered(rooted if text.root else build, name, operation, text.of("rccl"))
+
+
+def _registered(build: Callable[..., Schedule], name: str, operation: str, doc: str) -> Callable[..., Schedule]:
+    build.__name__ = build.__qualname__ = name
+    build.__module__ = f"{__package__}.{name.partition('_')[0]}"
+    build.__doc__ = doc
+    return collective(operation, needs=("nccl",))(build)

@@ -1,0 +1,62 @@
+"""RCCL's rings use all links of a full mesh equally, and all rails; and what that makes of the time."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from collectives import COLLECTIVES
+from collectives.nccl.mesh_rings import mesh_cycles, mesh_order
+from commsim.core.checking.check import check
+from commsim.core.errors import InputError
+from commsim.run import prepare
+
+
+@pytest.mark.parametrize("n", range(3, 18))
+def test_rings_of_a_mesh_go_over_each_link_in_each_direction_twice(n):
+    links = Counter(edge for ring in mesh_cycles(n) for edge in pairwise((*ring, ring[0])))
+    assert len(links) == n * (n - 1)
+    assert set(links.values()) == {2}
+    assert all(sorted(ring) == list(range(n)) for ring in mesh_cycles(n))
+
+
+@pytest.mark.parametrize(("per_machine", "n_machines"), [(8, 2), (8, 4), (4, 6), (5, 2)])
+def test_rings_over_machines_use_all_rails_equally_and_keep_to_them(per_machine, n_machines):
+    machines = [tuple(range(i * per_machine, (i + 1) * per_machine)) for i in range(n_machines)]
+    crossings: Counter[tuple[int, int]] = Counter()
+    for channel in range(per_machine * (per_machine - 1)):
+        order = mesh_order(machines, channel).tolist()
+        assert sorted(order) == list(range(per_machine * n_machines))
+        for a, b in pairwise([*order, order[0]]):
+            if a // per_machine != b // per_machine:
+                assert a % per_machine == b % per_machine
+                crossings[a // per_machine, a % per_machine] += 1
+    assert set(crossings.values()) == {per_machine - 1}
+    assert len(crossings) == per_machine * n_machines
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"])
+def test_the_checker_proves_them_over_meshes_and_rails(operation):
+    machines = ((0, 2, 4, 6), (1, 3, 5, 7))
+    for rings in ("mesh", "rails"):
+        for given in ({}, {"machines": machines}):
+            check(COLLECTIVES[f"rccl_{operation}"].build(8, channels=14, rings=rings, n_bytes=2**22, **given))
+
+
+def test_eight_mi300x_send_over_all_seven_links_at_once():
+    """2 (p - 1) S / p over seven links of 48 GB/s; one ring uses a single one. 1 GiB: 5990.7 us by rccl-tests."""
+    ready = prepare("rccl_all_reduce", "mi300x")
+    assert ready.predict(2**30).time == pytest.approx(2 * 7 / 8 * 2**30 / 336e9, rel=0.01)
+    assert ready.predict(2**30).time == pytest.approx(5990.7e-6, rel=0.1)
+    assert prepare("ring_all_reduce", "mi300x").predict(2**30).time > 6.9 * ready.predict(2**30).time
+
+
+def test_without_a_mesh_rings_go_through_each_machine_in_order():
+    here = prepare("rccl_all_reduce", "nvswitch_host:gpu=cdna3")
+    assert here.launch.rings == {"rings": "rails"}
+    assert any("in order" in note for note in here.notes)
+
+
+def test_rings_that_are_unknown_are_refused():
+    with pytest.raises(InputError, match="rings must be one of mesh, rails"):
+        COLLECTIVES["rccl_all_reduce"].build(8, rings="star")
