@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "predict how long collectives take on a network",
         "advise": "rank all ways to all-reduce a tensor on a network: dense, sparse, with servers, in switches",
         "explain": "print which algorithm and protocol NCCL chooses at which size, and why",
+        "traffic": "send permutations and incasts over a fabric that sprays and trims packets (NSCC, RCCC, NDP)",
         "bound": "lower bound on the time of any schedule, and the distance of each algorithm from it",
         "synthesize": "make the fastest schedule for a network, with the proof of how fast any can be",
     },

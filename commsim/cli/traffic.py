@@ -1,0 +1,114 @@
+"""``commsim traffic``: patterns of messages over a fabric whose hosts spray packets, packet by packet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_size, parse_size, parse_time
+from commsim.report.table import print_remarks, print_table
+
+from .flags import Verb, WithJson, flag, switched
+from .flags.costs import TOPOLOGY
+
+COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)", "sent_again", "trimmed", "marked"]
+
+
+class Config(WithJson):
+    """All flags of ``commsim traffic``."""
+
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network of hosts and switches")
+    pattern: str = flag(default="permutation", metavar="NAME", help="permutation, incast, outcast or all_to_all")
+    size: str = flag(default="1MB", metavar="SIZE", help="bytes of each message")
+    peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
+    spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
+    transport: str = flag(default="nscc", metavar="NAME", help="nscc, rccc, eqds, ndp or window")
+    balancing: str = flag(
+        default="mixed",
+        metavar="NAME",
+        help="ecmp, oblivious, bitmap, reps, mixed; adaptive: the switch chooses",
+    )
+    entropies: int = flag(default=128, metavar="E", help="paths that a message tries, a power of two")
+    queue: str | None = flag(metavar="SIZE", help="data that a switch port holds (default: rate times round trip)")
+    ecn: str | None = flag(metavar="MIN:MAX", help="queued bytes from which marks are possible, and certain")
+    window: str | None = flag(metavar="SIZE", help="of a message at first (default: 1.5 times rate times round trip)")
+    no_trimming: bool = switched(help="full queues drop packets and do not trim them")
+    seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
+
+
+def run(config: Config) -> None:
+    """Simulate and print."""
+    from commsim.engine.fabric.fabric_run import simulate
+    from commsim.engine.fabric.spraying import Spraying
+    from commsim.engine.fabric.ways import ways_of
+    from commsim.run.inputs import load_network
+
+    network = load_network(config.topology)
+    size = parse_size(config.size, "--size")
+    if size < 1 or size != int(size):
+        raise InputError(f"--size is a whole number of bytes, at least 1, got {config.size}")
+    spraying = Spraying(
+        config.transport, config.balancing, config.entropies, queue=_bytes(config.queue, "--queue"),
+        ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
+        seed=config.seed,
+    )  # fmt: skip
+    messages = _messages(config, len(ways_of(network).hosts), int(size))
+    found = simulate(network, messages, spraying)
+    wire = messages.nbytes + -(-messages.nbytes // spraying.payload) * spraying.header
+    port = network.bandwidth[np.argsort(network.src)][0]
+    bound = float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
+    times = np.sort(found.finished)
+    shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], bound]
+    counters = found.counters
+    cells = [f"{len(times)}", *(f"{t * 1e6:.2f}" for t in shown)]
+    cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
+    print_table(COLUMNS, [cells], f"{config.pattern} of {config.size} on {network.name}, {config.transport}")
+    rules = found.rules
+    print_remarks([
+        f"window {format_size(rules['window'])}, queue {format_size(rules['queue'])}, marks from "
+        f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
+        "bound: bytes of the busiest host, with headers, over its rate; a time ends when the sender knows",
+    ])  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"src": int(messages.src[i]), "dst": int(messages.dst[i]), "size_B": int(messages.nbytes[i]),
+         "start_s": float(messages.start[i]), "received_s": float(found.received[i]),
+         "finished_s": float(found.finished[i])}
+        for i in range(len(messages.src))
+    ]  # fmt: skip
+    config.write_json(rows, bound_s=bound, counters=counters, rules=rules)
+
+
+def _messages(config: Config, n_hosts: int, size: int) -> Any:
+    from commsim.engine.fabric.patterns import PATTERNS
+
+    if config.pattern not in PATTERNS:
+        raise InputError(f"unknown pattern {config.pattern!r}; known: {', '.join(PATTERNS)}")
+    options: dict[str, Any] = {} if config.pattern == "all_to_all" else {"seed": config.seed}
+    peers = {"incast": "senders", "outcast": "receivers"}.get(config.pattern)
+    if peers is not None:
+        options[peers] = 8 if config.peers is None else config.peers
+    elif config.peers is not None:
+        raise InputError(f"--peers changes nothing in a pattern like {config.pattern}")
+    if config.spread is not None:
+        if config.pattern != "incast":
+            raise InputError(f"--spread changes nothing in a pattern like {config.pattern}")
+        options["spread"] = parse_time(config.spread, "--spread")
+    return PATTERNS[config.pattern](n_hosts, size, **options)
+
+
+def _bytes(text: str | None, name: str) -> float | None:
+    return None if text is None else parse_size(text, name)
+
+
+def _marks(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise InputError(f"--ecn is MIN:MAX, such as 100KB:300KB, got {text!r}")
+    return parse_size(low, "--ecn"), parse_size(high, "--ecn")
+
+
+COMMANDS = {"traffic": Verb(Config, run)}

@@ -1,0 +1,286 @@
+"""The tables that the kernels of sprayed fabrics work on, one row per thing; a row of each is a NumPy record.
+
+Time advances in *spans* no longer than the least latency of a link. What leaves a node within a span arrives elsewhere
+in a later span, so all that a node gets within a span is known when the span begins: nodes are simulated one after the
+other, each in the order of time, and there is no queue of events. That is the conservative synchronization of parallel
+simulation, with one processor; it is exact, and every link's memory is touched once per span.
+
+Source: B. Lubachevsky, "Efficient distributed event-driven simulations of multiple-loop networks", CACM 32(1), 1989.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.void]
+Row = np.void
+
+NEVER = np.iinfo(np.int64).max
+PS = 1e12  # picoseconds per second
+N_BINS = 1024  # that the arrivals at a switch within a span are sorted into
+N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
+
+# why the kernel returns
+DONE, FULL, STUCK = 0, 1, 2
+
+# what a packet is; all but DATA go first
+DATA, TRIMMED, ACK, NACK, PULL, REQUEST = range(6)
+
+# flags of a packet
+MARKED, LAST_HOP, ACK_NOW, RESENT = 1, 2, 4, 8
+
+# where a packet of a message stands, at its sender; the bits above count how often it was sent again
+UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
+SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
+
+# what lets a message send: a window that adapts, credit of the receiver, a window that does not
+NSCC, RCCC, WINDOW = range(3)
+
+# how a sender chooses the entropy of a packet, and a switch the link
+ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE = range(6)
+
+PACKET_ROW = np.dtype(
+    [
+        ("when", np.int64),  # ps: it arrives at the end of the link that it is on
+        ("sent", np.int64),  # ps: the data packet left its sender; acknowledgements return it
+        ("amount", np.int64),  # bytes received in all, or the sum of credit asked for or given
+        ("bitmap", np.uint64),  # of an acknowledgement: what has come of the 64 packets from `base` on
+        ("flow", np.int32),
+        ("number", np.int32),  # of the data packet, or of the one that is answered
+        ("expected", np.int32),  # first packet that the receiver lacks
+        ("base", np.int32),
+        ("after", np.int32),  # the next one in a list, or -1
+        ("entropy", np.int32),
+        ("target", np.int32),  # host
+        ("size", np.int16),  # bytes on the wire
+        ("kind", np.uint8),
+        ("flags", np.uint8),
+    ],
+    align=True,
+)
+
+LINK_ROW = np.dtype(
+    [
+        ("ps_per_byte", np.float64),
+        ("latency", np.int64),  # ps
+        ("done", np.int64),  # ps: the packet that is being sent has left
+        ("to", np.int32),  # node
+        ("serving", np.int32),  # packet, or -1
+        ("low_head", np.int32),  # data
+        ("low_tail", np.int32),
+        ("high_head", np.int32),  # what goes first
+        ("high_tail", np.int32),
+        ("pipe_head", np.int32),  # on their way
+        ("pipe_tail", np.int32),
+        ("low", np.int64),  # bytes queued, with those being sent
+        ("high", np.int64),
+        ("room", np.int64),  # bytes of data that the queue takes
+        ("ecn_min", np.int64),  # bytes from which packets are marked at random, and from which all are;
+        ("ecn_max", np.int64),  # 0 for never
+        ("loss", np.float64),  # share of packets that vanish
+        ("n_packets", np.int64),  # that left,
+        ("n_bytes", np.int64),
+        ("n_trimmed", np.int64),
+        ("n_dropped", np.int64),
+        ("n_marked", np.int64),
+        ("peak", np.int64),  # bytes of data at most
+    ],
+    align=True,
+)
+
+HOST_ROW = np.dtype(
+    [
+        ("up", np.int32),  # links to and from its switch
+        ("down", np.int32),
+        ("control_head", np.int32),  # packets that answer
+        ("control_tail", np.int32),
+        ("ready_head", np.int32),  # messages that may send, in turn
+        ("ready_tail", np.int32),
+        ("n_ready", np.int32),
+        ("pull_head", np.int32),  # messages to it that want credit
+        ("pull_tail", np.int32),
+        ("idle_head", np.int32),  # and those that have what they asked for
+        ("idle_tail", np.int32),
+        ("timer", np.int64),  # ps: a message starts or a packet is given up, at the earliest
+        ("pacer", np.int64),  # ps: credit may be given next; NEVER while nobody wants any
+        ("pacer_free", np.int64),  # ps: and not before
+        ("first_flow", np.int32),  # of those that it sends, in `flow_of`
+        ("n_flows", np.int32),
+        # the receiver's rate where the network is narrower than its hosts
+        ("rate_at", np.int64),  # ps: it is reconsidered
+        ("rate", np.float64),  # share of the link's
+        ("congestion", np.float64),  # smoothed share of marked packets
+        ("n_got", np.int32),  # whole packets since, and marked ones of them
+        ("n_marked", np.int32),
+    ],
+    align=True,
+)
+
+FLOW_ROW = np.dtype(
+    [
+        ("src", np.int32),
+        ("dst", np.int32),
+        ("n_packets", np.int32),
+        ("last_size", np.int32),  # bytes on the wire of its last packet
+        ("start", np.int64),  # ps
+        ("received_at", np.int64),  # ps: its last byte came; -1 before
+        ("finished_at", np.int64),  # ps: its sender knows
+        ("ring", np.int64),  # first of its entries in `mark` and `sent_at`,
+        ("ring_mask", np.int64),  # which it uses in a circle
+        # the sender
+        ("highest", np.int32),  # packets sent once
+        ("acknowledged", np.int32),  # all packets before this one have been
+        ("n_resend", np.int32),
+        ("first_resend", np.int32),  # none before it is to be sent again
+        ("in_flight", np.int64),  # bytes
+        ("known", np.int64),  # bytes received, as acknowledged
+        ("give_up", np.int64),  # ps: look for a packet without an answer
+        ("window", np.float64),  # bytes
+        ("most", np.float64),  # bytes: of the window
+        ("base_rtt", np.int64),  # ps
+        ("delay", np.float64),  # ps: smoothed
+        ("gain", np.float64),  # bytes squared that the window is to grow by, times itself
+        ("gained", np.int64),  # bytes acknowledged since it grew
+        ("achieved", np.int64),  # bytes acknowledged since the window was last compared with them
+        ("compare_at", np.int64),  # ps
+        ("ignored", np.int64),  # bytes answered since the window collapsed,
+        ("to_ignore", np.int64),  # of those that were in flight
+        ("fast", np.float64),  # bytes acknowledged in a row without a queue
+        ("shrunk_at", np.int64),  # ps
+        ("grown_at", np.int64),
+        ("credit", np.int64),  # bytes
+        ("pulled", np.int64),  # bytes of credit got in all
+        ("next_ready", np.int32),
+        ("is_ready", np.bool_),
+        ("trimmed", np.bool_),  # since the window was last compared
+        ("is_fast", np.bool_),
+        ("blind", np.bool_),  # has heard nothing yet
+        # entropies
+        ("turn", np.int32),
+        ("flip", np.int32),
+        ("upper", np.int32),
+        ("recycled_head", np.int32),
+        ("n_recycled", np.int32),
+        # the receiver
+        ("expected", np.int32),
+        ("latest", np.int32),  # highest number that came
+        ("n_early", np.int32),  # packets that came before one that is expected
+        ("unanswered", np.int64),  # bytes
+        ("received", np.int64),  # bytes on the wire
+        ("owes", np.bool_),  # an acknowledgement when nothing is missing
+        ("is_pulling", np.bool_),
+        ("is_idle", np.bool_),
+        ("next_pull", np.int32),
+        ("next_idle", np.int32),
+        ("asked", np.int64),  # bytes of credit
+        ("given", np.int64),
+    ],
+    align=True,
+)
+
+STATE_ROW = np.dtype(
+    [
+        ("now", np.int64),  # ps: the present span begins
+        ("span", np.int64),  # ps
+        ("draws", np.uint64),  # state of the generator
+        ("n_hosts", np.int64),
+        ("n_switches", np.int64),
+        ("n_edges", np.int64),  # switches with hosts
+        ("n_unfinished", np.int64),
+        ("first_free", np.int32),
+        ("n_free", np.int64),
+        ("n_live", np.int64),  # packets
+        ("most_needed", np.int64),  # packets that a host may make within a span
+        ("next_host", np.int64),  # that the present span comes to
+        ("n_sent", np.int64),  # data packets, of which again
+        ("n_resent", np.int64),
+        ("n_acks", np.int64),
+        ("n_nacks", np.int64),
+        ("n_pulls", np.int64),
+        ("n_timeouts", np.int64),
+        ("n_duplicates", np.int64),
+        ("n_early", np.int64),
+        ("n_hops", np.int64),
+        ("n_trimmed", np.int64),
+        ("n_dropped", np.int64),
+        ("n_marked", np.int64),
+    ]
+)
+
+RULES_ROW = np.dtype(
+    [
+        ("transport", np.int64),
+        ("balancing", np.int64),
+        ("entropies", np.int64),
+        ("trims", np.bool_),
+        ("mtu", np.int64),  # bytes on the wire of a full packet,
+        ("header", np.int64),  # of its header, and of a packet without data
+        ("ack_every", np.int64),  # bytes
+        ("window", np.float64),  # bytes at first and, for the receiver's credit, in all
+        ("give_up", np.int64),  # ps
+        ("rtt", np.int64),  # ps: of the network without queues
+        ("ps_per_byte", np.float64),  # of the hosts
+        # NSCC
+        ("target", np.float64),  # ps of queueing
+        ("scale", np.float64),  # product of rate and round trip over that of 100 Gbit/s and 12 us
+        ("proportional", np.float64),  # bytes/ps
+        ("fair", np.float64),  # bytes
+        ("steady", np.float64),  # bytes
+        # credit
+        ("per_pull", np.int64),  # bytes
+        ("pull_share", np.float64),  # of the link's rate
+        ("least_rate", np.float64),  # share that a receiver never goes below; 1 for a fixed rate
+        ("choices", np.int64),  # links that an adaptive switch compares
+    ]
+)
+
+
+class Fabric(NamedTuple):
+    """All state of a run.
+
+    Parameters
+    ----------
+    state, rules : STATE_ROW, RULES_ROW
+        Time and counters; what does not change.
+    link, host, flow, packet : LINK_ROW[n_links], HOST_ROW[n_hosts], FLOW_ROW[n_flows], PACKET_ROW[n]
+        Links, hosts, messages, packets under way and free ones.
+    inlet, inlets : int32[n_switches + 1], int32[n]
+        Where a switch's incoming links begin, and the links.
+    way, ways : int32[n_switches * n_edges + 1], int32[n]
+        Where the links begin that lead a switch's packets on to the switch of a host, and the links.
+    edge, edge_switch : int32[n_hosts]
+        Number of the switch that a host is on among those with hosts, and among all.
+    salt : uint64[n_switches]
+        Of the hash of a switch.
+    flow_of : int32[n_flows]
+        Messages by sender.
+    mark, sent_at : uint8[n], int32[n]
+        Where each packet of a message stands; when it was sent last, in ns.
+    penalty, recycled : uint8[n_flows * n_entropies], uint16[n_flows * N_RECYCLED]
+        How often an entropy is to be left out; entropies to be used again.
+    bins : int32[2 * N_BINS]
+        Room to sort in: heads and tails of lists.
+    """
+
+    state: Row
+    rules: Row
+    link: Rows
+    host: Rows
+    flow: Rows
+    packet: Rows
+    inlet: NDArray[np.int32]
+    inlets: NDArray[np.int32]
+    way: NDArray[np.int32]
+    ways: NDArray[np.int32]
+    edge: NDArray[np.int32]
+    edge_switch: NDArray[np.int32]
+    salt: NDArray[np.uint64]
+    flow_of: NDArray[np.int32]
+    mark: NDArray[np.uint8]
+    sent_at: NDArray[np.int32]
+    penalty: NDArray[np.uint8]
+    recycled: NDArray[np.uint16]
+    bins: NDArray[np.int32]

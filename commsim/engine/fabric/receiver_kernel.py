@@ -1,0 +1,119 @@
+"""A receiver: what it does with data, whole or trimmed, in whatever order it comes, and what it answers.
+
+It acknowledges every so many bytes, at once what is marked or asks for it, with the first packet that it lacks and a
+bitmap of 64 others (selective acknowledgement). A trimmed packet is answered with a NACK.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.jit import njit_norefcount
+
+from .credit_kernel import ask, pull
+from .fabric_state import ACK, ACK_NOW, MARKED, NACK, RCCC, RECEIVED, TRIMMED, Fabric
+from .port_kernel import take_packet
+
+IN_BITMAP = 64
+
+
+@njit_norefcount
+def on_arrival(fabric: Fabric, p: int, now: int) -> None:
+    """Take a data packet, whole or trimmed, or a request for credit; answer it if an answer is due."""
+    packet, state = fabric.packet[p], fabric.state
+    f = packet["flow"]
+    flow, rules = fabric.flow[f], fabric.rules
+    credit = rules["transport"] == RCCC
+    trimmed = packet["kind"] == TRIMMED
+    host = fabric.host[flow["dst"]]
+    place = flow["ring"] + (packet["number"] & flow["ring_mask"])
+    old = packet["number"] < flow["expected"] or fabric.mark[place] & RECEIVED
+    if not trimmed:
+        host["n_got"] += 1
+        host["n_marked"] += packet["flags"] & MARKED != 0
+    if credit:
+        ask(fabric, f, packet["amount"], now)
+        if trimmed:
+            pull(fabric, f, now)
+    if trimmed and not old:
+        _answer(fabric, p, NACK)
+    elif old:
+        state["n_duplicates"] += 0 if trimmed else 1
+        _answer(fabric, p, ACK)
+    else:
+        _accept(fabric, p, now)
+
+
+@njit_norefcount
+def _accept(fabric: Fabric, p: int, now: int) -> None:
+    """Take a packet that is new."""
+    packet = fabric.packet[p]
+    flow, rules = fabric.flow[packet["flow"]], fabric.rules
+    number, size = packet["number"], packet["size"]
+    due = flow["received"] == 0 or packet["flags"] & (MARKED | ACK_NOW) != 0
+    flow["owes"] |= packet["flags"] & ACK_NOW != 0
+    flow["received"] += size
+    flow["unanswered"] += size
+    flow["latest"] = max(flow["latest"], number)
+    fabric.mark[flow["ring"] + (number & flow["ring_mask"])] |= np.uint8(RECEIVED)
+    if number == flow["expected"]:
+        flow["expected"] += 1
+        while (
+            flow["expected"] <= flow["latest"]
+            and fabric.mark[flow["ring"] + (flow["expected"] & flow["ring_mask"])] & RECEIVED
+        ):
+            flow["expected"] += 1
+            flow["n_early"] -= 1
+        if flow["n_early"] == 0 and flow["owes"]:
+            due = True
+            flow["owes"] = False
+    else:
+        flow["n_early"] += 1
+        fabric.state["n_early"] += 1
+    if flow["expected"] == flow["n_packets"]:
+        flow["received_at"] = now
+    if due or flow["unanswered"] >= rules["ack_every"]:
+        _answer(fabric, p, ACK)
+
+
+@njit_norefcount
+def _answer(fabric: Fabric, p: int, kind: int) -> None:
+    """Queue an answer to a packet at the receiver's own link."""
+    packet, state = fabric.packet, fabric.state
+    flow = fabric.flow[packet[p]["flow"]]
+    q = take_packet(fabric)
+    packet[q]["kind"] = kind
+    packet[q]["flags"] = packet[p]["flags"]
+    packet[q]["flow"], packet[q]["target"] = packet[p]["flow"], flow["src"]
+    packet[q]["number"] = packet[p]["number"]
+    packet[q]["entropy"] = packet[p]["entropy"]
+    packet[q]["sent"] = packet[p]["sent"]
+    packet[q]["size"] = fabric.rules["header"]
+    packet[q]["amount"] = flow["received"]
+    if kind == ACK:
+        number = packet[p]["number"]
+        exact = packet[p]["flags"] & (MARKED | ACK_NOW) != 0
+        base = number if exact else max(number - IN_BITMAP + 1, flow["expected"] + 1)
+        packet[q]["expected"], packet[q]["base"] = flow["expected"], base
+        bitmap = np.uint64(0)
+        for i in range(max(0, flow["expected"] - base), min(IN_BITMAP, flow["latest"] - base + 1)):
+            if fabric.mark[flow["ring"] + ((base + i) & flow["ring_mask"])] & RECEIVED:
+                bitmap |= np.uint64(1) << np.uint64(i)
+        packet[q]["bitmap"] = bitmap
+        flow["unanswered"] = 0
+        state["n_acks"] += 1
+    else:
+        state["n_nacks"] += 1
+    queue_answer(fabric, flow["dst"], q)
+
+
+@njit_norefcount
+def queue_answer(fabric: Fabric, h: int, q: int) -> None:
+    """Put a packet that goes first at the end of a host's queue of those."""
+    host = fabric.host[h]
+    fabric.packet[q]["after"] = -1
+    if host["control_head"] < 0:
+        host["control_head"] = q
+    else:
+        fabric.packet[host["control_tail"]]["after"] = q
+    host["control_tail"] = q

@@ -1,0 +1,289 @@
+"""A sender: when it may send, what it sends next, and what it learns from answers and from their absence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commsim.core.jit import njit_norefcount
+
+from . import entropy_kernel, nscc_kernel
+from .credit_kernel import wanted
+from .fabric_state import (
+    ACK,
+    ACK_NOW,
+    ACKNOWLEDGED,
+    DATA,
+    IN_FLIGHT,
+    LAST_HOP,
+    MARKED,
+    MOST_RESENT,
+    NACK,
+    NEVER,
+    NSCC,
+    ONE_MORE,
+    RCCC,
+    REQUEST,
+    RESENT,
+    SENDER_BITS,
+    TO_RESEND,
+    Fabric,
+)
+from .port_kernel import take_packet
+from .receiver_kernel import queue_answer
+
+NS = 1000  # ps
+
+
+@njit_norefcount
+def size_of(fabric: Fabric, f: int, number: int) -> int:
+    """Return the bytes on the wire of a message's packet."""
+    flow = fabric.flow[f]
+    return int(flow["last_size"] if number == flow["n_packets"] - 1 else fabric.rules["mtu"])
+
+
+@njit_norefcount
+def may_send(fabric: Fabric, f: int) -> bool:
+    """Tell whether a message has something to send, and the window or the credit to send it."""
+    flow, transport = fabric.flow[f], fabric.rules["transport"]
+    number = flow["first_resend"]
+    if flow["n_resend"] == 0:
+        number = flow["highest"]
+        # the receiver's memory of what came early is as long as the ring
+        if number >= flow["n_packets"] or number > flow["acknowledged"] + flow["ring_mask"]:
+            return False
+    if transport == RCCC:
+        return bool(flow["credit"] > 0)
+    return bool(flow["in_flight"] + size_of(fabric, f, number) <= flow["window"])
+
+
+@njit_norefcount
+def get_ready(fabric: Fabric, f: int) -> None:
+    """Get a message that may send in line for its host's link."""
+    flow = fabric.flow[f]
+    host = fabric.host[flow["src"]]
+    if flow["is_ready"] or not may_send(fabric, f):
+        return
+    flow["is_ready"] = True
+    flow["next_ready"] = -1
+    if host["ready_head"] < 0:
+        host["ready_head"] = f
+    else:
+        fabric.flow[host["ready_tail"]]["next_ready"] = f
+    host["ready_tail"] = f
+    host["n_ready"] += 1
+
+
+@njit_norefcount
+def send(fabric: Fabric, f: int, now: int) -> int:
+    """Make the next packet of a message that may send: the first that is to be sent again, or a new one."""
+    flow, rules, state, mark = fabric.flow[f], fabric.rules, fabric.state, fabric.mark
+    again = flow["n_resend"] > 0
+    number = flow["first_resend"] if again else flow["highest"]
+    place = flow["ring"] + (number & flow["ring_mask"])
+    size = size_of(fabric, f, number)
+    if again:
+        _forget_resend(fabric, f, number, IN_FLIGHT)
+        if mark[place] < MOST_RESENT:
+            mark[place] += np.uint8(ONE_MORE)
+        state["n_resent"] += 1
+    else:
+        flow["highest"] += 1
+        mark[place] = np.uint8(IN_FLIGHT)
+    state["n_sent"] += 1
+    fabric.sent_at[place] = now // NS
+    flow["in_flight"] += size
+    if flow["give_up"] == NEVER:
+        _set_timer(fabric, f, now + rules["give_up"])
+    p = take_packet(fabric)
+    packet = fabric.packet[p]
+    left = backlog(fabric, f)
+    full = flow["in_flight"] + size >= flow["window"]
+    packet["amount"] = 0
+    if rules["transport"] == RCCC:
+        flow["credit"] -= size
+        full = flow["credit"] <= 0
+        packet["amount"] = wanted(fabric, f, left)
+    packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
+    packet["sent"], packet["target"] = now, flow["dst"]
+    packet["entropy"] = entropy_kernel.next_entropy(fabric, f)
+    packet["flags"] = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
+    return p
+
+
+@njit_norefcount
+def backlog(fabric: Fabric, f: int) -> int:
+    """Return the bytes on the wire that a message has to send, once and again."""
+    flow, mtu = fabric.flow[f], fabric.rules["mtu"]
+    new = flow["n_packets"] - flow["highest"]
+    return int((new + flow["n_resend"]) * mtu + (flow["last_size"] - mtu if new > 0 else 0))
+
+
+@njit_norefcount
+def on_answer(fabric: Fabric, p: int, now: int) -> None:
+    """Take an acknowledgement, a NACK or credit."""
+    packet = fabric.packet[p]
+    f, kind = packet["flow"], packet["kind"]
+    flow = fabric.flow[f]
+    if kind == ACK:
+        _on_ack(fabric, p, now)
+    elif kind == NACK:
+        _on_nack(fabric, p, now)
+    if flow["blind"]:  # what was sent before the first answer was not paid for
+        flow["blind"] = False
+        flow["credit"] = min(flow["credit"], 0)
+    if kind > NACK and packet["amount"] > flow["pulled"]:
+        flow["credit"] = min(flow["credit"] + packet["amount"] - flow["pulled"], int(fabric.rules["window"]))
+        flow["pulled"] = packet["amount"]
+    if flow["finished_at"] < 0:
+        get_ready(fabric, f)
+
+
+@njit_norefcount
+def _on_ack(fabric: Fabric, p: int, now: int) -> None:
+    packet, mark = fabric.packet[p], fabric.mark
+    f = packet["flow"]
+    flow = fabric.flow[f]
+    news = max(0, packet["amount"] - flow["known"])
+    flow["known"] += news
+    flow["in_flight"] -= news
+    marked = packet["flags"] & MARKED != 0
+    delay = flow["delay"]
+    place = flow["ring"] + (packet["number"] & flow["ring_mask"])
+    is_nscc = fabric.rules["transport"] == NSCC
+    if is_nscc and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
+        delay = nscc_kernel.measure(fabric, f, now - packet["sent"], marked)
+    end = max(flow["acknowledged"], packet["expected"])
+    for number in range(flow["acknowledged"], end):
+        _settle(fabric, f, number)
+    flow["acknowledged"] = end
+    number, bitmap = packet["base"], packet["bitmap"]
+    while bitmap != 0:
+        if bitmap & np.uint64(1) and number >= end:
+            _settle(fabric, f, number)
+        bitmap >>= np.uint64(1)
+        number += 1
+    entropy_kernel.learn(fabric, f, packet["entropy"], entropy_kernel.FOR_MARK if marked else 0)
+    if is_nscc:
+        nscc_kernel.on_ack(fabric, f, marked, delay, news, now)
+    if end == flow["n_packets"] and flow["finished_at"] < 0:
+        flow["finished_at"] = now
+        flow["give_up"] = NEVER
+        fabric.state["n_unfinished"] -= 1
+
+
+@njit_norefcount
+def _settle(fabric: Fabric, f: int, number: int) -> None:
+    """Note that a packet has come, also one that had been given up."""
+    flow, mark = fabric.flow[f], fabric.mark
+    place = flow["ring"] + (number & flow["ring_mask"])
+    if mark[place] & SENDER_BITS == TO_RESEND:
+        _forget_resend(fabric, f, number, ACKNOWLEDGED)
+        flow["in_flight"] += size_of(fabric, f, number)  # it was taken off when it was given up
+    mark[place] |= np.uint8(ACKNOWLEDGED)
+
+
+@njit_norefcount
+def _on_nack(fabric: Fabric, p: int, now: int) -> None:
+    packet = fabric.packet[p]
+    f, number = packet["flow"], packet["number"]
+    flow = fabric.flow[f]
+    place = flow["ring"] + (number & flow["ring_mask"])
+    if number < flow["acknowledged"] or fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
+        return
+    size = size_of(fabric, f, number)
+    if fabric.rules["transport"] == NSCC:
+        nscc_kernel.on_trimmed(fabric, f, size, now)
+    flow["in_flight"] -= size
+    _resend(fabric, f, number)
+    # the last link is no choice of the path's
+    bad = packet["flags"] & LAST_HOP == 0
+    entropy_kernel.learn(fabric, f, packet["entropy"], entropy_kernel.FOR_TRIM if bad else 0)
+
+
+@njit_norefcount
+def _resend(fabric: Fabric, f: int, number: int) -> None:
+    """Note that a packet is to be sent again."""
+    flow = fabric.flow[f]
+    place = flow["ring"] + (number & flow["ring_mask"])
+    fabric.mark[place] += np.uint8(TO_RESEND - IN_FLIGHT)
+    if flow["n_resend"] == 0 or number < flow["first_resend"]:
+        flow["first_resend"] = number
+    flow["n_resend"] += 1
+
+
+@njit_norefcount
+def _forget_resend(fabric: Fabric, f: int, number: int, then: int) -> None:
+    """Take a packet off those that are to be sent again, and find the next of them."""
+    flow, mark = fabric.flow[f], fabric.mark
+    place = flow["ring"] + (number & flow["ring_mask"])
+    mark[place] = np.uint8(mark[place] - TO_RESEND + then)
+    flow["n_resend"] -= 1
+    if flow["n_resend"] > 0 and number == flow["first_resend"]:
+        number += 1
+        while mark[flow["ring"] + (number & flow["ring_mask"])] & SENDER_BITS != TO_RESEND:
+            number += 1
+        flow["first_resend"] = number
+
+
+@njit_norefcount
+def _set_timer(fabric: Fabric, f: int, when: int) -> None:
+    flow = fabric.flow[f]
+    flow["give_up"] = when
+    host = fabric.host[flow["src"]]
+    host["timer"] = min(host["timer"], when)
+
+
+@njit_norefcount
+def on_timer(fabric: Fabric, h: int, now: int) -> None:
+    """Start the messages of a host whose time has come, and give up packets that got no answer for too long."""
+    host = fabric.host[h]
+    host["timer"] = NEVER
+    for i in range(host["first_flow"], host["first_flow"] + host["n_flows"]):
+        f = fabric.flow_of[i]
+        flow = fabric.flow[f]
+        if flow["start"] > now:
+            host["timer"] = min(host["timer"], flow["start"])
+        elif flow["highest"] == 0:
+            get_ready(fabric, f)
+        elif flow["give_up"] <= now:
+            _give_up(fabric, f, now)
+        host["timer"] = min(host["timer"], flow["give_up"])
+
+
+@njit_norefcount
+def _give_up(fabric: Fabric, f: int, now: int) -> None:
+    """Send again what has been without an answer for too long, and look again when the next may be."""
+    flow, rules, state = fabric.flow[f], fabric.rules, fabric.state
+    oldest = np.int64(NEVER)
+    for number in range(flow["acknowledged"], flow["highest"]):
+        place = flow["ring"] + (number & flow["ring_mask"])
+        if fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
+            continue
+        sent = np.int64(fabric.sent_at[place]) * NS
+        if sent + rules["give_up"] > now:
+            oldest = min(oldest, sent)
+            continue
+        size = size_of(fabric, f, number)
+        flow["in_flight"] -= size
+        if rules["transport"] == NSCC:
+            flow["window"] = max(flow["window"] - size, float(rules["mtu"]))
+        _resend(fabric, f, number)
+        state["n_timeouts"] += 1
+    flow["blind"] = False
+    flow["give_up"] = now + rules["give_up"] if oldest == NEVER else oldest + rules["give_up"]
+    if rules["transport"] == RCCC and flow["credit"] <= 0:
+        _request(fabric, f, now)
+    get_ready(fabric, f)
+
+
+@njit_norefcount
+def _request(fabric: Fabric, f: int, now: int) -> None:
+    """Ask the receiver for credit, without data to carry the question."""
+    flow = fabric.flow[f]
+    p = take_packet(fabric)
+    packet = fabric.packet[p]
+    packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
+    packet["size"], packet["sent"], packet["target"] = fabric.rules["header"], now, flow["dst"]
+    packet["entropy"] = entropy_kernel.next_entropy(fabric, f)
+    packet["amount"] = wanted(fabric, f, backlog(fabric, f))
+    queue_answer(fabric, flow["src"], p)

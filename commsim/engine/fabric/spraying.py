@@ -1,0 +1,151 @@
+"""What is to be simulated: messages, their transport, how it spreads packets over paths, and what switches do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+
+from . import fabric_state as tables
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """What tells one transport from another, beside its kernel.
+
+    Parameters
+    ----------
+    kind : int
+        ``NSCC``, ``RCCC`` for credit, or ``WINDOW``.
+    ack_every : int, bytes
+        Of data that one acknowledgement may answer.
+    marks_last : bool
+        Whether the links to hosts mark, too.
+    per_pull : int
+        Packets of credit that a receiver gives at a time.
+    share : float
+        Of its link that a receiver gives credit for.
+    narrows : bool
+        Whether a receiver's rate follows marks where the network is narrower than its hosts.
+    """
+
+    kind: int
+    ack_every: int = 16384
+    marks_last: bool = True
+    per_pull: int = 4
+    share: float = 0.99
+    narrows: bool = False
+
+
+TRANSPORTS = {
+    "nscc": Transport(tables.NSCC),
+    "rccc": Transport(tables.RCCC, marks_last=False, narrows=True),
+    "eqds": Transport(tables.RCCC, marks_last=False),
+    "ndp": Transport(tables.RCCC, ack_every=1, marks_last=False, per_pull=1, share=1.0),
+    "window": Transport(tables.WINDOW, ack_every=1),
+}
+BALANCINGS = {
+    "ecmp": tables.ECMP, "oblivious": tables.OBLIVIOUS, "bitmap": tables.BITMAP, "reps": tables.REPS,
+    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE,
+}  # fmt: skip
+MOST_ENTROPIES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Spraying:
+    """How hosts send and switches forward; what is not given follows from the network.
+
+    Parameters
+    ----------
+    transport : str
+        One of ``TRANSPORTS``.
+    balancing : str
+        One of ``BALANCINGS``: how a sender chooses a packet's entropy, or ``adaptive`` for the switch's choice.
+    entropies : int
+        Paths that a message tries, a power of two.
+    payload, header : int, bytes
+        Of a packet; an answer and a trimmed packet are a header long.
+    queue : float, bytes, optional
+        Data that a switch's link holds, if the network's buffer is not less; rate times round trip unless given.
+    ecn : (float, float), bytes, optional
+        Where marks begin and are certain; a quarter and three quarters of the queue unless given. (0, 0) marks nothing.
+    window : float, bytes, optional
+        At first, and the most credit at a time; one and a half times rate times round trip unless given.
+    trims : bool
+        Whether a full queue trims; else it drops.
+    choices : int
+        Links that an adaptive switch compares.
+    seed : int
+        Of all that is drawn.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or a number is out of its range.
+    """
+
+    transport: str = "nscc"
+    balancing: str = "mixed"
+    entropies: int = 128
+    payload: int = 4096
+    header: int = 64
+    queue: float | None = None
+    ecn: tuple[float, float] | None = None
+    window: float | None = None
+    trims: bool = True
+    choices: int = 2
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name, known in (("transport", TRANSPORTS), ("balancing", BALANCINGS)):
+            if getattr(self, name) not in known:
+                raise InputError(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(known)}")
+        if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
+            raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")
+        if not 1 <= self.payload <= 30_000 or not 1 <= self.header <= 1000:
+            sizes = f"{self.payload} and {self.header}"
+            raise InputError(f"a packet has 1 to 30000 bytes and a header of 1 to 1000, got {sizes}")
+        mtu = self.payload + self.header
+        for name in ("queue", "window"):
+            if (value := getattr(self, name)) is not None and not mtu <= value < 1e12:
+                raise InputError(f"a {name} holds at least one packet of {mtu} bytes, got {value:g}")
+        if self.ecn is not None and not 0 <= self.ecn[0] <= self.ecn[1]:
+            raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
+        if self.choices < 1:
+            raise InputError(f"an adaptive switch compares at least 1 link, got {self.choices}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """What hosts send to each other.
+
+    Parameters
+    ----------
+    src, dst : int32[n]
+        Numbers of hosts, from 0.
+    nbytes : int64[n], bytes
+        At least 1 each.
+    start : float64[n], s
+        When a sender begins.
+
+    Raises
+    ------
+    InputError
+        If one sends to itself, has no bytes, or begins before 0.
+    """
+
+    src: NDArray[np.int32]
+    dst: NDArray[np.int32]
+    nbytes: NDArray[np.int64]
+    start: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if (self.src == self.dst).any():
+            raise InputError(f"host {self.src[np.argmax(self.src == self.dst)]} sends a message to itself")
+        if len(self.nbytes) and self.nbytes.min() < 1:
+            raise InputError(f"messages have at least 1 byte, got {self.nbytes.min()}")
+        if len(self.start) and not (self.start.min() >= 0 and self.start.max() < 1e6):
+            raise InputError("messages start at 0 s or later, and before 1e6 s")

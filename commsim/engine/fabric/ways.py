@@ -1,0 +1,137 @@
+"""The links of a network as the kernels take them: for each switch, those that lead to the switch of each host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import HOST, SWITCH, Network
+
+Ints = NDArray[np.int32]
+NEEDED = "sprayed transports need hosts with one link each to a switch"
+_FAR = 1 << 40
+_MOST_MEASURED = 64  # switches from which the longest path is looked for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ways:
+    """Hosts at the edge of a network of switches, and the equal-cost sets of links between these.
+
+    Parameters
+    ----------
+    hosts, switches : int32[n_hosts], int32[n_switches]
+        Nodes of the network.
+    links : int32[n_links]
+        Links of the network in the kernels' order: from hosts, to hosts, between switches.
+    to : int32[n_links]
+        Where each leads: a host's number, or the number of hosts and a switch's number.
+    edge, edge_switch : int32[n_hosts]
+        Number of a host's switch among those with hosts, and among all.
+    inlet, inlets : int32[n_switches + 1], int32[n]
+        Rows of the links that lead to a switch.
+    way, ways : int32[n_switches * n_edges + 1], int32[n]
+        Rows of the links from a switch that lie on a shortest path to another one that has hosts.
+    n_hops : int
+        Links of the longest of the shortest paths between hosts.
+    """
+
+    hosts: Ints
+    switches: Ints
+    links: Ints
+    to: Ints
+    edge: Ints
+    edge_switch: Ints
+    inlet: Ints
+    inlets: Ints
+    way: Ints
+    ways: Ints
+    n_hops: int
+
+
+def ways_of(network: Network) -> Ways:
+    """Find the equal-cost sets of a network whose hosts have one link each.
+
+    Parameters
+    ----------
+    network : Network
+        Hosts, each on one switch, and switches.
+
+    Returns
+    -------
+    Ways
+        Links and sets.
+
+    Raises
+    ------
+    InputError
+        If a node is neither host nor switch, a host is not on exactly one switch, or two hosts have no path.
+    """
+    is_host, is_switch = network.kind == HOST, network.kind == SWITCH
+    if not np.all(is_host | is_switch):
+        node = network.nodes[int(np.argmin(is_host | is_switch))]
+        raise InputError(f"{NEEDED}, got a machine with parts: {node}")
+    hosts, switches = np.flatnonzero(is_host).astype(np.int32), np.flatnonzero(is_switch).astype(np.int32)
+    number = np.empty(len(network.nodes), np.int32)
+    number[hosts], number[switches] = np.arange(len(hosts)), np.arange(len(switches))
+    up = _only_link(network, hosts, network.src, network.dst, is_switch)
+    down = _only_link(network, hosts, network.dst, network.src, is_switch)
+    inner = np.flatnonzero(is_switch[network.src] & is_switch[network.dst])
+    links = np.concatenate((up, down, inner)).astype(np.int32)
+    end = network.dst[links]
+    to = (number[end] + np.where(is_switch[end], len(hosts), 0)).astype(np.int32)
+    edge_switch = number[network.dst[up]]
+    edges, edge = np.unique(edge_switch, return_inverse=True)
+    entering = np.flatnonzero(to >= len(hosts))
+    order = entering[np.argsort(to[entering], kind="stable")]
+    inlet = np.searchsorted(to[order], np.arange(len(switches) + 1) + len(hosts))
+    src, dst = number[network.src[inner]], number[network.dst[inner]]
+    way, ways, furthest = _equal_cost(src, dst, network.metric[inner], edges, len(switches))
+    return Ways(
+        hosts, switches, links, to, edge.astype(np.int32), edge_switch, inlet.astype(np.int32), order.astype(np.int32),
+        way, (ways + 2 * len(hosts)).astype(np.int32), furthest + 2,
+    )  # fmt: skip
+
+
+def _only_link(network: Network, hosts: Ints, by: Ints, other: Ints, is_switch: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Find the one link of each host, in one direction."""
+    at_host = np.flatnonzero(~is_switch[by])
+    order = at_host[np.argsort(by[at_host], kind="stable")]
+    if not np.array_equal(by[order], hosts) or not np.all(is_switch[other[order]]):
+        count = np.bincount(by[at_host], minlength=len(network.nodes))[hosts]
+        wrong = network.nodes[hosts[int(np.argmax(count != 1))]]
+        raise InputError(f"{NEEDED}, got {wrong} with other links")
+    return order
+
+
+def _equal_cost(src: Ints, dst: Ints, metric: Ints, edges: Ints, n_switches: int) -> tuple[Ints, Ints, int]:
+    """Find the links on shortest paths to each switch with hosts, sorted by switch and then by that one."""
+    rows, found, furthest = [], [], 0
+    hops = np.ones(len(src), np.int64)
+    for i, edge in enumerate(edges):
+        distance = _distances(src, dst, metric.astype(np.int64), int(edge), n_switches)
+        if distance[edges].max() >= _FAR:
+            raise InputError("sprayed transports need a path between all hosts, got switches that have none")
+        on_path = np.flatnonzero((distance[dst] + metric == distance[src]) & (distance[src] < _FAR))
+        rows.append(src[on_path].astype(np.int64) * len(edges) + i)
+        found.append(on_path)
+        if i == 0 or len(edges) <= _MOST_MEASURED or i % (len(edges) // _MOST_MEASURED) == 0:
+            furthest = max(furthest, int(_distances(src, dst, hops, int(edge), n_switches)[edges].max()))
+    row, link = np.concatenate(rows), np.concatenate(found)
+    order = np.argsort(row, kind="stable")
+    way = np.searchsorted(row[order], np.arange(n_switches * len(edges) + 1))
+    return way.astype(np.int32), link[order].astype(np.int32), furthest
+
+
+def _distances(src: Ints, dst: Ints, metric: NDArray[np.int64], to: int, n_switches: int) -> NDArray[np.int64]:
+    """Sum the metric of the shortest path to one switch from all (Bellman and Ford)."""
+    distance = np.full(n_switches, _FAR, np.int64)
+    distance[to] = 0
+    while True:
+        nearer = distance.copy()
+        np.minimum.at(nearer, src, distance[dst] + metric)
+        if np.array_equal(nearer, distance):
+            return distance
+        distance = nearer

@@ -1,0 +1,31 @@
+import pytest
+
+NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
+
+
+def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
+    saved = commsim.results("traffic", "--topology", NETWORK, "--size", "1MB")
+    times = [row["finished_s"] for row in saved["results"]]
+    assert len(times) == 8
+    assert saved["bound_s"] < min(times) <= max(times) < 2 * saved["bound_s"]
+    assert f"{max(times) * 1e6:.2f}" in commsim.out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--transport", "tcp"), "unknown transport 'tcp'; known: nscc"),
+        (("--balancing", "mix"), "unknown balancing 'mix'; known: ecmp"),
+        (("--entropies", "0"), "power of two"),
+        (("--queue", "1kB"), "at least one packet of 4160 bytes"),
+        (("--pattern", "ring"), "unknown pattern 'ring'; known: permutation"),
+        (("--pattern", "incast", "--peers", "8"), "1 to 7 senders among 8 hosts, got 8"),
+        (("--peers", "8"), "--peers changes nothing"),
+        (("--spread", "1us"), "--spread changes nothing"),
+        (("--ecn", "1kB"), "--ecn is MIN:MAX"),
+        (("--size", "0B"), "--size"),
+        (("--topology", "dgx-h100"), "one link each to a switch"),
+    ],
+)
+def test_what_cannot_be_is_refused_on_one_line(commsim, more, said):
+    assert said in commsim.refuses("traffic", "--topology", NETWORK, *more)

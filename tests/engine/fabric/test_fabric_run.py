@@ -1,0 +1,193 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_fabric import PlainFabric
+
+from commsim.core.errors import InputError
+from commsim.engine.fabric import fabric_run
+from commsim.engine.fabric.fabric_run import simulate
+from commsim.engine.fabric.patterns import all_to_all, incast, outcast, permutation
+from commsim.engine.fabric.port_kernel import mix
+from commsim.engine.fabric.spraying import BALANCINGS, TRANSPORTS, Messages, Spraying
+from commsim.engine.fabric.ways import ways_of
+from topologies.fat_tree import fat_tree
+from topologies.leaf_spine import leaf_spine
+
+RATE, HOP, MTU, HEADER = 50e9, 1e-6, 4160, 64
+
+
+def messages(*rows):
+    src, dst, size, start = zip(*rows, strict=True)
+    return Messages(np.array(src, np.int32), np.array(dst, np.int32), np.array(size, np.int64), np.array(start, float))
+
+
+def small(**more):
+    return leaf_spine(4, 4, 4, bandwidth=RATE, latency=HOP, **more)
+
+
+@pytest.mark.parametrize(("dst", "hops"), [(1, 2), (5, 4)])
+@pytest.mark.parametrize("transport", ["nscc", "window"])
+def test_one_message_takes_its_bytes_and_its_hops(dst, hops, transport):
+    n = 40
+    run = simulate(small(), messages((0, dst, n * (MTU - HEADER), 0.0)), Spraying(transport))
+    # store and forward: the last packet is sent once more on each further link
+    assert run.received[0] == pytest.approx((n + hops - 1) * MTU / RATE + hops * HOP, rel=1e-12)
+    assert run.finished[0] == pytest.approx(run.received[0] + hops * (HEADER / RATE + HOP), rel=1e-12)
+
+
+def test_credit_paces_a_message_at_its_share_of_the_link():
+    n = 1000
+    run = simulate(small(), messages((0, 5, n * (MTU - HEADER), 0.0)), Spraying("rccc"))
+    paid = (n * MTU - 1.0 * RATE * run.rules["rtt"]) / RATE
+    assert run.received[0] == pytest.approx(run.rules["rtt"] / 2 + run.rules["rtt"] + paid / 0.99, rel=0.01)
+
+
+def same_paths(fabric, ways):
+    """The kernel's choice of links for messages with one path each."""
+
+    def path(switch, f, target):
+        if ways.edge_switch[target] == switch:
+            return target + len(ways.hosts)
+        row = switch * int(fabric.state["n_edges"]) + int(ways.edge[target])
+        first, count = int(ways.way[row]), int(ways.way[row + 1] - ways.way[row])
+        key = (f << 20 ^ target) << 16 ^ int(fabric.flow[f]["upper"])
+        salted = np.uint64(key) ^ fabric.salt[switch]
+        scramble = getattr(mix, "py_func", mix)
+        with np.errstate(over="ignore"):
+            return int(ways.ways[first + (int(scramble(salted)) % count if count > 1 else 0)])
+
+    return path
+
+
+@pytest.mark.parametrize("network", [small(), fat_tree(4, bandwidth=RATE)], ids=["leaf-spine", "fat tree"])
+def test_spans_agree_with_one_queue_of_events_to_the_picosecond(network):
+    # rates, latencies, sizes and starts at random, so that no two things happen at the same time
+    generator = np.random.default_rng(5)
+    uneven = 1 + 0.3 * generator.random((2, network.n_links))
+    network = dataclasses.replace(network, bandwidth=RATE * uneven[0], latency=HOP * uneven[1])
+    sent = all_to_all(len(network.hosts), 1)
+    keep = generator.random(len(sent.src)) < 0.5
+    n = int(keep.sum())
+    sent = Messages(sent.src[keep], sent.dst[keep], generator.integers(1, 60_000, n), generator.random(n) * 2e-5)
+    spraying = Spraying("window", "ecmp", 1024, queue=1e9, window=1e9, ecn=(0, 0))
+    run = simulate(network, sent, spraying)
+    ways = ways_of(network)
+    fabric = fabric_run._build(network, ways, sent, spraying)
+    received, finished = PlainFabric(network, ways, sent, 4096, 64, same_paths(fabric, ways)).run()
+    begin = np.round(sent.start * 1e12)
+    np.testing.assert_array_equal(np.round(run.received * 1e12), received - begin)
+    np.testing.assert_array_equal(np.round(run.finished * 1e12), finished - begin)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(sorted(TRANSPORTS)), st.sampled_from(sorted(BALANCINGS)), st.booleans(), st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.02]), st.sampled_from([2, 60]),
+)  # fmt: skip
+def test_every_packet_arrives_once_whatever_is_trimmed_or_lost(transport, balancing, trims, seed, loss, room):
+    generator = np.random.default_rng(seed)
+    network = small(oversubscription=2)
+    network = dataclasses.replace(network, loss=np.full(network.n_links, loss))
+    n = int(generator.integers(1, 25))
+    src, dst = generator.integers(0, 16, n), generator.integers(1, 16, n)
+    dst = (src + dst) % 16
+    sent = Messages(
+        src.astype(np.int32), dst.astype(np.int32), generator.integers(1, 300_000, n), generator.random(n) * 1e-5
+    )
+    spraying = Spraying(transport, balancing, 16, queue=room * MTU, trims=trims, seed=int(seed % 1000))
+    run = simulate(network, sent, spraying)
+    wire = sent.nbytes + -(-sent.nbytes // 4096) * HEADER
+    np.testing.assert_array_equal(run.received_bytes, wire)
+    packets = int((-(-sent.nbytes // 4096)).sum())
+    assert run.counters["n_sent"] - run.counters["n_resent"] == packets
+    assert (run.received > wire / RATE).all()
+    assert (run.finished > run.received).all()
+    again = simulate(network, sent, spraying)
+    np.testing.assert_array_equal(run.finished, again.finished)
+    assert run.counters == again.counters
+
+
+def test_bytes_are_conserved_at_every_switch_where_nothing_is_trimmed():
+    network = small()
+    sent = permutation(16, 1_000_000, seed=3)
+    run = simulate(network, sent, Spraying("nscc", queue=1e9))
+    assert run.counters["n_trimmed"] == run.counters["n_dropped"] == 0
+    for node in np.flatnonzero(network.kind == 1):
+        assert run.link_bytes[network.dst == node].sum() == run.link_bytes[network.src == node].sum()
+    to_hosts = run.link_bytes[np.isin(network.dst, network.hosts)].sum()
+    assert to_hosts == run.received_bytes.sum() + HEADER * run.counters["n_acks"]
+
+
+def test_paths_are_the_equal_cost_sets_of_the_network():
+    network = fat_tree(4, bandwidth=RATE, latency=HOP)
+    ways = ways_of(network)
+    assert ways.n_hops == 6
+    edges = np.unique(ways.edge_switch)
+    counts = np.diff(ways.way).reshape(len(ways.switches), len(edges))
+    same_pod = np.arange(len(edges)) // 2
+    for i, switch in enumerate(edges):
+        expected = np.where(np.arange(len(edges)) == i, 0, 2)
+        np.testing.assert_array_equal(counts[switch], expected)
+    assert same_pod.max() == 3
+
+
+def test_one_path_for_each_message_collides_and_spraying_does_not():
+    network = leaf_spine(8, 8, 8, bandwidth=RATE, latency=HOP)
+    sent = permutation(64, 2_000_000, seed=2)
+    tails = {
+        name: simulate(network, sent, Spraying("nscc", name, 64)).finished.max()
+        for name in ("ecmp", "mixed", "adaptive")
+    }
+    ideal = 2_000_000 * MTU / (MTU - HEADER) / RATE + 8 * HOP
+    assert tails["mixed"] < 1.35 * ideal
+    assert tails["adaptive"] < 1.15 * ideal  # the switch sees its queues
+    assert tails["ecmp"] > 1.5 * ideal
+
+
+@pytest.mark.parametrize("transport", ["nscc", "rccc", "eqds", "ndp"])
+@pytest.mark.parametrize("senders", [2, 8, 12])
+def test_an_incast_fills_the_receivers_link(transport, senders):
+    size = 2_000_000
+    run = simulate(small(), incast(16, size, senders=senders), Spraying(transport))
+    ideal = senders * size * MTU / (MTU - HEADER) / RATE
+    assert ideal < run.finished.max() < 1.06 * ideal + 30e-6
+    # fair: the first to end is not far ahead
+    assert run.finished.min() > 0.5 * run.finished.max()
+
+
+def test_an_outcast_shares_the_senders_link():
+    run = simulate(small(), outcast(16, 1_000_000, receivers=4), Spraying("nscc"))
+    ideal = 4 * 1_000_000 * MTU / (MTU - HEADER) / RATE
+    assert ideal < run.finished.max() < 1.02 * ideal + 20e-6
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"transport": "tcp"}, "unknown transport 'tcp'; known: nscc, rccc"),
+        ({"balancing": "best"}, "unknown balancing 'best'; known: ecmp"),
+        ({"entropies": 0}, "entropies are a power of two from 1 to 65536, got 0"),
+        ({"entropies": 12}, "got 12"),
+        ({"queue": 100.0}, "a queue holds at least one packet of 4160 bytes, got 100"),
+        ({"ecn": (2e5, 1e5)}, "marks begin before they are certain"),
+        ({"choices": 0}, "at least 1 link"),
+        ({"payload": 0}, "a packet has 1 to 30000 bytes"),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong, said):
+    with pytest.raises(InputError, match=said):
+        Spraying(**wrong)
+
+
+def test_networks_without_one_link_for_each_host_are_refused():
+    with pytest.raises(InputError, match="sends a message to itself"):
+        messages((1, 1, 5, 0.0))
+    with pytest.raises(InputError, match="at least 1 byte, got 0"):
+        messages((1, 2, 0, 0.0))
+    with pytest.raises(InputError, match="links with some latency"):
+        simulate(leaf_spine(2, 2, 2, latency=0.0), permutation(4, 100), Spraying())
+    with pytest.raises(InputError, match="1 to 3 senders among 4 hosts, got 4"):
+        incast(4, 100, senders=4)
