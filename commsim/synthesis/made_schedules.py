@@ -21,8 +21,9 @@ from .all_to_all import NEAR_ENOUGH, Exchange, best_exchange, plan_exchange
 from .demand import demand_of, usable
 from .greedy import greedy_schedule
 from .latency import latency_bounds, nearest_ranks
-from .trees.forest import DIRECTIONS, Certificate, Forest, Grower
+from .trees.forest import DIRECTIONS, Certificate, Forest, Grower, untrimmed, weights_of
 from .trees.tree_program import Planned, plan_trees
+from .trees.trimming import trimmed
 from .trees.whole_rates import WholeNetwork, unbalanced_switch, whole_network
 
 Report = Callable[[str, int, int], None]
@@ -112,14 +113,41 @@ class Maker:
         self.graph = usable(network, nodes, anywhere=False)
         self.demand = demand_of(operation, len(nodes), root)
         if operation in DIRECTIONS:
-            whole = whole_network(network, nodes)
-            proved = self._check(whole)
-            if proved:
-                self.grower = Grower(whole, operation, root, proved=not whole.rounded)
-                self.certificate = self.grower.certificate
-                self._per_byte = self.grower.bound_per_byte
+            self._prepare_trees()
         elif operation == "all_to_all":
             self._prepare_exchange()
+
+    def _prepare_trees(self) -> None:
+        """Find the optimum; of a network with uneven switches that of what is left once they are trimmed."""
+        whole = whole_network(self.network, self.nodes)
+        if whole.rounded:
+            self.notes.append(
+                f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
+            )
+        uneven = unbalanced_switch(whole)
+        if uneven is None:
+            self.grower = Grower(whole, self.operation, self.root, proved=not whole.rounded)
+            self.certificate = self.grower.certificate
+            self._per_byte = self.grower.bound_per_byte
+            return
+        name, into, out = uneven
+        gb = float(whole.unit) / 1e9
+        told = f"{name} has {into * gb:g} GB/s in and {out * gb:g} GB/s out"
+        up, down = DIRECTIONS[self.operation]
+        weight = weights_of(self.operation, whole.n_ranks, self.root)
+        try:
+            left = trimmed(whole, weight, [True] * up + [False] * down)
+        except InputError as error:
+            self.notes.append(f"not proved: {told}; trees need as much in as out, and {error}")
+            return
+        self.grower = Grower(left, self.operation, self.root, proved=False)
+        if not (up and down):  # the bound is that of the network as it is
+            self.certificate = untrimmed(whole, weight, up, self.grower.certificate)
+            self._per_byte = self.grower.bound_per_byte * float(
+                self.certificate.fraction / self.grower.certificate.fraction
+            )
+        if self.certificate is None or not self.certificate.proved:
+            self.notes.append(f"not proved: {told}; trees use as much in as out, and may be slower than the best")
 
     def _prepare_exchange(self) -> None:
         """Find the best exchange, where the network is small enough for that."""
@@ -136,21 +164,6 @@ class Maker:
         fraction = exchange.bound_per_unit * Fraction(10**9) / whole.unit
         self.certificate = Certificate(fraction, "size / n_ranks", exchange.n_parts, names, proved)
         self._per_byte = float(exchange.bound_per_unit / whole.unit) / whole.n_ranks
-
-    def _check(self, whole: WholeNetwork) -> bool:
-        """Say what is not exact; whether trees can be packed."""
-        if whole.rounded:
-            self.notes.append(
-                f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
-            )
-        uneven = unbalanced_switch(whole)
-        if uneven is not None:
-            name, into, out = uneven
-            gb = float(whole.unit) / 1e9
-            self.notes.append(
-                f"not proved: {name} has {into * gb:g} GB/s in and {out * gb:g} GB/s out; trees need as much in as out"
-            )
-        return uneven is None
 
     def bound(self, size: int) -> float:
         """Return the least time that is proved, in seconds."""

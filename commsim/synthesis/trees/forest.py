@@ -56,6 +56,37 @@ class Certificate:
     proved: bool
 
 
+def weights_of(operation: str, n_ranks: int, root: int) -> Numbers:
+    """Return how much each rank has for all others, or needs of all, relative to the others."""
+    rooted = operation in ("broadcast", "reduce")
+    return np.eye(n_ranks, dtype=np.int64)[root] if rooted else np.ones(n_ranks, np.int64)
+
+
+def untrimmed(whole: WholeNetwork, weight: Numbers, up: bool, trimmed: Certificate) -> Certificate:
+    """Return the certificate of a network whose switches had to be trimmed: its own cut, proved if that is attained.
+
+    Parameters
+    ----------
+    whole : WholeNetwork
+        As it is.
+    weight : int64[n_ranks]
+        Of each rank.
+    up : bool
+        Whether data are summed.
+    trimmed : Certificate
+        Of what is left.
+    """
+    best = optimum(whole.reversed() if up else whole, weight)
+    fraction = best.per_unit * Fraction(10**9) / whole.unit
+    return Certificate(
+        fraction,
+        trimmed.per,
+        trimmed.k,
+        tuple(whole.names(best.inside)),
+        fraction == trimmed.fraction and not whole.rounded,
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
     """Trees that carry an operation.
@@ -118,7 +149,7 @@ class Grower:
         up, down = DIRECTIONS[operation]
         rooted = operation in ("broadcast", "reduce")
         n = whole.n_ranks
-        self._weight: Numbers = np.eye(n, dtype=np.int64)[root] if rooted else np.ones(n, np.int64)
+        self._weight = weights_of(operation, n, root)
         self._rated: list[tuple[str, WholeNetwork, Numbers, Optimum | None]]
         per_gb = Fraction(10**9) / whole.unit  # from times per unit to times per GB/s
         if up and down:
