@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..flags import Verb
-from . import candidates, export, import_, serve
+from . import candidates, export, import_, order, serve
 
 COMMANDS = {
     "place rank": Verb(
@@ -14,6 +14,9 @@ COMMANDS = {
     ),
     "place score": Verb(
         candidates.ScoreConfig, candidates.score, "score how well jobs share one link, and when each should start"
+    ),
+    "place order": Verb(
+        order.Config, order.run, "order the ranks of a job so that its rings and trees cross racks least"
     ),
     "place serve": Verb(serve.Config, serve.run, "answer schedulers over HTTP"),
     "place import": Verb(import_.Config, import_.run, "make a network or a cluster of other tools' files"),

@@ -105,6 +105,30 @@ class FreeGpus:
         nth[order] = np.arange(len(nodes)) - np.searchsorted(rack[order], rack[order])
         return self._take(nodes[np.lexsort((rack, -room[rack], nth))[:n]])
 
+    def take_even(self, n: int, rng: np.random.Generator | None = None) -> Taken:
+        """Take equal parts from as few racks as have room for them, as 8 and 8 in place of 15 and 1.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator, optional
+            Decides between equals; the first, unless given.
+        """
+        before = self.free.copy()
+        with_room = np.flatnonzero(self.free > 0)
+        rack = self.path[with_room, max(0, self.path.shape[1] - 3)]
+        room = np.bincount(rack, weights=self.free[with_room]).astype(np.int64)
+        for k in range(1, int((room > 0).sum()) + 1):
+            parts = np.full(k, n // k) + (np.arange(k) < n % k)
+            # the racks with the least room that is enough, as everywhere: large rooms stay for large jobs
+            fitting = np.flatnonzero(room >= parts[0])
+            if len(fitting) >= k and n >= k:
+                if rng is not None:
+                    fitting = rng.permutation(fitting)
+                for one, part in zip(fitting[np.argsort(room[fitting], kind="stable")][:k], parts, strict=True):
+                    self._near(with_room[rack == one], 0, int(part), rng)
+                return self.in_order(np.repeat(np.arange(len(before)), before - self.free))
+        return self.take_far(n, rng)
+
     def take_leftovers(self, n: int, rng: np.random.Generator | None = None) -> Taken:
         """Take `n` from the hosts with the fewest free GPUs, wherever they are."""
         nodes, _ = self._all()

@@ -1,4 +1,4 @@
-"""Packed, spread, random and Tiresias: each job by itself, the largest first."""
+"""Packed, balanced, spread, random and Tiresias: each job by itself, the largest first."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def packed(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator
 def spread(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
     """Each job over all racks in turn, and within a rack over its hosts."""
     return {i: free.take_far(jobs[i].n_gpus, rng) for i in unplaced(jobs, rng)}
+
+
+@placement_strategy
+def balanced(free: FreeGpus, jobs: Sequence[PeriodicJob], rng: np.random.Generator | None) -> Plan:
+    """Largest job first, in equal parts on the fewest racks with room for them: 8 and 8, not 15 and 1."""
+    return {i: free.take_even(jobs[i].n_gpus, rng) for i in unplaced(jobs, rng)}
 
 
 @placement_strategy

@@ -194,3 +194,13 @@ def test_hosts_racks_and_pods_are_kept_together(level: int) -> None:
 
 def test_a_job_in_one_rack_crosses_nothing() -> None:
     assert crossings(RACKS, ["h0", "h1", "h2"]) == 0
+
+
+def test_balanced_takes_equal_parts_of_as_few_racks_as_have_room() -> None:
+    """16 GPUs on racks of 16, 15 and 8 and more: in one rack if there is one with room, else 8 and 8, not 15 and 1."""
+    (placed,) = candidates(CLUSTER, [job("whole", 16)], "balanced", 1)
+    assert len(racks(placed[0].placement)) == 1
+    one_busy = Cluster(NETWORK, CLUSTER.gpus, np.where(np.isin(np.arange(NETWORK.n_nodes), [0, 4, 8, 12]), 1, 0))
+    (placed,) = candidates(one_busy, [job("split", 16)], "balanced", 1)  # 15 free in each rack
+    counts = Counter(int(name[1:]) // 4 for name in placed[0].placement or ())
+    assert sorted(counts.values()) == [8, 8]

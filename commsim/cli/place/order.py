@@ -1,0 +1,73 @@
+"""``commsim place order``: the order of ranks on given nodes in which rings and trees cross racks least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_time, parse_size
+from commsim.report.table import print_facts, print_remarks
+
+from ..flags import WithJson, flag, require_seed
+from ..flags.costs import TOPOLOGY
+
+MAX_BYTES = 16 * 2**20
+
+
+class Config(WithJson):
+    """All flags of ``commsim place order``."""
+
+    nodes: str = flag(
+        "nodes", metavar="NODE,NODE,...|FILE", help="node of each rank in the order given; of a file, one to a line"
+    )
+    topology: str = flag(required=True, metavar=TOPOLOGY, help="network that the nodes are in")
+    size: str = flag(default="64MiB", metavar="SIZE", help="of the collective by which orders are compared")
+    collective: str = flag(default="ring_all_reduce", metavar="NAME", help="by which orders are compared")
+    seed: int = flag(default=0, metavar="N", help="seed of hashes in routing")
+    output: str | None = flag("-o", metavar="FILE", help="write the order, one node to a line")
+
+
+def run(config: Config) -> None:
+    """Order, and print."""
+    from commsim.placement.order import order_ranks
+    from commsim.run.inputs import load_network
+
+    require_seed(config.seed)
+    network, nodes = load_network(config.topology), _nodes(config.nodes)
+    found = order_ranks(
+        network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed
+    )
+    crossed = {
+        f"crossings of {name}s": f"{n} before, {found.crossings_after[name]} after"
+        for name, n in found.crossings_before.items()
+        if n
+    }
+    gain = f"{found.time_before / found.time_after:.3f}x" if found.time_after else "1.000x"
+    print_facts({
+        "order": " ".join(found.order[:32]) + (" ..." if len(found.order) > 32 else ""),
+        **crossed,
+        "time": f"{format_time(found.time_before)} before, {format_time(found.time_after)} after, {gain}",
+    })  # fmt: skip
+    if found.ranks == tuple(range(len(nodes))):
+        print_remarks(["the order given is kept: no other is faster or crosses less"])
+    if found.how == "ring":
+        print_remarks(["times are rounds of a ring by their most loaded link, and not simulated"])
+    if config.output:
+        from commsim.files.whole_files import replacing
+
+        with replacing(config.output) as out:
+            out.write("".join(f"{name}\n" for name in found.order).encode())
+        print_remarks([f"{config.output}: written"])
+    config.write_json([found.row()])
+
+
+def _nodes(text: str) -> list[str]:
+    """Read names from the command line, or from a file that is there."""
+    from commsim.files.whole_files import read_text
+
+    if "," not in text and Path(text).is_file():
+        return [line.strip() for line in read_text(Path(text), MAX_BYTES).splitlines() if line.strip()]
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise InputError(f"nodes are names such as h0,h4,h1, or a file that is there; got {text!r}")
+    return names
