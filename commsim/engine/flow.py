@@ -17,6 +17,7 @@ from commsim.core.network import Network
 from commsim.core.operations import OPERATIONS
 from commsim.core.result import Result, Trace
 from commsim.core.schedule import Schedule
+from commsim.routing.flaps import Flaps
 
 from .flow_plan import FlowPlan, FlowTimes, Job, link_bytes
 from .flow_state import allocate_state
@@ -81,6 +82,7 @@ def simulate_flows(
     starts: ArrayLike = 0.0,
     framing: Framing | None = None,
     trace: bool | TraceFile = False,
+    flaps: Flaps | None = None,
 ) -> tuple[Result, ...]:
     """Simulate all jobs of a plan together.
 
@@ -94,6 +96,8 @@ def simulate_flows(
         As in :func:`simulate_plan`.
     trace : bool or TraceFile
         Whether results keep the times of every transfer; or to which file they go instead, of all jobs together.
+    flaps : Flaps, optional
+        Cables that are down for a while. Counters then say how many connections were rerouted and stalled.
 
     Returns
     -------
@@ -103,13 +107,22 @@ def simulate_flows(
     Raises
     ------
     InputError
-        If a size is not positive and finite.
+        If a size is not positive and finite, or a flap ends after the run.
     """
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    times = simulate_plan(plan, payload(plan, sizes), starts=starts, framing=framing)
+    flapped = None
+    if flaps is None:
+        times = simulate_plan(plan, payload(plan, sizes), starts=starts, framing=framing)
+    else:
+        from .flow_flaps import simulate_flaps
+
+        on_wire = np.array((framing or Framing()).on_wire(payload(plan, sizes)), np.float64)
+        flapped = simulate_flaps(plan, on_wire, starts, flaps)
+        times = flapped.times
     if isinstance(trace, TraceFile):
         keep_trace(trace, len(times.done), lambda which: (times.start[which], times.sent[which], times.done[which]))
-    return job_results(plan, times, sizes, starts, trace is True, engine="flow")
+    results = job_results(plan, times, sizes, starts, trace is True, engine="flow")
+    return results if flapped is None else tuple(flapped.of_job(j, result) for j, result in enumerate(results))
 
 
 def not_negative(name: str, values: ArrayLike) -> NDArray[np.float64]:

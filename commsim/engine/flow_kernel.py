@@ -39,15 +39,27 @@ def simulate(t: FlowState, several_priorities: bool) -> None:
     several_priorities : bool
         Whether flows have different priorities.
     """
-    c = t.counter
-    n_connections = len(t.connection)
-    for w in range(n_connections):
+    prepare(t)
+    go_on_until(t, several_priorities, np.inf)
+
+
+@njit_norefcount
+def prepare(t: FlowState) -> None:
+    """Let every connection try its first message when both its ends have entered."""
+    for w in range(len(t.connection)):
         t.connection[w]["upcoming"] = (
             t.queue[t.connection[w]["next"]] if t.connection[w]["next"] < t.connection[w]["end"] else -1
         )
         add_event(t, t.connection[w]["ready"], 2 * w)
+
+
+@njit_norefcount
+def go_on_until(t: FlowState, several_priorities: bool, until: float) -> None:
+    """Simulate all that happens before time `until`; the arguments are those of :func:`simulate`."""
+    c = t.counter
+    n_connections = len(t.connection)
     while c["n_heap"] > 0 or c["n_waiting"] > 0:
-        now = begin_batch(t)
+        now = begin_batch(t, until)
         if now == np.inf:
             break
         while c["n_waiting"] > 0 and t.event_time[0] <= now:
@@ -70,13 +82,23 @@ def simulate(t: FlowState, several_priorities: bool) -> None:
 
 
 @njit_norefcount
-def begin_batch(t: FlowState) -> float:
-    """Find when something happens next, and let all phases that end then leave; infinity where nothing will."""
+def begin_batch(t: FlowState, until: float) -> float:
+    """Find when something happens next, and let all phases that end then leave.
+
+    Parameters
+    ----------
+    t : FlowState
+        All state.
+    until : float, s
+        Where nothing happens before this time, nothing changes, and the answer is infinity.
+    """
     c = t.counter
     now: float = first_finish(t)
     if c["n_waiting"] > 0:
         now = min(now, t.event_time[0])
     c["n_beginning"] = 0
+    if now >= until:
+        return np.inf
     while now < np.inf and first_finish(t) <= now:
         s = t.finish_heap[0]
         c["n_heap"] = heap_fix(t.finish_heap, c["n_heap"], t.finish_key, t.finish_place, s, -1.0)

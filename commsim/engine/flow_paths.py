@@ -22,6 +22,7 @@ from commsim.core.errors import InputError
 from commsim.core.jit import expected_work
 from commsim.core.network import Network
 from commsim.core.result import Result
+from commsim.routing.flaps import Flaps
 
 from .flow_plan import FlowPlan, Job, JobConnections, plan_flows
 from .message_costs import refuse_curves
@@ -121,6 +122,7 @@ class FlowPaths:
         framing: Framing | None = None,
         trace: bool | TraceFile = False,
         method: str = "auto",
+        flaps: Flaps | None = None,
     ) -> Result:
         """Simulate by the given method, or by the cheapest that applies.
 
@@ -132,6 +134,8 @@ class FlowPaths:
             As in :func:`commsim.engine.flow.simulate_flows`.
         method : str
             One of ``METHODS``; the result's `method` says which it was.
+        flaps : Flaps, optional
+            Cables that are down for a while, which the event engine alone knows. Counters say what they cost.
 
         Raises
         ------
@@ -144,8 +148,10 @@ class FlowPaths:
             raise InputError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
         if method not in ("auto", "events"):
             refuse_curves(self.network, f"method {method!r} takes messages that cost a line", "auto or events")
-        for name in self._order() if method == "auto" else (method,):
-            if name == "events":
+            if flaps is not None:
+                raise InputError(f"method {method!r} knows no flaps; use auto or events")
+        for name in self._order() if method == "auto" and flaps is None else (method,):
+            if name in ("auto", "events"):
                 break
             with self._sized(name):
                 found = self._try(name, size, starts, framing, trace)
@@ -164,7 +170,10 @@ class FlowPaths:
                 f"the event engine is for at most {MAX_TRANSFERS}"
             )
         with self._sized("events"):
-            (found,) = simulate_flows(self.plan, size, starts=starts, framing=framing, trace=trace)
+            (found,) = simulate_flows(self.plan, size, starts=starts, framing=framing, trace=trace, flaps=flaps)
+        if flaps is not None:
+            whole = self.simulate(size, starts=starts, framing=framing, method=method)
+            found = dataclasses.replace(found, counters={**found.counters, "flap_lost_s": found.time - whole.time})
         return dataclasses.replace(found, method="events")
 
     def _sized(self, name: str) -> AbstractContextManager[None]:

@@ -23,6 +23,7 @@ from commsim.engine.flow_plan import FlowPlan
 
 if TYPE_CHECKING:
     from commsim.engine.packet.transport import Fabric, Transport
+    from commsim.routing.flaps import Flaps
     from commsim.run.aggregation import Aggregation, FlowView
     from commsim.run.nccl_launch import NcclLaunch
     from commsim.run.sparse_data import SparseData
@@ -156,6 +157,7 @@ class Prepared:
         transport: Transport | None = None,
         fabric: Fabric | None = None,
         method: str = "auto",
+        flaps: Flaps | None = None,
     ) -> Result:
         """Predict one size.
 
@@ -179,6 +181,8 @@ class Prepared:
             Of the packet engine: how packets are sent, unless a switch system says so, and what they meet.
         method : {"auto", "recurrence", "simultaneous", "symmetric", "streamed", "events"}
             By which way the flow engine computes; all that apply give the same answer, to 1e-9.
+        flaps : Flaps, optional
+            Cables that go down during the run, with the flow engine; ``flap_lost_s`` of the counters is what they cost.
 
         Raises
         ------
@@ -190,6 +194,8 @@ class Prepared:
             raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
         if engine != "flow" and method != "auto":
             raise InputError(f"methods are the flow engine's, got method {method!r} and engine {engine!r}")
+        if flaps is not None and engine != "flow":
+            raise InputError(f"links flap in the flow engine, got --engine {engine}")
         if self.aggregation is not None and engine == "packet":
             if framing is not None or trace:
                 raise InputError(
@@ -215,7 +221,7 @@ class Prepared:
         if self.data is not None:
             self.data.messages(size)  # a size that the data cannot have is refused before anything runs
         simulate = functools.partial(
-            here._simulator(engine, seed, transport, fabric, method), framing=framing, trace=trace
+            here._simulator(engine, seed, transport, fabric, method, flaps), framing=framing, trace=trace
         )
         middle = here._middle(simulate, sent, start_jitter, iterations, seed)
         if self.network.curves is not None and engine != "packet":
@@ -240,7 +246,7 @@ class Prepared:
                 network = dataclasses.replace(self.paths.network, curves=self.network.curves.bound(which))
                 self._bounds[which] = dataclasses.replace(self, paths=self.paths.on(network))
         times = (
-            self._bounds[which]._simulator(engine, 0, None, None, "auto")(size, framing=framing, starts=0.0).time
+            self._bounds[which]._simulator(engine, 0, None, None, "auto", None)(size, framing=framing, starts=0.0).time
             for which in ("low", "high")
         )
         low, high = times
@@ -257,7 +263,13 @@ class Prepared:
         return dataclasses.replace(result, collective=self.schedule.name, engine="packet", size=size)
 
     def _simulator(
-        self, engine: str, seed: int, transport: Transport | None, fabric: Fabric | None, method: str
+        self,
+        engine: str,
+        seed: int,
+        transport: Transport | None,
+        fabric: Fabric | None,
+        method: str,
+        flaps: Flaps | None,
     ) -> Callable[..., Result]:
         if engine == "packet":
             from commsim.engine.packet.messages import run_messages
@@ -267,7 +279,7 @@ class Prepared:
         if transport is not None or fabric is not None:
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
         if engine == "flow":
-            return functools.partial(self.paths.simulate, method=method)
+            return functools.partial(self.paths.simulate, method=method, flaps=flaps)
         from commsim.engine.alpha_beta import simulate_alpha_beta
 
         return lambda size, **given: simulate_alpha_beta(self.plan, size, **given)[0]

@@ -17,6 +17,7 @@ from ..core.result import Result
 from ..engine.alpha_beta import simulate_alpha_beta
 from ..engine.flow import simulate_flows
 from ..engine.flow_plan import FlowPlan, plan_flows
+from ..routing.flaps import Flaps
 from . import Prepared, prepare
 from .inputs import PACKED, load_network, load_placement
 from .prepared import finished
@@ -40,9 +41,22 @@ class PreparedGroups:
     plan: FlowPlan
 
     def predict(
-        self, size: float, *, engine: str = "flow", framing: Framing | None = None, trace: bool = False
+        self,
+        size: float,
+        *,
+        engine: str = "flow",
+        framing: Framing | None = None,
+        trace: bool = False,
+        flaps: Flaps | None = None,
     ) -> tuple[Result, ...]:
         """Predict one size, the same in every group.
+
+        Parameters
+        ----------
+        size : float, bytes
+            Of each group's operation.
+        engine, framing, trace, flaps
+            As in :meth:`commsim.run.Prepared.predict`.
 
         Returns
         -------
@@ -62,9 +76,21 @@ class PreparedGroups:
         if any(at_size is not group for at_size, group in zip(sized, self.groups, strict=True)):
             jobs = [group.paths.job for group in sized]
             plan = plan_flows(plan.network, jobs, routing=plan.routing, seed=plan.seed)
-        if first is None:
-            return SIMULATORS[engine](plan, size, framing=framing, trace=trace)
-        results = SIMULATORS[engine](plan, first.size, framing=framing or first.framing, trace=trace)
+        if flaps is not None and engine != "flow":
+            raise InputError(f"links flap in the flow engine, got --engine {engine}")
+        simulate = SIMULATORS[engine]
+        if first is not None:
+            framing = framing or first.framing
+        sent = size if first is None else first.size
+        if flaps is None:
+            results = simulate(plan, sent, framing=framing, trace=trace)
+        else:
+            results = simulate_flows(plan, sent, framing=framing, trace=trace, flaps=flaps)
+            whole = simulate_flows(plan, sent, framing=framing)
+            results = tuple(
+                dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
+                for r, w in zip(results, whole, strict=True)
+            )
         return tuple(finished(result, size, view) for result, view in zip(results, views, strict=True))
 
 

@@ -1,17 +1,23 @@
-"""Flags for faults of a network: ``--fail`` and ``--scale``."""
+"""Flags for faults of a network: ``--fail`` and ``--scale``, and ``--flap`` for those in time."""
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
+from commsim.core.units import parse_time
 
 from . import Flags, flag, repeated, require_seed
 
+if TYPE_CHECKING:
+    from commsim.routing.flaps import Flaps
+
 _PART = re.compile(r"(\d{1,9})|(\d{1,9}(?:\.\d+)?)%", re.ASCII)
 _MAX_NAMES = 8
+DETECTION = "1ms"
 
 
 class Faults(Flags):
@@ -27,6 +33,49 @@ class Faults(Flags):
         help="multiply the rate of cables: link:PATTERN=0.5 or links:10%%=0.5; repeatable",
     )
     seed: int | None = flag(metavar="N", help="seed of everything drawn at random (default: 0)")
+
+
+class FaultsInTime(Flags):
+    """Cables that go down during a run, and how the network and its hosts answer."""
+
+    TITLE: ClassVar[str] = "faults"
+    flap: tuple[str, ...] = repeated(
+        metavar="WHAT@START+LENGTH",
+        help="cables that go down during the run, such as link:leaf0->spine0@10ms+5ms or switch:spine0@1ms+1ms; "
+        "repeatable",
+    )
+    detection: str | None = flag(metavar="TIME", help="until switches route around a cable that is down (default: 1ms)")
+    rto: str | None = flag(
+        metavar="TIME", help="after which senders repeat what a flap lost, doubled each time (default: at once)"
+    )
+
+    def flaps(self, network: Network) -> Flaps | None:
+        """Read the flags; None where nothing flaps.
+
+        Raises
+        ------
+        InputError
+            If a flap cannot be read or names what is not there, two overlap, or another flag is given without one.
+        """
+        from commsim.routing.flaps import read_flaps
+
+        if not self.flap:
+            for name in self.given("detection", "rto"):
+                raise InputError(f"{name} goes with --flap")
+            return None
+        times = [parse_time(text or "0s", name) for text, name in ((self.detection or DETECTION, "--detection"),
+                                                                   (self.rto, "--rto"))]  # fmt: skip
+        return read_flaps(self.flap, network, detection=times[0], rto=times[1])
+
+
+def flap_remarks(results: Sequence[Any]) -> list[str]:
+    """Say what flaps cost, and how many connections they met."""
+    return [
+        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; connections that waited: "
+        f"{r.counters['stalled']:.0f}, that were rerouted: {r.counters['rerouted']:.0f}"
+        for r in results
+        if "flap_lost_s" in r.counters
+    ]
 
 
 def with_faults(network: Network, config: Faults) -> tuple[Network, list[str]]:

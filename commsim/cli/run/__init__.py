@@ -26,6 +26,9 @@ def run(config: Config) -> None:
     _check(config)
     is_usual = not config.engine
     config, network, options, notes = network_and_options(config)
+    flaps = config.flaps(network)
+    if flaps is not None:
+        options["flaps"] = flaps
     print_remarks((*notes, *without_effect(config, config.routing or network.routing)))
     more: dict[str, Any] = {}
     if config.group:
@@ -107,6 +110,8 @@ def _check(config: Config) -> None:
         raise InputError("--synthesized goes with --operation, such as --operation all_reduce")
     if config.compressor and (config.group or config.operation is not None or config.algorithm is not None):
         raise InputError("--compressor goes with --collective alone")
+    if config.flap and (config.compressor or config.report):
+        raise InputError(f"--flap is not modelled with {'--compressor' if config.compressor else '--report'}")
     if config.bound and (config.compressor or config.group or config.operation is not None):
         raise InputError("--bound goes with --collective alone; commsim bound ranks the algorithms of an operation")
 

@@ -15,7 +15,7 @@ from commsim.routing.routing import HASHED
 
 from ..flags import WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
-from ..flags.faults import Faults, draws_faults, with_faults
+from ..flags.faults import Faults, FaultsInTime, draws_faults, with_faults
 from ..flags.packets import Packets, packet_notes, packet_options, read_framing
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         return {"placement": self.placement, "routing": self.routing, "seed": self.seed or 0}
 
 
-class Config(WithJson, PlayConfig):
+class Config(WithJson, FaultsInTime, PlayConfig):
     """All flags of ``commsim run``."""
 
     datatype: str = flag("-d", default="float", choices=tuple(DATATYPES), metavar="TYPE", help="of elements")

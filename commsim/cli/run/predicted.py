@@ -12,6 +12,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.table import print_remarks, print_table, progress
 
+from ..flags.faults import flap_remarks
 from .config import AUTO, DATATYPES
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def predict_and_print(
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
         print(f"# flow engine: {METHODS[method]}")
     in_network = _in_network_remarks(prepared, results, options["framing"], verbose)
-    print_remarks((*_remarks(results), *_sparse_remarks(results), *in_network))
+    print_remarks((*_remarks(results), *_sparse_remarks(results), *flap_remarks(results), *in_network))
     return results
 
 
@@ -332,11 +333,14 @@ def run_groups(config: Config, network: Network, sizes: list[int], options: Mapp
         prepared = prepare_groups(spec, network, groups, n_ranks=config.ranks, **config.placing)
         rows = []
         for size in progress(sizes, spec):
-            of_groups = prepared.predict(size, engine=config.engine, framing=options["framing"])
+            of_groups = prepared.predict(
+                size, engine=config.engine, framing=options["framing"], flaps=options.get("flaps")
+            )
             results += of_groups
             for text, group, result in zip(config.group, prepared.groups, of_groups, strict=True):
                 rows.append([text, *table_row(network, group.schedule, result, config.datatype)])
         print_remarks(dict.fromkeys(note for group in prepared.groups for note in group.notes))
+        print_remarks(dict.fromkeys(flap_remarks(results)))
         title = f"{spec} on {network.name}, {len(groups)} groups at once, engine {config.engine}"
         print_table(["group", *COLUMNS], rows, title, LEAST)
     return results

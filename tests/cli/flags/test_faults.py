@@ -119,3 +119,39 @@ def test_a_collective_runs_on_every_fabric_with_its_routing(commsim, topology, r
 )
 def test_a_routing_that_does_not_fit_is_refused(commsim, topology, routing, what):
     assert what in commsim.refuses("run", "--topology", topology, "--routing", routing)
+
+
+def test_run_says_what_a_flap_costs(commsim):
+    args = (
+        "run",
+        "--topology",
+        "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps",
+        "-b",
+        "8M",
+        "-e",
+        "8M",
+    )
+    whole = commsim.results(*args, "ring_all_reduce")["results"][0]
+    flapped = commsim.results(*args, "ring_all_reduce", "--flap", "switch:spine0@1ms+2ms", "--flap",
+                              "switch:spine1@1ms+2ms", "--detection", "5ms")["results"][0]  # fmt: skip
+    assert "the flap costs 2000.00 us" in commsim.out
+    assert flapped["time_s"] == pytest.approx(whole["time_s"] + 2e-3, rel=1e-9)
+    assert flapped["counters"]["flap_lost_s"] == pytest.approx(2e-3, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--rto", "1ms"),
+        ("--detection", "1ms"),
+        ("--flap", "link:h0->leaf0@1ms"),
+        ("--flap", "link:h0->leaf7@1ms+1ms"),
+        ("--flap", "link:h0->leaf0@1ms+9h"),
+        ("--flap", "link:h0->leaf0@1ms+1ms", "--flap", "link:leaf0->h0@1ms+1ms"),
+        ("--flap", "link:h0->leaf0@1ms+1ms", "--engine", "alpha-beta"),
+    ],
+)
+def test_flaps_that_cannot_be_are_refused_on_one_line(commsim, flags):
+    commsim.refuses(
+        "run", "--topology", "leaf_spine:n_leaves=2,hosts_per_leaf=2", "ring_all_reduce", "-b", "8M", *flags
+    )
