@@ -98,6 +98,23 @@ def _print_bounds(title: str, bounds: Sequence[LowerBound], sizes: Sequence[int]
     rows = [[f"{s}", _where(b), f"{b.time(s) * 1e6:.2f}", b.why(s)] for s in sizes for b in bounds]
     print_table(columns, rows, f"{title}, {bounds[0].n_ranks} ranks: lower bound on the time of any schedule")
     print_remarks(dict.fromkeys(note for bound in bounds for note in bound.notes))
+    print_remarks(_attained(bound) for bound in bounds if best_trees_of(bound) is not None)
+
+
+@functools.cache
+def best_trees_of(bound: LowerBound) -> float | None:
+    """How many times the bound the best trees take at large sizes; None where that is not known."""
+    from commsim.synthesis.attained import best_trees
+
+    return best_trees(bound)
+
+
+def _attained(bound: LowerBound) -> str:
+    """Say whether trees attain the bound, and which command makes them."""
+    times = best_trees_of(bound)
+    if times == 1:
+        return "large sizes: attained, by trees that commsim synthesize makes"
+    return f"large sizes: the best trees take {times:.3f} times the bound; commsim synthesize makes them"
 
 
 def print_distance(prepared: Prepared, results: Iterable[Any]) -> None:
@@ -209,7 +226,7 @@ def _add_cost_of_faults(row: dict[str, Any], before: Prepared, engine: str) -> N
 def _bound_row(bound: LowerBound, size: int) -> dict[str, Any]:
     return {
         "size_B": size, "anywhere": bound.anywhere, "bound_s": bound.time(size), "limited_by": bound.why(size),
-        "notes": list(bound.notes),
+        "best_trees": best_trees_of(bound), "notes": list(bound.notes),
     }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,12 @@ class LowerBound:
         All bounds; the time is that of the largest.
     notes : tuple of str
         What was not tried, and might have made the bound larger.
+    network : Network, optional
+        Where; None for bounds that nothing else is to be computed from.
+    ranks : tuple of int
+        Node of each rank.
+    root : int
+        Of a rooted operation.
     """
 
     operation: str
@@ -47,6 +53,9 @@ class LowerBound:
     anywhere: bool
     parts: tuple[Cut, ...]
     notes: tuple[str, ...]
+    network: Network | None = field(default=None, repr=False, compare=False)
+    ranks: tuple[int, ...] = field(default=(), repr=False)
+    root: int = 0
 
     @property
     def rate(self) -> float:
@@ -106,7 +115,9 @@ def lower_bound(
     if demand.n_ranks < 2:
         return LowerBound(operation, 1, anywhere, (), ())
     parts, notes = _parts(graph, demand)
-    return LowerBound(operation, demand.n_ranks, anywhere, tuple(parts), tuple(notes))
+    return LowerBound(
+        operation, demand.n_ranks, anywhere, tuple(parts), tuple(notes), network, tuple(nodes.tolist()), root
+    )
 
 
 def bound_for(prepared: Prepared) -> LowerBound:

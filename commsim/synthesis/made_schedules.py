@@ -266,7 +266,7 @@ class Maker:
         if self._books is None:
             try:
                 found, _ = prepare_all(
-                    algorithms_for(self.operation), self.network, n_ranks=len(self.nodes),
+                    algorithms_for(self.operation, self.network), self.network, n_ranks=len(self.nodes),
                     placement=Placement(self.nodes),
                 )  # fmt: skip
             except InputError:

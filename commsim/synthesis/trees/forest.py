@@ -171,6 +171,7 @@ class Grower:
             self.bound_per_unit * per_gb, "size" if share == 1 else "size / n_ranks", k, names, exact and proved
         )
         self.bound_per_byte = float(self.bound_per_unit / whole.unit) / share
+        self.per_byte = float(self._per_unit / whole.unit) / share  # of trees that attain the optimum
 
     def optimal(self, report: Report | None = None) -> Forest:
         """Return trees that attain the optimum."""
