@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = [
     "policy", "jct_mean(h)", "jct_p50(h)", "jct_p99(h)", "queued(h)", "makespan(h)", "gpus_used", "slowdown",
-    "link_excess", "starts", "deadlines",
+    "link_excess", "rho_p50", "rho_p99", "starts", "deadlines",
 ]  # fmt: skip
 
 
@@ -124,6 +124,7 @@ def _row(outcome: Outcome) -> list[str]:
     ]
     met = "-" if row["deadlines_met"] is None else f"{row['deadlines_met']:.1%}"
     shares = [f"{row['utilisation']:.1%}", f"{row['slowdown_mean']:.3f}", f"{row['link_excess']:.2%}"]
+    shares += [f"{row['rho_p50']:.2f}", f"{row['rho_p99']:.2f}"]
     return [outcome.label, *hours, *shares, f"{row['starts']}", met]
 
 
@@ -171,7 +172,7 @@ def list_models(config: ModelsConfig) -> None:
     rows = [
         [
             model.name,
-            f"{model.size / 1e6:g}",
+            f"{model.size / 1e6:g}MB",
             format_time(model.compute),
             f"{model.busy:g}",
             "yes" if model.skewed else "no",
@@ -181,7 +182,7 @@ def list_models(config: ModelsConfig) -> None:
         ]
         for model in models.values()
     ]
-    columns = ["model", "size(MB)", "compute", "gpu_busy", "skewed", "cpus_per_gpu", "noise(gpus)", "speed_by_gpu"]
+    columns = ["model", "size", "compute", "busy", "skewed", "cpu", "noise", "speeds"]  # as --assume takes them
     print_table(columns, rows)
 
 

@@ -27,7 +27,11 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """One job. Times are seconds since the trace began; `slowdown` is by others' traffic while it ran, on average."""
+    """One job. Times are seconds since the trace began; `slowdown` is by others' traffic while it ran, on average.
+
+    `rho` is its finish-time fairness (Themis): completion time over that on an equal share of the cluster, with as many
+    jobs in it as there were on average while the job was.
+    """
 
     job: str
     gpus: int
@@ -41,6 +45,7 @@ class JobOutcome:
     starts: int
     iterations: float
     deadline_met: bool | None
+    rho: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ class Outcome:
         jct = np.array([job.jct_s for job in self.jobs])
         queued = np.array([job.queued_s for job in self.jobs])
         slow = np.array([job.slowdown for job in self.jobs])
+        rho = np.array([job.rho for job in self.jobs])
         met = [job.deadline_met for job in self.jobs if job.deadline_met is not None]
         used = sum(u * (b - a) for (a, u), (b, _) in zip(self.use, self.use[1:], strict=False))
         return {
@@ -119,6 +125,9 @@ class Outcome:
             "queued_p99_s": float(np.percentile(queued, 99)),
             "makespan_s": self.makespan,
             "utilisation": used / (self.n_gpus * self.makespan),
+            "rho_mean": float(rho.mean()),
+            "rho_p50": float(np.percentile(rho, 50)),
+            "rho_p99": float(np.percentile(rho, 99)),
             "slowdown_mean": float(slow.mean()),
             "slowdown_p99": float(np.percentile(slow, 99)),
             "iteration_mean_s": self.iteration_time(),
@@ -138,8 +147,22 @@ def write_jobs(path: str | Path, outcomes: Sequence[Outcome]) -> None:
     write_rows(path, (("policy", *columns), *rows))
 
 
-def job_outcome(state: JobState) -> JobOutcome:
-    """Sum up one job that has finished."""
+def job_outcomes(states: Sequence[JobState], n_gpus: int) -> tuple[JobOutcome, ...]:
+    """Sum the jobs up once all have finished, in a cluster of so many GPUs."""
+    events = [(s.job.submit, s.job.gpus) for s in states] + [(s.finish or 0.0, -s.job.gpus) for s in states]
+    at, change = np.array(sorted(events)).T
+    # GPU seconds that jobs have asked for until each event, those asked for and not finished in between.
+    asked = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(at))))
+    outcomes = []
+    for state in states:
+        until, since = (float(np.interp(t, at, asked)) for t in (state.finish or 0.0, state.job.submit))
+        life = (state.finish or 0.0) - state.job.submit
+        demand = (until - since) / (life * n_gpus) if life > 0 else 1.0
+        outcomes.append(_job(state, life / (state.ideal * max(1.0, demand)) if state.ideal else 1.0))
+    return tuple(outcomes)
+
+
+def _job(state: JobState, rho: float) -> JobOutcome:
     finish, start, job = state.finish or 0.0, state.first_start or 0.0, state.job
     return JobOutcome(
         job.name,
@@ -154,4 +177,5 @@ def job_outcome(state: JobState) -> JobOutcome:
         state.starts,
         state.done,
         None if job.deadline is None else finish <= job.deadline,
+        rho,
     )

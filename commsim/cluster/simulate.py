@@ -18,7 +18,7 @@ from commsim.core.errors import InputError, PhysicsError
 from .allocation import Allocation, Placing
 from .machines import DAY, Machines
 from .models import Assumptions
-from .outcome import Outcome, Stay, job_outcome
+from .outcome import Outcome, Stay, job_outcomes
 from .policy import Grant, View, load_policy
 from .state import JobState, Work, speeds
 from .trace_file import TraceJob
@@ -98,7 +98,7 @@ class _Replay:
 
     def outcome(self) -> Outcome:
         """Sum the run up, once all jobs have finished."""
-        jobs = tuple(job_outcome(state) for state in self.states)
+        jobs = job_outcomes(self.states, self._machines.n_gpus)
         share = self.excess / self.asked if self.asked else 0.0
         times = tuple(sorted(self._iterations.items()))
         return Outcome(

@@ -157,3 +157,12 @@ def test_what_cannot_be_run_is_refused(replay):
     with pytest.raises(InputError, match="in order of submission"):
         simulate_cluster(replay.machines(), jobs, "fifo", assumed=replay.assumed)
     assert math.isfinite(replay("fifo", jobs)[1].makespan)
+
+
+def test_finish_time_fairness_is_over_an_equal_share_of_the_cluster(replay):
+    """Two jobs that want all 32 GPUs for 100 s: the first lives among two, the second among 1.5 on average."""
+    jobs, outcome = replay("fifo", [replay.job(name, 32, 100.0) for name in "ab"])
+    assert jobs["a"].rho == pytest.approx(100.0 / 200.0)
+    assert jobs["b"].rho == pytest.approx(200.0 / (100.0 * 1.5))
+    assert outcome.row()["rho_mean"] == pytest.approx((0.5 + 4 / 3) / 2)
+    assert replay("fifo", [replay.job("a", 8, 100.0)])[0]["a"].rho == pytest.approx(1.0)

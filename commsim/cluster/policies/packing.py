@@ -1,4 +1,4 @@
-"""Policies that pack jobs: Gandiva and Lucid (shared GPUs), Synergy (CPUs, memory), Lyra (idle inference servers)."""
+"""Policies that pack jobs: Gandiva, Lucid and Muri (shared GPUs), Synergy (CPUs, memory), Lyra (inference hosts)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ def gandiva(view: View) -> list[Grant]:
 MOST = 1.25
 
 
+# Share of a GPU with which a job leaves nothing to interleave.
+FULL = 1.0
+
+
 @policy(shares=True, paper="Hu et al., ASPLOS 2023: indolent packing; its limit is assumed")
 def lucid(view: View) -> list[Grant]:
     """Shortest remaining job first; a job that finds no free GPUs shares those of the job that it slows least."""
@@ -47,6 +51,28 @@ def lucid(view: View) -> list[Grant]:
             partner = min(fitting, key=lambda other: disturbance(view, state, other.state))
             alone.remove(partner)
             grants.append(Grant(state, state.job.gpus, beside=partner.state))
+    return grants
+
+
+@policy(shares=True, paper="Zhao et al., SIGCOMM 2022; groups of two, greedy instead of Blossom's matching")
+def muri(view: View) -> list[Grant]:
+    """Shortest remaining job first; waiting jobs are paired with running ones whose computation leaves most room."""
+    ordered = sorted(view.states, key=lambda state: state.job.gpus * view.remaining(state))
+    grants, _ = fill(view, ordered)
+    granted = {id(grant.state) for grant in grants}
+    alone = [grant for grant in grants if grant.state.beside is None]
+    waiting = [state for state in ordered if id(state) not in granted]
+    pairs = sorted(
+        (disturbance(view, state, other.state), i, j)
+        for i, state in enumerate(waiting) for j, other in enumerate(alone) if other.gpus == state.job.gpus
+    )  # fmt: skip
+    placed: set[int] = set()
+    used: set[int] = set()
+    for total, i, j in pairs:
+        if total < 2 * FULL and i not in placed and j not in used:
+            placed.add(i)
+            used.add(j)
+            grants.append(Grant(waiting[i], waiting[i].job.gpus, beside=alone[j].state))
     return grants
 
 

@@ -1,4 +1,4 @@
-"""Policies that order a queue: first in, first out; Tiresias (least attained service); Chronus (deadlines)."""
+"""Policies that order a queue: FIFO; Tiresias and Gandiva-fair (attained service); Chronus (deadlines)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def tiresias(view: View) -> list[Grant]:
 def queue(state: JobState) -> int:
     """Say in which queue a job is; 0 is served first."""
     return sum(state.attained >= threshold for threshold in THRESHOLDS)
+
+
+@policy(interval=60.0, paper="Chaudhary et al., EuroSys 2020: Gandiva-fair; each job a user; without trading GPU types")
+def gandiva_fair(view: View) -> list[Grant]:
+    """Least GPU time so far over its tickets first, in quanta of a minute; a job has as many tickets as GPUs."""
+    return fill(view, sorted(view.states, key=lambda state: state.attained / state.job.gpus))[0]
 
 
 @policy(interval=300.0, paper="Gao et al., SoCC 2021; earliest deadline first instead of its integer program")
