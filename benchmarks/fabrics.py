@@ -4,7 +4,7 @@
 ``... all --published DIRECTORY --json FILE`` plays the published grid beside its figures (`permutations.csv`,
 `incasts.csv`), and goes on where a file ends. The network is theirs: 64 hosts a leaf, 64, 16 or 8 uplinks for 1:1, 4:1
 and 8:1, 1 us a hop; queues of 100 packets at 400 Gbit/s, marks from 25 to 75, windows of 150, as many more as the rate.
-A "failed" uplink is, as in their tables, a spine whose links to the leaves have a quarter of rate and queue.
+A "failed" uplink is a spine whose links to and from the leaves have a quarter of rate and queue, as in their simulator.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def fabric(hosts: int, rate: float, oversubscription: int, failed: int) -> Netwo
         )
     network = leaf_spine(hosts // per_leaf, per_leaf // oversubscription, per_leaf, bandwidth=rate, latency=HOP)
     first = hosts + hosts // per_leaf
-    slow = (network.src >= first) & (network.src < first + failed)
+    ends = np.stack((network.src, network.dst))
+    slow = ((ends >= first) & (ends < first + failed)).any(axis=0)
     room = np.where(slow, FAILED * queue_of(rate), np.inf)
     return dataclasses.replace(network, bandwidth=np.where(slow, FAILED * rate, network.bandwidth), buffer=room)
 
@@ -101,7 +102,7 @@ def published(args: argparse.Namespace) -> None:
     """Play the published grid, row by row, into a file that is read again when the run is continued."""
     rows = json.loads(args.json.read_text())["rows"] if args.json.exists() else []
     known = {tuple(row["case"]) for row in rows}
-    for case, wanted in _cases(args.published):
+    for case, wanted in _cases(args.published, args.largest):
         if case in known:
             continue
         pattern, rate, transport, over, failed, size, paths, senders, spread = case
@@ -127,16 +128,18 @@ def published(args: argparse.Namespace) -> None:
             )
 
 
-def _cases(directory: Path) -> list[tuple[tuple[str, ...], list[float]]]:
+def _cases(directory: Path, largest: float) -> list[tuple[tuple[str, ...], list[float]]]:
     """List the grid, the short ones first, with the figures of each case: NSCC has one or two."""
     found: dict[tuple[str, ...], list[float]] = {}
     for row in csv.DictReader((directory / "permutations.csv").open()):
         kind = (row["transport"], row["oversubscription"], row["failed_uplinks"], row["paths"])
-        if int(row["size_B"]) <= LARGEST or (kind in LONG and row["size_B"] in ("64000000", "100000000")):
+        if int(row["size_B"]) <= largest or (
+            largest >= LARGEST and kind in LONG and row["size_B"] in ("64000000", "100000000")
+        ):
             case = ("permutation", row["rate_Gbps"], *kind[:3], row["size_B"], row["paths"], "0", "0")
             found.setdefault(case, []).append(float(row["tail_fct_us"]))
     for row in csv.DictReader((directory / "incasts.csv").open()):
-        if int(row["size_B"]) * int(row["senders"]) <= 64 * LARGEST:
+        if int(row["size_B"]) * int(row["senders"]) <= 64 * largest:
             case = ("incast", row["rate_Gbps"], row["transport"], "1", "0", row["size_B"], "128", row["senders"],
                     row["start_spread_us"])  # fmt: skip
             found.setdefault(case, []).append(float(row["tail_fct_us"]))
@@ -165,6 +168,7 @@ def main() -> None:
     parser.add_argument("--spread", type=lambda text: parse_time(text, "--spread"), default=0.0, help="of their starts")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--published", type=Path, help="directory of the published tables, for all")
+    parser.add_argument("--largest", type=lambda text: parse_size(text, "--largest"), default=LARGEST, help="of all")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     try:

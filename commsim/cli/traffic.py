@@ -24,7 +24,7 @@ class Config(WithJson):
     size: str = flag(default="1MB", metavar="SIZE", help="bytes of each message")
     peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
     spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
-    transport: str = flag(default="nscc", metavar="NAME", help="nscc, rccc, eqds, ndp or window")
+    transport: str = flag(default="nscc", metavar="NAME", help="nscc, rccc, eqds, ndp, dctcp, swift or window")
     balancing: str = flag(
         default="mixed",
         metavar="NAME",

@@ -32,6 +32,8 @@ class SprayedRun:
     ----------
     received, finished : float64[n_messages], s
         From a message's start until its receiver has it, and until its sender knows.
+    delay : float64[n_messages], s
+        Of queueing, smoothed, as a sender whose transport measures it knew it at the end.
     received_bytes : int64[n_messages], bytes
         On the wire, each packet once.
     counters : dict of str to int
@@ -44,6 +46,7 @@ class SprayedRun:
 
     received: NDArray[np.float64]
     finished: NDArray[np.float64]
+    delay: NDArray[np.float64]
     received_bytes: NDArray[np.int64]
     counters: dict[str, int]
     link_bytes: NDArray[np.int64]
@@ -249,6 +252,7 @@ def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
     return SprayedRun(
         received=(flow["received_at"] - flow["start"]) / PS,
         finished=(flow["finished_at"] - flow["start"]) / PS,
+        delay=flow["delay"] / PS,
         received_bytes=flow["received"].copy(),
         counters={name: int(state[name]) for name in kept},
         link_bytes=fabric.link["n_bytes"][in_order],

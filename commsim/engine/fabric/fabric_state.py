@@ -37,7 +37,7 @@ UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
 SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
 
 # what lets a message send: a window that adapts, credit of the receiver, a window that does not
-NSCC, RCCC, WINDOW = range(3)
+NSCC, RCCC, WINDOW, DCTCP, SWIFT = range(5)
 
 # how a sender chooses the entropy of a packet, and a switch the link
 ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE = range(6)
@@ -151,6 +151,10 @@ FLOW_ROW = np.dtype(
         ("fast", np.float64),  # bytes acknowledged in a row without a queue
         ("shrunk_at", np.int64),  # ps
         ("grown_at", np.int64),
+        ("marked", np.float64),  # smoothed share of marked bytes (DCTCP)
+        ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
+        ("round_marked", np.int64),
+        ("round_end", np.int32),  # number of the packet that ends it
         ("credit", np.int64),  # bytes
         ("pulled", np.int64),  # bytes of credit got in all
         ("next_ready", np.int32),

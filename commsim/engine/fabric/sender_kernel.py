@@ -6,13 +6,14 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from . import entropy_kernel, nscc_kernel
+from . import dctcp_kernel, entropy_kernel, nscc_kernel, swift_kernel
 from .credit_kernel import wanted
 from .fabric_state import (
     ACK,
     ACK_NOW,
     ACKNOWLEDGED,
     DATA,
+    DCTCP,
     IN_FLIGHT,
     LAST_HOP,
     MARKED,
@@ -25,6 +26,7 @@ from .fabric_state import (
     REQUEST,
     RESENT,
     SENDER_BITS,
+    SWIFT,
     TO_RESEND,
     Fabric,
 )
@@ -149,9 +151,9 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     marked = packet["flags"] & MARKED != 0
     delay = flow["delay"]
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
-    is_nscc = fabric.rules["transport"] == NSCC
-    if is_nscc and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
-        delay = nscc_kernel.measure(fabric, f, now - packet["sent"], marked)
+    transport = fabric.rules["transport"]
+    if transport != RCCC and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
+        delay = nscc_kernel.measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
     end = max(flow["acknowledged"], packet["expected"])
     for number in range(flow["acknowledged"], end):
         _settle(fabric, f, number)
@@ -163,8 +165,12 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
         bitmap >>= np.uint64(1)
         number += 1
     entropy_kernel.learn(fabric, f, packet["entropy"], entropy_kernel.FOR_MARK if marked else 0)
-    if is_nscc:
+    if transport == NSCC:
         nscc_kernel.on_ack(fabric, f, marked, delay, news, now)
+    elif transport == DCTCP:
+        dctcp_kernel.on_ack(fabric, f, packet["number"], marked, news)
+    elif transport == SWIFT:
+        swift_kernel.on_ack(fabric, f, delay, news, now)
     if end == flow["n_packets"] and flow["finished_at"] < 0:
         flow["finished_at"] = now
         flow["give_up"] = NEVER
@@ -191,8 +197,13 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
     if number < flow["acknowledged"] or fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
         return
     size = size_of(fabric, f, number)
-    if fabric.rules["transport"] == NSCC:
+    transport = fabric.rules["transport"]
+    if transport == NSCC:
         nscc_kernel.on_trimmed(fabric, f, size, now)
+    elif transport == DCTCP:
+        dctcp_kernel.on_trimmed(fabric, f, now)
+    elif transport == SWIFT:
+        swift_kernel.on_trimmed(fabric, f, now)
     flow["in_flight"] -= size
     _resend(fabric, f, number)
     # the last link is no choice of the path's

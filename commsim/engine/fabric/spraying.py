@@ -45,6 +45,8 @@ TRANSPORTS = {
     "rccc": Transport(tables.RCCC, marks_last=False, narrows=True),
     "eqds": Transport(tables.RCCC, marks_last=False),
     "ndp": Transport(tables.RCCC, ack_every=1, marks_last=False, per_pull=1, share=1.0),
+    "dctcp": Transport(tables.DCTCP, ack_every=1),
+    "swift": Transport(tables.SWIFT, ack_every=1),
     "window": Transport(tables.WINDOW, ack_every=1),
 }
 BALANCINGS = {

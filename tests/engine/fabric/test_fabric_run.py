@@ -15,6 +15,7 @@ from commsim.engine.fabric.spraying import BALANCINGS, TRANSPORTS, Messages, Spr
 from commsim.engine.fabric.ways import ways_of
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
+from topologies.star import star
 
 RATE, HOP, MTU, HEADER = 50e9, 1e-6, 4160, 64
 
@@ -191,3 +192,84 @@ def test_networks_without_one_link_for_each_host_are_refused():
         simulate(leaf_spine(2, 2, 2, latency=0.0), permutation(4, 100), Spraying())
     with pytest.raises(InputError, match="1 to 3 senders among 4 hosts, got 4"):
         incast(4, 100, senders=4)
+
+
+@pytest.mark.parametrize("senders", [2, 8])
+def test_dctcp_keeps_the_queue_between_the_threshold_and_one_packet_more_for_each_sender(senders):
+    # section 3.3 of the paper: K + N packets at most, when windows begin at their share of pipe and threshold
+    rate, threshold = 12.5e9, 40 * MTU
+    network = star(senders + 1, bandwidth=rate, latency=HOP)
+    share = (2 * 2 * HOP * rate + 2 * MTU + threshold) / senders
+    spraying = Spraying("dctcp", "ecmp", 1, queue=1e7, ecn=(threshold, threshold), window=share)
+    run = simulate(network, incast(senders + 1, 16_000_000 // senders, senders=senders), spraying)
+    assert threshold <= run.link_peak.max() <= threshold + (senders + 1) * MTU
+    assert run.finished.max() == pytest.approx(16_000_000 * MTU / (MTU - HEADER) / rate, rel=0.01)
+    assert run.finished.min() > 0.98 * run.finished.max()
+
+
+# Upper bounds on the last completion in us that the EQDS simulator's own validation asks for: 100 Gbit/s, three tiers,
+# 2 MB (csg-htsim, validate.txt).
+TARGETS = {
+    "one": (((0, 9),), 128, 180),
+    "both ways": (((0, 9), (9, 0)), 128, 190),
+    "16 hosts": (None, 128, 210),
+    "16 hosts, one path": (None, 1, 1300),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_eqds_meets_the_targets_of_its_simulator(name):
+    pairs, entropies, target = TARGETS[name]
+    network = fat_tree(4, bandwidth=12.5e9, latency=HOP)
+    size = 2_000_000
+    sent = permutation(16, size) if pairs is None else messages(*((a, b, size, 0.0) for a, b in pairs))
+    run = simulate(network, sent, Spraying("eqds", "oblivious" if entropies > 1 else "ecmp", entropies))
+    assert size * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("transport", "oversubscription", "paths", "published"),
+    [("nscc", 1, 128, 35.39), ("nscc", 4, 128, 117.41), ("rccc", 1, 128, 36.31), ("rccc", 4, 32, 116.33)],
+)
+def test_published_permutations_of_8192_hosts(transport, oversubscription, paths, published):
+    # results of the Ultra Ethernet simulator, 400 Gbit/s, 1 MB; tail in us; NSCC of the later date where there are two
+    network = leaf_spine(128, 64 // oversubscription, 64, bandwidth=RATE, latency=HOP)
+    spraying = Spraying(transport, "mixed", paths, queue=100 * MTU, ecn=(25 * MTU, 75 * MTU), window=150 * MTU)
+    run = simulate(network, permutation(8192, 1_000_000), spraying)
+    assert run.finished.max() * 1e6 == pytest.approx(published, rel=0.12)
+
+
+@pytest.mark.parametrize(
+    ("transport", "senders", "published"),
+    [("rccc", 2, 50.8615), ("nscc", 2, 50.9895), ("rccc", 8, 179.489), ("nscc", 8, 188.733), ("rccc", 32, 693.959)],
+)
+def test_published_incasts(transport, senders, published):
+    # the same, 1 MiB from each sender at once; hosts that are silent are left out
+    network = leaf_spine(64, 8, 8, bandwidth=RATE, latency=HOP)
+    spraying = Spraying(transport, queue=100 * MTU, ecn=(25 * MTU, 75 * MTU), window=150 * MTU)
+    run = simulate(network, incast(512, 1 << 20, senders=senders, seed=1), spraying)
+    assert run.finished.max() * 1e6 == pytest.approx(published, rel=0.03)
+
+
+def test_ndp_shares_links_as_in_its_figure_21():
+    # SIGCOMM 2017: A sends to B, C, D and E, and F to E, at 10 Gbit/s; queues of 8 packets of 9 kB, windows of 23.
+    # Sizes are as the rates, so that all are active until the end.
+    mtu, published = 9000, np.array([2.510, 2.514, 2.501, 2.377, 7.552]) * 1e9 / 8
+    ends = ((0, 1), (0, 2), (0, 3), (0, 4), (5, 4))
+    rows = [(a, b, int(rate * 0.06), 0.0) for (a, b), rate in zip(ends, published, strict=True)]
+    spraying = Spraying("ndp", "ecmp", 1, mtu - HEADER, queue=8 * mtu, window=23 * mtu, ecn=(0, 0))
+    sent = messages(*rows)
+    run = simulate(star(6, bandwidth=1.25e9, latency=HOP), sent, spraying)
+    np.testing.assert_allclose(sent.nbytes / run.received, published, rtol=0.03)
+
+
+def test_swift_fills_the_link_with_a_short_queue_and_fair_shares():
+    rate, senders = 12.5e9, 4
+    spraying = Spraying("swift", "ecmp", 1, queue=1e7, ecn=(0, 0))
+    run = simulate(
+        star(senders + 1, bandwidth=rate, latency=HOP), incast(senders + 1, 8_000_000, senders=senders), spraying
+    )
+    assert run.finished.max() == pytest.approx(senders * 8_000_000 * MTU / (MTU - HEADER) / rate, rel=0.01)
+    assert run.finished.min() > 0.95 * run.finished.max()
+    assert run.delay.max() < run.rules["rtt"]  # the target is half of it, and up to half more for small windows
