@@ -8,8 +8,9 @@ from pathlib import Path
 
 from commsim.core.errors import InputError
 from commsim.core.network import PLURALS, Network
-from commsim.core.placement import helper_nodes
+from commsim.core.placement import count_places
 from commsim.files.gradients_file import read_gradients
+from commsim.run.inputs import load_placement
 from commsim.run.sparse_data import FLOAT, drawn_once
 from commsim.sparse.form import SparseForm
 from commsim.sparse.generate import PATTERNS
@@ -107,11 +108,12 @@ class Question:
             If there are too few hosts, a number is out of its range, or so sparse a tensor has nothing in it.
         """
         self._check()
-        places, beside = len(network.endpoints), len(helper_nodes(network))
+        places = len(network.endpoints)
         what = PLURALS[network.seat_kind]
         if not 1 <= self.n_workers <= places:
             raise InputError(f"workers must be 1..{places} ({network.name} has {places} {what}), got {self.n_workers}")
-        free = beside or places - self.n_workers
+        ranks = load_placement(self.placement, network, self.n_workers, self.seed)
+        free = count_places(network, ranks.nodes)
         n_servers = min(free, self.n_workers) if self.n_servers is None else self.n_servers
         if not 0 <= n_servers <= free:
             raise InputError(

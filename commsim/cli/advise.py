@@ -114,6 +114,9 @@ class Config(Faults, WithJson):
     routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
     seed: int | None = flag(metavar="N", help="seed of data, faults, random placement and hashes in routing")
     overhead: str | None = flag(metavar="TIME", help="o: time per message at the sender's port")
+    software: str | None = flag(
+        metavar="NAME", help="library whose measured rate per port holds, such as nccl-tcp (default: no software cost)"
+    )
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
     sweep: str | None = flag(
         metavar="FILE.toml",
@@ -135,10 +138,11 @@ def run(config: Config) -> None:
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
     from commsim.run.ranking import without_overhead
+    from commsim.run.software import software as software_named
 
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
     gamma = None if config.reduce_rate is None else 1 / parse_bandwidth(config.reduce_rate, "--reduce-rate")
-    whole = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma)
+    whole = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma, software=config.software)
     network, drawn = with_faults(whole, config)
     question = _question(config, network)
     advice = advise(question, network)
@@ -148,6 +152,8 @@ def run(config: Config) -> None:
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
     columns = COLUMNS + ([] if before is None else ["whole(us)", "faults_cost"])
     print_table(columns, _rows(advice, before), title, LEAST)
+    if config.software is not None:
+        print_remarks([software_named(config.software).told])
     print_remarks(without_overhead(network, [question.size]))
     crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
@@ -243,7 +249,7 @@ def _cost_of_faults(time: float, before: dict[str, float] | None, label: str) ->
 
 
 ONLY_TOPOLOGY = ("topology", "workers", "size", "density", "block", "gradients", "servers", "routing", "fail", "scale",
-                 "overhead", "reduce_rate")  # fmt: skip
+                 "overhead", "reduce_rate", "software")  # fmt: skip
 MAX_ROWS = 40
 
 

@@ -108,16 +108,15 @@ def place(
     seed : int
         Of what is drawn.
     n_helpers : int
-        How many of the participants, the last ones, may go to :func:`helper_nodes`, in turn; without such nodes they
-        take endpoints like ranks.
+        How many of the participants, the last ones, may go to :func:`helper_nodes`, in turn, those of machines
+        without a rank first; without such nodes they take endpoints like ranks.
 
     Raises
     ------
     InputError
         If the network has too few endpoints, or the strategy is unknown.
     """
-    beside = helper_nodes(network)[: n_helpers or 0]
-    n_helpers = n_helpers if len(beside) else 0
+    n_helpers = n_helpers if len(helper_nodes(network)) else 0
     endpoints, n_ranks = network.endpoints, n_participants - n_helpers
     if not 1 <= n_ranks <= len(endpoints):
         places = f"{len(endpoints)} {PLURALS[network.seat_kind]}"
@@ -128,7 +127,8 @@ def place(
         if arguments:
             raise InputError(f"{strategy}: a placement strategy takes no arguments")
         order = entry.metadata["ranks"]
-    return Placement(np.concatenate((order(network, n_ranks, seed), np.resize(beside, n_helpers))))
+    ranks = order(network, n_ranks, seed)
+    return Placement(np.concatenate((ranks, np.resize(helper_order(network, ranks), n_helpers))))
 
 
 def is_strategy(text: str) -> bool:
@@ -149,6 +149,37 @@ def helper_nodes(network: Network) -> NDArray[np.intp]:
         if nodes.size and kind != network.seat_kind:
             return nodes
     return np.empty(0, np.intp)
+
+
+def spare_nodes(network: Network, ranks: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Nodes for helpers on machines without a rank: one of each machine, and then the next one of each.
+
+    A server beside GPUs shares their NIC, and so slows down what it should help: BytePS's CPU machines, and the
+    servers of the others, are machines of their own (Jiang et al., OSDI 2020, section 4).
+
+    Parameters
+    ----------
+    ranks : int[n_ranks]
+        Nodes of the ranks.
+    """
+    beside = helper_nodes(network)
+    machine = network.machine[beside]
+    spare = beside[(machine < 0) | ~np.isin(machine, network.machine[ranks])]
+    return spare[_round_robin(numbered(network.machine[spare].astype(np.int64)))] if spare.size else spare
+
+
+def helper_order(network: Network, ranks: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Nodes for helpers: those of :func:`spare_nodes`; where no machine is spare, all of :func:`helper_nodes`."""
+    spare = spare_nodes(network, ranks)
+    return spare if spare.size else helper_nodes(network)
+
+
+def count_places(network: Network, ranks: NDArray[np.integer]) -> int:
+    """Count the places for servers: machines without a rank; where there are none, what is beside ranks or free."""
+    spare = spare_nodes(network, ranks)
+    if spare.size:
+        return len(np.unique(network.machine[spare]))
+    return len(helper_nodes(network)) or len(network.endpoints) - len(ranks)
 
 
 def _packed(network: Network, n: int, seed: int) -> NDArray[np.intp]:  # noqa: ARG001 - as the others

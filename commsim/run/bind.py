@@ -20,6 +20,7 @@ from commsim.run.inputs import PACKED, load_network, load_schedule
 
 from .build import build_named, laid_out, placed
 from .prepared import Prepared
+from .software import software as software_named
 
 
 def prepare(
@@ -111,12 +112,17 @@ def with_costs(
     overhead: float | None = None,
     recv_overhead: float | None = None,
     gamma: float | None = None,
+    software: str | None = None,
 ) -> Network:
     """Return the network with other costs of messages at every node; None leaves one as it is.
+
+    Software is a preset of :mod:`commsim.run.software`, which slows ports down.
 
     Gamma is left as it is at switches: one that aggregates adds as fast as its links bring, unless the network says
     otherwise.
     """
+    if software is not None:
+        network = software_named(software).on(network)
     given = {"overhead": overhead, "recv_overhead": recv_overhead}
     changes: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
     if gamma is not None:

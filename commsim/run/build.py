@@ -11,7 +11,7 @@ from collectives import BLOCKING, NEEDS, found_parameters
 from collectives.pieces import sized_parameters
 from commsim.core.errors import InputError
 from commsim.core.network import Network
-from commsim.core.placement import Placement, rank_grid, rank_levels
+from commsim.core.placement import Placement, helper_nodes, rank_grid, rank_levels
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.core.spec import read_arguments
@@ -19,12 +19,13 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import Job
 from commsim.run.good_parameters import count_rails, servers_that_fit
 from commsim.run.helper_placement import (
-    helpers_sit_beside,
     machines_of,
     on_memories,
     require_seats,
     seat_aggregators,
     usual_ranks,
+    where_helpers_sit,
+    with_helpers,
 )
 from commsim.run.inputs import collective_entry, load_placement
 from commsim.run.prepared import Prepared
@@ -125,7 +126,7 @@ def _build_and_place(
     if n_ranks is None:
         n_ranks = usual_ranks(entry, parameters, network, placement, seed, notes)
     else:  # servers that are not given must leave the number of ranks as it was asked for
-        fitting = servers_that_fit(entry, parameters, network, placement, n_ranks)
+        fitting = servers_that_fit(entry, parameters, network, placement, n_ranks, seed)
         parameters |= fitting
         notes += [f"{name}: {key}={n}, on hosts beside the ranks" for key, n in fitting.items()]
     parameters |= machines_of(entry, network, placement, n_ranks, seed)
@@ -133,13 +134,15 @@ def _build_and_place(
         machines = parameters["machines"]
         notes.append(f"{name}: {len(machines)} machines of {_sizes(machines)} ranks each")
     schedule = _build_checked(entry.build, n_ranks, parameters)
+    own = isinstance(placement, str)  # whether helpers go where it is usual
+    if isinstance(placement, Placement) and schedule.n_helpers and len(placement.nodes) == n_ranks:
+        placement, own = with_helpers(schedule, network, placement), True
     require_seats(schedule, network, placement)
     where = placed(placement, network, schedule, seed)
-    if "memories" in entry.metadata["needs"] and parameters.get(NEEDS["memories"]) and isinstance(placement, str):
+    if "memories" in entry.metadata["needs"] and parameters.get(NEEDS["memories"]) and own:
         where = on_memories(schedule, network, where, parameters.get("machines", (tuple(range(n_ranks)),)))
-    if schedule.n_helpers and helpers_sit_beside(network, placement):
-        names = [network.nodes[node] for node in where.nodes[n_ranks:]]
-        notes.append(f"{name}: helpers on {', '.join(names[:4])}{' and so on' if len(names) > 4 else ''}")
+    if schedule.n_helpers and own and len(helper_nodes(network)):
+        notes.append(where_helpers_sit(name, network, where, n_ranks))
     if "groups" in entry.metadata["needs"]:
         for level, groups in rank_levels(network, where, n_ranks)[:1]:
             parameters["groups"] = groups

@@ -9,7 +9,7 @@ import numpy as np
 
 from collectives import NEEDS
 from commsim.core.network import NIC, Network
-from commsim.core.placement import Groups, Placement, helper_nodes, is_strategy
+from commsim.core.placement import Groups, Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 
@@ -35,7 +35,12 @@ def count_rails(network: Network, placement: Placement, groups: Groups) -> int |
 
 
 def servers_that_fit(
-    entry: Entry[Schedule], given: Mapping[str, Any], network: Network, placement: str | Placement, n_ranks: int
+    entry: Entry[Schedule],
+    given: Mapping[str, Any],
+    network: Network,
+    placement: str | Placement,
+    n_ranks: int,
+    seed: int,
 ) -> dict[str, int]:
     """Return the number of servers of a collective: one for each rank, or as many as there are hosts beside the ranks.
 
@@ -48,13 +53,17 @@ def servers_that_fit(
         The collective.
     given : mapping
         Its parameters so far.
-    network, placement, n_ranks
+    network, placement, n_ranks, seed
         Where, how, and how many ranks are placed.
     """
     key = next((NEEDS[need] for need in ("servers", "aggregators") if need in entry.metadata["needs"]), None)
     if key is None or given.get(key) is not None or given.get("colocated"):
         return {}
-    if not (isinstance(placement, str) and is_strategy(placement)):
+    if isinstance(placement, str):
+        if not (is_strategy(placement) and 1 <= n_ranks <= len(network.endpoints)):
+            return {}  # placing the ranks says what is wrong
+        placement = place(network, n_ranks, placement, seed)
+    elif len(placement.nodes) != n_ranks:
         return {}
-    free = len(helper_nodes(network)) or len(network.endpoints) - n_ranks
+    free = count_places(network, placement.nodes)
     return {key: min(n_ranks, free)} if free > 1 else {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.errors import InputError
 from ..core.network import KINDS, PLURALS, SWITCH, Network
-from ..core.placement import Placement, helper_nodes, is_strategy, place, rank_levels
+from ..core.placement import Placement, helper_nodes, helper_order, is_strategy, place, rank_levels
 from ..core.registry import Entry
 from ..core.schedule import Schedule
 from ..files.whole_files import SUFFIXES
@@ -152,7 +152,7 @@ def free_seat(name: str, network: Network, ranks: Sequence[int]) -> int:
     InputError
         If there is none.
     """
-    beside = helper_nodes(network)
+    beside = helper_order(network, np.asarray(ranks))
     free = beside if beside.size else network.endpoints[~np.isin(network.endpoints, ranks)]
     if not free.size:
         raise InputError(f"{name} needs a {KINDS[network.seat_kind]} beside its {len(ranks)} ranks, for its server")
@@ -218,7 +218,7 @@ def machines_of(
 def on_memories(
     schedule: Schedule, network: Network, where: Placement, machines: tuple[tuple[int, ...], ...]
 ) -> Placement:
-    """Put the first helpers, one per machine, on the first memory of the machine that they serve.
+    """Put the first helpers, one per machine, on the first memory of the machine that they serve, and others elsewhere.
 
     Raises
     ------
@@ -232,7 +232,35 @@ def on_memories(
             node = network.nodes[nodes[ranks[0]]]
             raise InputError(f"{schedule.name} adds in the host's memory of {node}, and {network.name} has none there")
         nodes[helper] = mine[0]
+    servers = schedule.n_ranks + len(machines)  # their places do not start behind those of the memories
+    nodes[servers:] = np.resize(helper_order(network, nodes[: schedule.n_ranks]), len(nodes) - servers)
     return Placement(nodes)
+
+
+def with_helpers(schedule: Schedule, network: Network, ranks: Placement) -> Placement:
+    """Add the helpers to a placement of the ranks alone: where they usually go, else on endpoints that are free.
+
+    Raises
+    ------
+    InputError
+        If too few endpoints are free.
+    """
+    free = helper_order(network, ranks.nodes)
+    if not free.size:
+        free = network.endpoints[~np.isin(network.endpoints, ranks.nodes)]
+        if len(free) < schedule.n_helpers:
+            raise _too_few_seats(schedule, network)
+    return Placement(np.concatenate((ranks.nodes, np.resize(free, schedule.n_helpers))), ranks.routes)
+
+
+def where_helpers_sit(name: str, network: Network, where: Placement, n_ranks: int) -> str:
+    """Say on which nodes helpers sit, and which of them share a machine, and so its NIC, with ranks."""
+    helpers = where.nodes[n_ranks:]
+    n, machines = len(helpers), network.machine[where.nodes[:n_ranks]]
+    n_shared = int(np.isin(network.machine[helpers], machines).sum()) if network.machine.max() > 0 else 0
+    names = [network.nodes[node] for node in helpers[:MAX_NAMED]]
+    said = f"{name}: helpers on {', '.join(names)}{' and so on' if n > MAX_NAMED else ''}"
+    return said + f"; {n_shared} of {n} in machines of ranks, whose NICs they share" * (n_shared > 0)
 
 
 def helpers_sit_beside(network: Network, placement: str | Placement) -> bool:
@@ -248,15 +276,18 @@ def require_seats(schedule: Schedule, network: Network, placement: str | Placeme
     InputError
         Naming how many seats are needed, and how many there are.
     """
-    n_seats = schedule.n_participants
     if (
         not schedule.n_helpers
         or not (isinstance(placement, str) and is_strategy(placement))
         or helpers_sit_beside(network, placement)
     ):
         return
-    if n_seats > len(network.endpoints):
-        raise InputError(
-            f"{schedule.name}: {schedule.n_ranks} ranks and {schedule.n_helpers} helpers need {n_seats} "
-            f"{PLURALS[network.seat_kind]}, {network.name} has {len(network.endpoints)}"
-        )
+    if schedule.n_participants > len(network.endpoints):
+        raise _too_few_seats(schedule, network)
+
+
+def _too_few_seats(schedule: Schedule, network: Network) -> InputError:
+    return InputError(
+        f"{schedule.name}: {schedule.n_ranks} ranks and {schedule.n_helpers} helpers need {schedule.n_participants} "
+        f"{PLURALS[network.seat_kind]}, {network.name} has {len(network.endpoints)}"
+    )

@@ -134,7 +134,7 @@ def _train(seed: int, own: Mapping[str, Any], costs: Callable[[Task], float]) ->
         "scaling": training.scaling,
         "compute_s": training.alone,
         "batches": round(training.alone / trace.compute_time) if training.alone else 1,
-        "sent_per_worker_B": sent_bytes(training.timeline.graph),
+        "sent_per_worker_B": sent_bytes(training.timeline.graph, time_of=costs),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
@@ -12,6 +13,10 @@ from commsim.core.operations import operation
 from commsim.core.placement import Placement
 
 from .task_graph import Task
+from .timeline import sent_by_each
+
+if TYPE_CHECKING:
+    from commsim.run import Prepared
 
 # Which collective is simulated for an operation unless another is named.
 ALGORITHMS = {
@@ -95,7 +100,8 @@ def network_costs(
     seed: int = 0,
     overhead: float | None = None,
     framing: Framing | None = None,
-) -> Callable[[Task], float]:
+    software: str | None = None,
+) -> NetworkCosts:
     """Costs from simulating each (operation, size, group) alone on a network, once, and remembering it.
 
     Parameters
@@ -116,6 +122,8 @@ def network_costs(
         Of each message at its sender's port; the network's own unless given.
     framing : Framing, optional
         Packets of each message; bytes alone unless given.
+    software : str, optional
+        Library whose measured rate per port holds, of :mod:`commsim.run.software`.
 
     Raises
     ------
@@ -123,34 +131,78 @@ def network_costs(
         If the placement does not fit; the callable raises it for an operation without an algorithm, or a rank that
         nothing was placed for.
     """
-    from commsim.run import Prepared, prepare, with_costs
+    from commsim.run import with_costs
     from commsim.run.inputs import load_network, load_placement
 
-    net = with_costs(load_network(network) if isinstance(network, str) else network, overhead=overhead)
+    net = with_costs(
+        load_network(network) if isinstance(network, str) else network, overhead=overhead, software=software
+    )
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
-    nodes, names = placement.nodes, {**ALGORITHMS, **(algorithms or {})}
-    prepared: dict[tuple[str, tuple[int, ...]], Prepared] = {}
-    known: dict[tuple[str, tuple[int, ...], float], float] = {}
+    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing)
 
-    def cost(task: Task) -> float:
+
+class NetworkCosts:
+    """From a task to its seconds on a network, and to what its members send; parameters as of :func:`network_costs`."""
+
+    def __init__(
+        self,
+        network: Network,
+        placement: Placement,
+        algorithms: Mapping[str, str],
+        engine: str,
+        seed: int,
+        framing: Framing | None,
+    ) -> None:
+        self._network, self._nodes, self._engine = network, placement.nodes, engine
+        self._named, self._seed, self._framing = dict(algorithms), seed, framing
+        self._prepared: dict[tuple[str, tuple[int, ...]], Prepared] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float], float] = {}
+
+    def __call__(self, task: Task) -> float:
+        """Return the seconds of a task, simulated alone once."""
         if not task.operation:
             return task.duration
+        key = (task.operation, task.group, task.size)
+        if key not in self._known:
+            size = _at_least_a_byte(task)
+            self._known[key] = self._ready(task).predict(size, engine=self._engine, framing=self._framing).time
+        return self._known[key]
+
+    def sent_by_each(self, task: Task) -> float:
+        """Bytes that a member sends in the mean: what the schedule of a named algorithm sends, else the least."""
+        if task.operation not in self._named:
+            return sent_by_each(task)
+        from commsim.engine.flow import payload
+
+        ready = self._ready(task).at(_at_least_a_byte(task))
+        n, transfers = ready.schedule.n_ranks, ready.schedule.expand()
+        return float(payload(ready.plan, _at_least_a_byte(task))[transfers["src"] < n].sum() / n)
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what was chosen for the collectives that were simulated: where helpers sit, for one."""
+        return tuple(dict.fromkeys(note for ready in self._prepared.values() for note in ready.notes))
+
+    def _ready(self, task: Task) -> Prepared:
+        from commsim.run import prepare
+
         key = (task.operation, task.group)
-        if (*key, task.size) not in known:
-            if key not in prepared:
-                prepared[key] = prepare(_algorithm(names, task), net, placement=_placed(task), seed=seed)
-            # an empty message still takes its latencies, but only a barrier may have no bytes
-            size = task.size if task.operation == "barrier" else max(task.size, 1.0)
-            known[*key, task.size] = prepared[key].predict(size, engine=engine, framing=framing).time
-        return known[*key, task.size]
+        if key not in self._prepared:
+            name = _algorithm(ALGORITHMS | self._named, task)
+            if max(task.group) >= len(self._nodes):
+                placed = f"{len(self._nodes)} ranks are placed"
+                raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {placed}")
+            # all of the group are ranks; helpers go beside them
+            where = Placement(self._nodes[list(task.group)])
+            self._prepared[key] = prepare(
+                name, self._network, n_ranks=len(task.group), placement=where, seed=self._seed
+            )
+        return self._prepared[key]
 
-    def _placed(task: Task) -> Placement:
-        if max(task.group) >= len(nodes):
-            raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {len(nodes)} ranks are placed")
-        return Placement(nodes[list(task.group)])
 
-    return cost
+def _at_least_a_byte(task: Task) -> float:
+    """Size to simulate: an empty message still takes its latencies, but only a barrier may have no bytes."""
+    return task.size if task.operation == "barrier" else max(task.size, 1.0)
 
 
 def _algorithm(names: Mapping[str, str], task: Task) -> str:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.value import Value, freeze
 
+from .cost_of import NetworkCosts
 from .policies import load_policy
 from .setting import COMPUTE, Setting
 from .staleness import draw_compute
-from .task_graph import Graph, simulate_graph
+from .task_graph import Graph, Task, simulate_graph
 from .timeline import Timeline, sent_by_each
 
 MAX_DRAWS = 10_000_000
@@ -120,7 +121,14 @@ def train(
     return Training(name, runs[0], times, np.maximum(exposed, 0.0), alone)
 
 
-def sent_bytes(graph: Graph, rank: int = 0) -> float:
-    """Bytes that a worker sends in an iteration."""
+def sent_bytes(graph: Graph, rank: int = 0, time_of: Callable[[Task], float] | None = None) -> float:
+    """Bytes that a worker sends in an iteration: by the schedules of algorithms that were named, else by rings.
+
+    Parameters
+    ----------
+    time_of : callable, optional
+        What the communications cost, which may know what they send.
+    """
+    sent = time_of.sent_by_each if isinstance(time_of, NetworkCosts) else sent_by_each
     members = (t for t in graph.tasks if rank in t.group and not (t.operation == "send" and t.group[0] != rank))
-    return float(sum(map(sent_by_each, members)))
+    return float(sum(map(sent, members)))

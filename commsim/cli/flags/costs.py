@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth, parse_nccl_sizes, parse_time
@@ -29,11 +29,16 @@ class Costs(Flags):
     recv_overhead: str | None = flag(metavar="TIME", help="time per message at the receiver's port")
     reduce_rate: str | None = flag(metavar="RATE", help="1/gamma: rate at which a rank reduces, such as 10GB/s")
 
-    def costs(self) -> dict[str, float | None]:
+    software: str | None = flag(
+        metavar="NAME", help="library whose measured rate per port holds, such as nccl-tcp (default: no software cost)"
+    )
+
+    def costs(self) -> dict[str, Any]:
         """Return what :func:`commsim.run.with_costs` takes; None for what was not given."""
         return {
             "overhead": None if self.overhead is None else parse_time(self.overhead, "--overhead"),
             "recv_overhead": None if self.recv_overhead is None else parse_time(self.recv_overhead, "--recv-overhead"),
+            "software": self.software,
             "gamma": None if self.reduce_rate is None else 1 / parse_bandwidth(self.reduce_rate, "--reduce-rate"),
         }
 

@@ -160,6 +160,7 @@ def network_and_options(config: Resolved) -> tuple[Resolved, Network, dict[str, 
     """
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
+    from commsim.run.software import software
 
     framing = read_framing(config.payload, config.header)
     network = load_network(config.topology)
@@ -173,6 +174,8 @@ def network_and_options(config: Resolved) -> tuple[Resolved, Network, dict[str, 
     }
     network, notes = with_faults(network, config)
     network = with_costs(network, **config.costs())
+    if config.software is not None:
+        notes = [*notes, software(config.software).told]
     return config, network, options | packet_options(config, network), chosen + notes
 
 

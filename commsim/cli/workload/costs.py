@@ -26,6 +26,7 @@ class Communication(WithJson):
     payload: str | None = flag(metavar="SIZE", help="payload bytes of a packet, such as 4096B (with --header)")
     header: str | None = flag(metavar="SIZE", help="header bytes of each packet, beside the payload (default: none)")
     network: str | None = flag(metavar=TOPOLOGY, help="in place of --bandwidth: simulate each exchange on this network")
+    software: str | None = flag(metavar="NAME", help="with --network: library whose measured rate per port holds")
     placement: str | None = flag(metavar="NAME|FILE", help="placement of the workers on the network (default: packed)")
 
 
@@ -54,7 +55,7 @@ def costs(
 
     if config.bandwidth is not None and config.network is not None:
         raise InputError("--bandwidth and --network both set the cost of communication; give one of them")
-    for name, value in (("placement", config.placement), ("algorithm", algorithm)):
+    for name, value in (("placement", config.placement), ("software", config.software), ("algorithm", algorithm)):
         if value and config.network is None:
             raise InputError(f"--{name} goes with --network")
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
@@ -65,7 +66,7 @@ def costs(
         algorithms = dict(map(_algorithm, algorithm))
         return network_costs(
             config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms,
-            overhead=overhead, framing=framing,
+            overhead=overhead, framing=framing, software=config.software,
         )  # fmt: skip
     if config.bandwidth is None:
         return _unknown

@@ -93,8 +93,12 @@ def run(config: Config) -> None:
         _write_files(config, timeline, _ranks(timeline.graph.tasks))
         results = [graph_row(timeline)]
     else:
+        from commsim.workload.cost_of import NetworkCosts
+
         setting = _setting(config)
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
+        for note in setting.time_of.notes() if isinstance(setting.time_of, NetworkCosts) else ():
+            print(f"# {note}")
         if len(runs) == 1:
             print_training(runs[0], setting)
         else:
@@ -176,7 +180,7 @@ def training_row(training: Training, setting: Setting) -> dict[str, Any]:
         "compute_s": training.alone,
         "optimizer_s": optimizer_time(timeline),
         "batches": round(training.alone / setting.trace.compute_time) if training.alone else 1,
-        "sent_per_worker_B": sent_bytes(timeline.graph),
+        "sent_per_worker_B": sent_bytes(timeline.graph, time_of=setting.time_of),
         "iteration_times_s": training.times.tolist(),
         "exchanges": exchanges,
     }

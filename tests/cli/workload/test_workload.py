@@ -57,6 +57,19 @@ def test_several_policies_are_one_table_and_one_alone_shows_its_exchanges(run, c
     assert "bucket 0  all_reduce" in commsim.out
 
 
+@pytest.mark.parametrize("algorithm", ["byteps:n_servers=4", "parameter_server:n_servers=2", "switchml"])
+def test_all_workers_work_where_a_collective_has_helpers_and_each_sends_its_gradients_once(run, algorithm):
+    (row,) = run("--network", "star:n_hosts=8,bandwidth=10Gbps", "--algorithm", f"all_reduce={algorithm}")["results"]
+    assert row["workers"] == 4
+    assert row["sent_per_worker_B"] == pytest.approx(40.004e6)
+
+
+def test_servers_without_a_host_are_refused(commsim, trace):
+    argv = ("--network", "star:n_hosts=5", "--algorithm", "all_reduce=byteps:n_servers=4")
+    told = commsim.refuses("workload", "run", "--trace", trace, "--workers", 4, *argv)
+    assert "4 ranks and 4 helpers need 8 hosts" in told
+
+
 def test_on_a_network_collectives_are_simulated(run, commsim):
     plain = run("--bandwidth", "10Gbps")
     star = run("--network", "star:n_hosts=4,bandwidth=10Gbps,latency=0s")
