@@ -23,12 +23,16 @@ from commsim.core.units import format_size
 from commsim.nccl.choice import PATTERN, Cell, cell_time, cells, ranges
 from commsim.nccl.of_network import Given, setting_of
 from commsim.nccl.search import Setting
+from commsim.nccl.site import site_of
 
+from .nccl_costs import MessageTimes, message_times
 from .nccl_files import Decided
 
 # Algorithms that a helper in each machine's switch, or one in the network, adds for.
 IN_MACHINES, IN_NETWORK = ("nvls", "nvls_tree"), ("collnet", "collnet_direct", "collnet_chain")
 AUTO = "auto"
+# Bytes of a packet on the wire.
+PACKET = 2048
 # Ranges of sizes that a remark names.
 MAX_NAMED = 6
 
@@ -112,7 +116,18 @@ class NcclLaunch:
         pattern = PATTERN.get(algorithm, algorithm)
         if pattern == "nvls":
             return nvls_channels(self.setting.gpu, self.setting.n_nodes)
-        return self.setting.channels.get(pattern, self.setting.channels["ring"]).n
+        found = self.setting.channels.get(pattern, self.setting.channels["ring"]).n
+        return min(2 * found, max_channels(self.setting.version))  # as many again as the search finds
+
+    def costs(self, size: float, parameters: Mapping[str, Any]) -> MessageTimes | None:
+        """Return what messages of a call cost; None where the costs of its primitives or its network are not known."""
+        if self.setting is None or not self.is_known:
+            return None
+        try:
+            site = site_of(self.network, self.placement, self.setting)
+            return message_times(self.network, site, self.operation, int(size), parameters)
+        except InputError:
+            return None
 
     def placed(self, schedule: Schedule, parameters: Mapping[str, Any]) -> Placement:
         """Place the ranks as they are, and helpers on switches that add.
@@ -149,6 +164,12 @@ class NcclLaunch:
         if protocol.wire == protocol.payload:
             return None
         return Framing(protocol.payload, protocol.wire - protocol.payload)
+
+    @staticmethod
+    def in_packets(framing: Framing) -> Framing:
+        """Return the same share of flags in packets of a network, which a line of LL or LL128 is none of."""
+        times = PACKET // (framing.payload + framing.header)
+        return Framing(framing.payload * times, framing.header * times)
 
 
 def nccl_launch(

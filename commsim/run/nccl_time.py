@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from collectives.nccl.call import ALLOWED
 from commsim.core.errors import InputError
 from commsim.core.result import Result
+from commsim.core.units import format_size
 
 if TYPE_CHECKING:
     from commsim.run.nccl_launch import NcclLaunch
+    from commsim.run.prepared import Prepared
+
+# Part by which an engine may differ from the closed form without a word.
+AGREES = 0.1
 
 
 def nccl_time(launch: NcclLaunch, name: str, size: float) -> Result:
@@ -46,3 +52,32 @@ def nccl_time(launch: NcclLaunch, name: str, size: float) -> Result:
         name, launch.operation, "closed-form", n, size, found.seconds, found.seconds,
         interval=(found.low, found.high) if found.low < found.high else None,
     )  # fmt: skip
+
+
+def against_closed_form(prepared: Prepared, results: Sequence[Result]) -> list[str]:
+    """Say where an engine that sends NCCL's messages differs from the closed form by more than ``AGREES``, and why.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The collective.
+    results : sequence of Result
+        Of one engine.
+    """
+    launch: NcclLaunch | None = getattr(prepared, "launch", None)  # a compressor's has none
+    if launch is None or not launch.is_known or not results or results[0].engine == "closed-form":
+        return []
+    try:
+        times = {r.size: nccl_time(launch, r.collective, r.size).time for r in results}
+    except InputError:
+        return []
+    size, ratio = max(((r.size, r.time / times[r.size]) for r in results), key=lambda found: abs(found[1] - 1))
+    if abs(ratio - 1) <= AGREES:
+        return []
+    cause = "channels that fill a link together do not wait for each other here"
+    if results[0].engine == "packet":
+        cause = "packets have the rates of links, and no channel's; " + cause
+    return [
+        f"{results[0].collective}: {ratio:.2g} times the closed form's {times[size] * 1e6:.1f} us at "
+        f"{format_size(int(size))}: {cause}"
+    ]

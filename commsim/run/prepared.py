@@ -75,6 +75,7 @@ class Prepared:
     launch: NcclLaunch | None = None
     framing: Framing | None = None
     sized: Callable[[float], Prepared] | None = None
+    before: float = 0.0
     _at: dict[Any, Prepared] = field(default_factory=dict, repr=False, compare=False)
     _bounds: dict[str, Prepared] = field(default_factory=dict, repr=False, compare=False)
 
@@ -133,14 +134,17 @@ class Prepared:
         if key not in self._at:
             schedule = launch.build(self.schedule.n_ranks, **parameters)
             placement = launch.placed(schedule, parameters)
-            job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement)
+            costs = launch.costs(size, parameters)
+            network, cap, before = (self.network, float("inf"), 0.0) if costs is None else costs
+            job = dataclasses.replace(self.paths.job, schedule=schedule, placement=placement, rate_cap=cap)
             self._at[key] = dataclasses.replace(
                 self,
                 schedule=schedule,
                 parameters=parameters,
                 placement=placement,
-                paths=FlowPaths(self.network, job, self.paths.routing, self.paths.seed),
+                paths=FlowPaths(network, job, self.paths.routing, self.paths.seed),
                 framing=launch.framing(parameters),
+                before=before,
             )
         return self._at[key]
 
@@ -215,6 +219,8 @@ class Prepared:
             raise InputError("the closed form has no packet headers; use --engine flow")
         if framing is None:
             framing = here.framing if view is None else view.framing
+            if engine == "packet" and self.launch is not None and framing is not None:
+                framing = self.launch.in_packets(framing)
         sent = size if view is None else view.size
         if engine == "closed-form":
             return finished(here._closed_form(sent, start_jitter, framing), size, view)
@@ -228,7 +234,7 @@ class Prepared:
             middle = dataclasses.replace(middle, interval=here._interval(engine, sent, framing))
         if self.data is not None:
             middle = dataclasses.replace(middle, counters={**middle.counters, **self.data.counters(size)})
-        return finished(middle, size, view)
+        return finished(middle, size, view, here.before)
 
     def _middle(
         self, simulate: Callable[..., Result], size: float, start_jitter: float, iterations: int, seed: int
@@ -274,8 +280,13 @@ class Prepared:
         if engine == "packet":
             from commsim.engine.packet.messages import run_messages
 
+            paths = self.paths
+            if np.isfinite(paths.job.rate_cap):  # packets have the links' rates only
+                paths = FlowPaths(
+                    paths.network, dataclasses.replace(paths.job, rate_cap=np.inf), paths.routing, paths.seed
+                )
             packets = functools.partial(run_messages, transport=transport, fabric=fabric, seed=seed)
-            return lambda size, **options: packets(self.plan, size, **options).results[0]
+            return lambda size, **options: packets(paths.plan, size, **options).results[0]
         if transport is not None or fabric is not None:
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
         if engine == "flow":
@@ -313,14 +324,15 @@ class Prepared:
         return [np.concatenate((starts, helpers)) for starts in draw]
 
 
-def finished(result: Result, size: float, view: FlowView | None) -> Result:
-    """Return the result for `size` bytes, with the latency of hosts and switches, which no transfer has."""
-    if view is None:
+def finished(result: Result, size: float, view: FlowView | None, before: float = 0.0) -> Result:
+    """Return the result for `size` bytes, with what no transfer has: latency of hosts and switches, or of a launch."""
+    more = before if view is None else view.latency
+    if not more and view is None:
         return result
     return dataclasses.replace(
         result,
         size=size,
-        time=result.time + view.latency,
-        time_from_last_start=result.time_from_last_start + view.latency,
-        samples=result.samples + view.latency,
+        time=result.time + more,
+        time_from_last_start=result.time_from_last_start + more,
+        samples=result.samples + more,
     )

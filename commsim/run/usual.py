@@ -90,11 +90,20 @@ def spelled_out(spec: str, operation: str | None) -> str:
         ``name:key=value,...``; any that is no alias is returned as it is.
     operation : str or None
         By name; all-reduce unless given.
+
+    Raises
+    ------
+    InputError
+        If the library has no such operation.
     """
     name, colon, rest = spec.partition(":")
     if name.strip() not in LIBRARIES.values():
         return spec
-    return f"{name.strip()}_{operation or OPERATION}{colon}{rest}"
+    library, named = name.strip(), f"{name.strip()}_{operation or OPERATION}"
+    if named not in COLLECTIVES:
+        known = ", ".join(found.removeprefix(f"{library}_") for found in COLLECTIVES if found.startswith(f"{library}_"))
+        raise InputError(f"{library.upper()} has no {operation}; it has {known}")
+    return f"{named}{colon}{rest}"
 
 
 def runs_here(metadata: Mapping[str, Any], name: str, network: Network) -> bool:

@@ -5,9 +5,11 @@ import pytest
 from commsim.core.errors import InputError
 from commsim.formats.nccl_plans import write_tuner
 from commsim.nccl.prediction import predict
+from commsim.nccl.primitive_costs import costs
 from commsim.nccl.site import site_of
 from commsim.nccl.tuner_rules import Rule, first_rule
 from commsim.run import prepare
+from commsim.run.nccl_time import against_closed_form
 from commsim.run.usual import known_engine
 
 
@@ -81,10 +83,62 @@ def test_channels_that_nccl_dumped_replace_the_search(tmp_path):
         'typeintra="NVL" typeinter="PIX" samechannels="1"></graph></graphs>'
     )
     ready = prepare(f"nccl_all_reduce:graph={path},algorithm=ring", "dgx-a100")
-    assert ready.launch.parameters(2**28)["channels"] == 3
+    assert ready.launch.parameters(2**28)["channels"] == 6  # as many again
 
 
 @pytest.mark.parametrize(("key", "message"), [("tuner", "/nowhere: No such file"), ("graph", "/nowhere: No such file")])
 def test_a_file_that_is_not_there_is_refused(key, message):
     with pytest.raises(InputError, match=message):
         prepare(f"nccl_all_reduce:{key}=/nowhere", "dgx-a100")
+
+
+STEPS = [
+    ("ring", "ll"),
+    ("ring", "ll128"),
+    ("ring", "simple"),
+    ("tree", "ll128"),
+    ("tree", "simple"),
+    ("nvls", "simple"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "protocol"), STEPS)
+def test_messages_with_the_costs_of_primitives_take_what_the_closed_form_says(algorithm, protocol):
+    """Small calls to 11 %; large ones less, since channels on a full link do not wait for each other."""
+    least = 0.55 if algorithm == "tree" else 0.66
+    ready = prepare(f"nccl_all_reduce:algorithm={algorithm},protocol={protocol}", "dgx-h100")
+    for size, low in ((2**12, 0.89), (2**18, 0.89), (2**26, least)):
+        ratio = ready.predict(size).time / ready.predict(size, engine="closed-form").time
+        assert low < ratio < 1.11, size
+
+
+def test_messages_of_an_exchange_do_too():
+    ready = prepare("nccl_all_to_all", "dgx-h100")
+    for size in (2**12, 2**20, 2**26):
+        assert ready.predict(size).time == pytest.approx(ready.predict(size, engine="closed-form").time, rel=0.05)
+
+
+def test_packets_have_hops_and_the_launch():
+    """Fourteen hops, and the launch: of 64 KiB the links' own time is small."""
+    ready = prepare("nccl_all_reduce:algorithm=ring,protocol=ll128", "dgx-h100")
+    p = costs().of_gpu("hopper")
+    least = p.launch + 14 * p.hop_ll128
+    assert least < ready.predict(2**16, engine="packet").time < 1.1 * least
+    lines = prepare("nccl_all_reduce:algorithm=ring,protocol=ll", "dgx-h100")
+    closed = lines.predict(2**20, engine="closed-form").time
+    # Flags are on the wire, and no line is a packet of its own, which took 2.6 times as long; channels have no rate.
+    assert 0.7 * closed < lines.predict(2**20, engine="packet").time < closed
+
+
+def test_a_difference_from_the_closed_form_is_said_with_its_cause():
+    ready = prepare("nccl_all_reduce:algorithm=tree,protocol=ll128", "dgx-h100")
+    small, large = (against_closed_form(ready, [ready.predict(size)]) for size in (2**16, 2**26))
+    assert small == []
+    assert "times the closed form's" in large[0]
+    assert "channels that fill a link together do not wait" in large[0]
+
+
+def test_costs_that_are_not_known_are_left_out():
+    bare = prepare("nccl_all_reduce:algorithm=ring,protocol=ll", "nvswitch_host")
+    assert bare.at(2**20).before == 0
+    assert bare.at(2**20).paths.network is bare.network

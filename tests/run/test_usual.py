@@ -48,6 +48,11 @@ def test_a_library_runs_only_on_the_gpus_of_its_maker():
     assert runs_here(of_anybody, "hierarchical_all_reduce", plain)
 
 
+def test_an_operation_that_a_library_does_not_have_is_refused():
+    with pytest.raises(InputError, match="NCCL has no barrier; it has all_gather, all_reduce, "):
+        spelled_out("nccl", "barrier")
+
+
 def test_an_operation_without_a_usual_algorithm_is_refused():
     with pytest.raises(InputError, match="barrier has no usual algorithm here"):
         usual_collective(load_network("star:n_hosts=4"), "barrier")

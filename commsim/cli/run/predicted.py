@@ -92,8 +92,11 @@ def predict_and_print(
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
         print(f"# flow engine: {METHODS[method]}")
+    from commsim.run.nccl_time import against_closed_form
+
     in_network = _in_network_remarks(prepared, results, options["framing"], verbose)
-    print_remarks((*_remarks(results), *_sparse_remarks(results), *flap_remarks(results), *in_network))
+    remarks = (*_remarks(results), *_sparse_remarks(results), *flap_remarks(results), *in_network)
+    print_remarks((*remarks, *against_closed_form(prepared, results)))
     return results
 
 

@@ -127,5 +127,5 @@ def test_without_a_collective_nvidia_s_machines_run_nccl(commsim):
     flow = commsim.results("run", "--topology", "dgx-h100", "--engine", "flow", "-b", "512M", "-e", "512M")
     assert [(row["collective"], row["engine"]) for row in flow["results"]] == [("nccl_all_reduce", "flow")]
     amd = commsim.results("run", "--topology", "mi300x")
-    assert "RCCL is not modelled for all_reduce, a ring is taken" in commsim.out
-    assert amd["results"][0]["collective"] == "ring_all_reduce"
+    assert "# rccl_all_reduce: what RCCL runs on these GPUs" in commsim.out
+    assert amd["results"][0]["collective"] == "rccl_all_reduce"
