@@ -24,6 +24,11 @@ def run(config: Config) -> None:
     """Predict and print."""
     sizes = config.sizes()
     _check(config)
+    if config.jobs is not None:
+        from .together import run_jobs
+
+        run_jobs(config)
+        return
     is_usual = not config.engine
     config, network, options, notes = network_and_options(config)
     flaps = config.flaps(network)

@@ -73,6 +73,9 @@ class Config(WithJson, FaultsInTime, PlayConfig):
     group: tuple[str, ...] = repeated(
         metavar="RANK,RANK,...", help="ranks that run the collective, at once with other groups; repeatable"
     )
+    jobs: str | None = flag(
+        metavar="FILE", help="jobs and background traffic that share the network: TOML with [[job]] and [[background]]"
+    )
     tolerance: str | None = flag(metavar="PART", help="largest known error with --engine auto, such as 10%% or 0.1")
     bound: bool = switched(help="print the ratio of each time to the lower bound")
     verbose: bool = switched("-v", help="print how the flow engine computed")

@@ -72,17 +72,34 @@ def simulate_aggregation(
     tables = packet_tables(network, jobs, fabric or Fabric(), seed)
     record(tables, tapped, sample_every)
     tables, cpu = _run(tables, jobs)
-    sums = _sum(tables, jobs, payload, seed) if values else None
-    results = tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
-    return PacketRun(results, tables, cpu)
+    return PacketRun(aggregation_results(network, tables, jobs, cpu, payload, seed if values else None), tables, cpu)
+
+
+def aggregation_results(
+    network: Network,
+    tables: Tables,
+    jobs: Sequence[AggregationJob],
+    cpu: float,
+    payload: Payload | None = None,
+    seed: int | None = 0,
+) -> tuple[Result, ...]:
+    """Return the results of a run that is over; real tensors are summed unless `seed` is None."""
+    sums = None if seed is None else _sum(tables, jobs, payload, seed)
+    return tuple(_result(network, tables, jobs, j, cpu, sums) for j in range(len(jobs)))
+
+
+def packets_at_once(tables: Tables, jobs: Sequence[AggregationJob]) -> int:
+    """Packets that one event of an aggregation may need at most."""
+    widest = max((int(r["down_end"] - r["down"]) for r in tables.jobs.aggregator), default=0)
+    return widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
 
 
 def _run(tables: Tables, jobs: Sequence[AggregationJob]) -> tuple[Tables, float]:
     """Run the timing pass to its end. Returns the tables and the CPU seconds taken."""
-    widest = max((int(r["down_end"] - r["down"]) for r in tables.jobs.aggregator), default=0)
-    margin = widest + 4 + max(job.window * job.system.packets_per_message for job in jobs)
     starts = np.concatenate([job.starts_ps() for job in jobs])
-    tables, finished, cpu = run_to_end(tables, margin, lambda t: start_workers(t.links, t.jobs, starts))
+    tables, finished, cpu = run_to_end(
+        tables, packets_at_once(tables, jobs), lambda t: start_workers(t.links, t.jobs, starts)
+    )
     if not finished:
         raise PhysicsError(f"deadlock: {tables.links.state['n_unfinished']} workers never finished")
     return tables, cpu

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,7 @@ from commsim.routing.routing import Routes
 
 from . import packet_state as s
 from . import traffic_state as m
-from .packet_run import Tables, check_room, lay_out, link_tables
+from .packet_run import check_room, link_tables
 from .packet_state import ENDLESS, LONGEST, PS
 from .transport import N_TIMERS, Fabric, Transport, Window
 
@@ -24,10 +26,10 @@ Floats = NDArray[np.float64]
 MAX_RATIO = 1024  # of weights: every packet waits for as many of the heaviest flow
 
 
-def message_tables(
-    plan: FlowPlan, n_bytes: Floats, starts: Floats, framing: Framing, transport: Transport, fabric: Fabric, seed: int
-) -> Tables:
-    """Lay out all tables.
+def message_rows(
+    plan: FlowPlan, n_bytes: Floats, starts: Floats, framing: Framing, transport: Transport, fabric: Fabric
+) -> dict[str, Any]:
+    """Lay out what :func:`commsim.engine.packet.packet_run.lay_out` takes, but for the seed.
 
     Parameters
     ----------
@@ -41,8 +43,6 @@ def message_tables(
         Packets: whole numbers of bytes.
     transport, fabric : Transport, Fabric
         How packets are sent, and what they meet.
-    seed : int
-        Of losses and marks.
 
     Raises
     ------
@@ -65,23 +65,22 @@ def message_tables(
     flow, receiver = _flows(plan, message, starts, window, transport_row)
     flow["turns"] = turns
     n_flows = len(flow)
-    return lay_out(
-        n_flows * N_TIMERS[transport_row["kind"][0]],
-        len(message),
-        seed,
-        link=link,
-        buffer=buffer,
-        stream=_streams(plan.routes, back),
-        hops=np.concatenate((plan.routes.link, back.link)),
-        transport=transport_row,
-        flow=flow,
-        receiver=receiver,
-        message=message,
-        queue=plan.queue,
-        first_successor=plan.successors[0],
-        successor=plan.successors[1],
-        early=np.zeros(max(1, n_flows * int(transport_row["n_words"][0])), np.uint64),
-    )
+    return {
+        "n_timers": n_flows * int(N_TIMERS[transport_row["kind"][0]]),
+        "n_unfinished": len(message),
+        "hops": np.concatenate((plan.routes.link, back.link)),
+        "link": link,
+        "buffer": buffer,
+        "stream": _streams(plan.routes, back),
+        "transport": transport_row,
+        "flow": flow,
+        "receiver": receiver,
+        "message": message,
+        "queue": plan.queue,
+        "first_successor": plan.successors[0],
+        "successor": plan.successors[1],
+        "early": np.zeros(max(1, n_flows * int(transport_row["n_words"][0])), np.uint64),
+    }
 
 
 def _packet(framing: Framing) -> tuple[int, int]:
@@ -108,8 +107,8 @@ def _check(
         if (getattr(network, name)[nodes[:, 1]] > 0).any():
             raise InputError(f"the packet engine has no {name}; use the flow engine, or leave it at 0")
     for job in plan.jobs:
-        if job.weight != 1 or job.priority or np.isfinite(job.rate_cap):
-            raise InputError("the packet engine has no weights, priorities or rate caps of jobs")
+        if job.priority or np.isfinite(job.rate_cap):
+            raise InputError("the packet engine has no priorities or rate caps of jobs; use the flow engine")
     check_room(network, fabric, link, size)
     if isinstance(transport, Window):
         if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():

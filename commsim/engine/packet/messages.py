@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
@@ -20,8 +20,8 @@ from commsim.engine.flow import job_results, not_negative, payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
 from commsim.engine.physics import SLACK, check_order
 
-from .message_plan import message_tables
-from .packet_run import COUNTERS, PacketRun, Tables, record, run_to_end
+from .message_plan import message_rows
+from .packet_run import COUNTERS, PacketRun, Tables, lay_out, record, run_to_end
 from .packet_state import PS, Links
 from .run_kernel import start_flows
 from .transport import ROCE, Fabric, Transport, Window
@@ -96,13 +96,25 @@ def run_messages(
     fabric = fabric or transport.fabric(float(plan.network.bandwidth.max(initial=1.0)))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     n_bytes = payload(plan, sizes)
-    tables = message_tables(plan, n_bytes, starts, framing, transport, fabric, seed)
+    tables = lay_out(seed=seed, **message_rows(plan, n_bytes, starts, framing, transport, fabric))
     record(tables, tapped, sample_every)
-    tables, cpu = _run(tables, PACKETS_PER_EVENT - 1 + int(tables.flows.flow["turns"].max(initial=1)))
+    tables, cpu = _run(tables, packets_at_once(tables))
+    results, times = message_results(plan, tables, sizes, starts, trace)
+    return MessageRun(results, tables, cpu, times)
+
+
+def packets_at_once(tables: Tables) -> int:
+    """Packets that one event of a flow may need at most."""
+    return PACKETS_PER_EVENT - 1 + int(tables.flows.flow["turns"].max(initial=1))
+
+
+def message_results(
+    plan: FlowPlan, tables: Tables, sizes: ArrayLike, starts: NDArray[np.float64], trace: bool
+) -> tuple[tuple[Result, ...], FlowTimes]:
+    """Check a run that is over; return the results of its jobs, and the times of all transfers."""
     times = _times(tables)
     _check_packets(plan, times, tables)
-    results = _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"))
-    return MessageRun(results, tables, cpu, times)
+    return _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet")), times
 
 
 def _run(tables: Tables, margin: int) -> tuple[Tables, float]:
@@ -116,6 +128,20 @@ def _run(tables: Tables, margin: int) -> tuple[Tables, float]:
         If nothing can happen any more.
     """
     tables, finished, cpu = run_to_end(tables, margin, lambda t: start_flows(t.links, t.flows))
+    require_finished(tables, finished)
+    return tables, cpu
+
+
+def require_finished(tables: Tables, finished: bool) -> None:
+    """Say why messages were never complete, where some were not.
+
+    Raises
+    ------
+    InputError
+        If packets were dropped and are not repeated, or links wait for each other.
+    PhysicsError
+        If nothing can happen any more for another reason.
+    """
     if not finished:
         state = tables.links.state
         left = f"{state['n_unfinished']} messages were never complete"
@@ -127,7 +153,6 @@ def _run(tables: Tables, margin: int) -> tuple[Tables, float]:
         if tables.links.link["paused"].any():
             raise InputError(f"{left}: links that are paused (PFC) wait for each other in a cycle")
         raise PhysicsError(f"deadlock: {left}")
-    return tables, cpu
 
 
 def _times(tables: Tables) -> FlowTimes:
@@ -152,14 +177,15 @@ def _with_counters(plan: FlowPlan, tables: Tables, results: tuple[Result, ...]) 
         **{name: links.state[name] for name in COUNTERS},
         "peak_queue_bytes": links.link["peak"].max(initial=0),
     }
-    stream = np.repeat(np.arange(2 * n_flows), links.stream["end"] - links.stream["begin"])
+    first = len(links.stream) - 2 * n_flows  # streams of jobs that aggregate come before
+    stream = np.repeat(np.arange(len(links.stream)), links.stream["end"] - links.stream["begin"]) - first
     job = plan.job_of_connection[stream % n_flows] if n_flows else stream
     n_bytes = links.route["n_bytes"].astype(np.float64)
     counted = []
     for j, result in enumerate(results):
         data, acks = (
-            np.bincount(links.route["link"][which], n_bytes[which], len(links.link)).astype(np.float64)
-            for which in ((job == j) & (stream < n_flows), (job == j) & (stream >= n_flows))
+            np.bincount(links.route["link"][which], n_bytes[which], plan.network.n_links).astype(np.float64)
+            for which in ((job == j) & (stream >= 0) & (stream < n_flows), (job == j) & (stream >= n_flows))
         )
         more = {"data_link_bytes": data.sum(), "ack_link_bytes": acks.sum()}
         numbers = {**result.counters, **{name: float(value) for name, value in (counters | more).items()}}
@@ -182,7 +208,7 @@ def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables) -> None:
     link, network = tables.links.link, plan.network
     end = tables.links.state["now"] / PS
     slack = SLACK * end + (link["n_packets"].max(initial=0) + 16) / PS
-    busy = link["n_bytes"] / network.bandwidth
+    busy = link["n_bytes"][: network.n_links] / network.bandwidth
     if (busy > end + slack).any():
         worst = int(busy.argmax())
         raise PhysicsError(f"link {network.link_name(worst)} carried {busy[worst]} s of bytes in {end} s")

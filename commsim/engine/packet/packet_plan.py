@@ -89,6 +89,22 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     InputError
         If there is no job or one does not fit.
     """
+    return lay_out(seed=seed, **aggregation_rows(network, jobs, fabric))
+
+
+def aggregation_rows(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric) -> dict[str, Any]:
+    """Lay out what :func:`commsim.engine.packet.packet_run.lay_out` takes, but for the seed.
+
+    Parameters
+    ----------
+    network, jobs, fabric
+        As :func:`packet_tables` takes them.
+
+    Raises
+    ------
+    InputError
+        If there is no job or one does not fit.
+    """
     if not jobs:
         raise InputError("a run needs at least one job, got none")
     link, buffer = link_tables(network, fabric)
@@ -100,7 +116,7 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
         last = system.packet_bytes(system.packets_per_message - 1)
         size = max(system.payload + system.header, system.packet_bytes(0), last)
         check_room(network, fabric, link, size)
-    return _tables(draft, link, buffer, seed)
+    return _tables(draft, link, buffer)
 
 
 def reverse_links(network: Network) -> dict[int, int]:
@@ -238,7 +254,7 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> No
     draft.server.append(row)
 
 
-def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
+def _tables(draft: Draft, link: Any, buffer: Any) -> dict[str, Any]:
     unit = idle_links(len(draft.units))
     unit["packet_time"], unit["latency"] = np.array(draft.units, np.int64).reshape(-1, 2).T
     link = np.concatenate((link, unit))
@@ -248,25 +264,24 @@ def _tables(draft: Draft, link: Any, buffer: Any, seed: int) -> Tables:
     server["register"] += draft.n_slots
     fragment = np.zeros(max(1, draft.n_fragments), m.FRAGMENT_ROW)
     fragment["slot"] = -1
-    return lay_out(
-        len(draft.worker),
-        len(draft.worker),
-        seed,
-        link=link,
-        buffer=buffer,
-        stream=draft.stream,
-        hops=draft.route,
-        job=draft.job,
-        tensor=draft.tensor,
-        worker=draft.worker,
-        entry=entry,
-        aggregator=draft.aggregator,
-        server=server,
-        fragment=fragment,
-        slot=np.zeros(max(1, draft.n_slots), SLOT_ROW),
-        order=np.zeros(max(1, draft.n_order), np.int16),
+    return {
+        "n_timers": len(draft.worker),
+        "n_unfinished": len(draft.worker),
+        "hops": np.array(draft.route, np.int64),
+        "link": link,
+        "buffer": buffer,
+        "stream": np.array(draft.stream, s.STREAM_ROW),
+        "job": draft.job,
+        "tensor": draft.tensor,
+        "worker": draft.worker,
+        "entry": entry,
+        "aggregator": draft.aggregator,
+        "server": server,
+        "fragment": fragment,
+        "slot": np.zeros(max(1, draft.n_slots), SLOT_ROW),
+        "order": np.zeros(max(1, draft.n_order), np.int16),
         **_round_tables(draft),
-    )
+    }
 
 
 def _round_tables(draft: Draft) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Several jobs and background traffic on one network, in one run of the flow or the packet engine."""

@@ -1,0 +1,252 @@
+"""Jobs and background traffic placed on one network, and what each gets there and would get alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives import COLLECTIVES
+from commsim.core.cost import Framing
+from commsim.core.errors import InputError
+from commsim.core.network import SWITCH, Network
+from commsim.core.placement import Placement
+from commsim.core.result import Result
+from commsim.engine.flow import chunk_bytes, simulate_flows
+from commsim.engine.flow_plan import FlowPlan, Job, plan_flows
+from commsim.engine.flow_tables import rates_alone
+from commsim.run.bind import prepare
+from commsim.run.inputs import PACKED, load_placement
+from commsim.run.prepared import Prepared, finished
+
+from .background import Messages, draw_messages
+from .composition import Composition, JobEntry
+
+if TYPE_CHECKING:
+    from commsim.engine.packet.packet_job import AggregationJob
+    from commsim.engine.packet.transport import Fabric, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What shares a network.
+
+    Parameters
+    ----------
+    network : Network
+        Where; switches on which aggregators were put can aggregate.
+    entries : tuple of JobEntry
+        The jobs as they were named.
+    prepared : tuple of Prepared
+        The collective of each.
+    messages : Messages
+        Background traffic.
+    routing, seed : str or None, int
+        Of all routes; the seed also of losses and marks.
+    """
+
+    network: Network
+    entries: tuple[JobEntry, ...]
+    prepared: tuple[Prepared, ...]
+    messages: Messages
+    routing: str | None
+    seed: int
+
+    def predict(
+        self,
+        *,
+        engine: str = "flow",
+        framing: Framing | None = None,
+        transport: Transport | None = None,
+        fabric: Fabric | None = None,
+    ) -> tuple[tuple[Result, ...], NDArray[np.float64], NDArray[np.float64]]:
+        """Simulate everything at once.
+
+        Parameters
+        ----------
+        engine : {"flow", "packet"}
+            How.
+        framing, transport, fabric
+            As in :meth:`commsim.run.Prepared.predict`; of all but the jobs whose packets a switch system says.
+
+        Returns
+        -------
+        tuple of Result
+            One per job. In the packet engine, those of jobs with switch systems say whether every sum was `exact`.
+        float64[n], float64[n], s
+            How long each background message took, and would take alone.
+
+        Raises
+        ------
+        InputError
+            If the engine does not know a job's kind, priority or cap.
+        """
+        if engine not in ("flow", "packet"):
+            raise InputError(f"jobs share a network in the flow or the packet engine, got --engine {engine}")
+        in_packets = [engine == "packet" and p.aggregation is not None for p in self.prepared]
+        for entry, packets in zip(self.entries, in_packets, strict=True):
+            if packets and (entry.weight != 1 or entry.priority or entry.rate_cap < np.inf):
+                raise InputError(
+                    f"{entry.name}: packets of a switch system have no weight, priority or rate_cap; use --engine flow"
+                )
+        plain = [k for k, packets in enumerate(in_packets) if not packets]
+        jobs, sizes, starts = self._jobs(plain, framing, engine)
+        plan = self._plan(jobs, engine) if jobs else None
+        if plan is not None and engine == "flow":
+            results = list(simulate_flows(plan, sizes, starts=starts))
+        else:
+            slots = [self._aggregation(k) for k, packets in enumerate(in_packets) if packets]
+            options = {"framing": framing, "transport": transport}
+            results = self._packets(plan, (sizes, starts), slots, fabric, options)
+        of_job: list[Result | None] = [None] * len(self.entries)
+        for k, result in zip(plain, results, strict=False):
+            entry, view = self.entries[k], self.prepared[k].view(self.entries[k].size) if engine == "flow" else None
+            of_job[k] = finished(dataclasses.replace(result, size=entry.size), entry.size, view)
+        n_background = len(self.messages.start)
+        took = np.array([r.time for r in results[len(plain) : len(plain) + n_background]])
+        others = iter(results[len(plain) + n_background :])
+        every = [next(others) if result is None else result for result in of_job]
+        named = tuple(
+            dataclasses.replace(r, collective=p.schedule.name, engine=engine)
+            for r, p in zip(every, self.prepared, strict=True)
+        )
+        added = framing if engine == "flow" else framing or _roce()
+        return named, took, self._alone(plan, len(plain), added) if n_background and plan is not None else took
+
+    def _jobs(
+        self, which: list[int], framing: Framing | None, engine: str
+    ) -> tuple[list[Job], NDArray[np.float64], NDArray[np.float64]]:
+        """Return these jobs and the background's, their sizes, and when each participant starts."""
+        jobs, sizes, starts = [], [], []
+        for k in which:
+            entry, at_size = self.entries[k], self.prepared[k].at(self.entries[k].size)
+            view = self.prepared[k].view(entry.size) if engine == "flow" else None
+            added = framing if view is None else view.framing
+            cap = min(at_size.paths.job.rate_cap, entry.rate_cap)
+            job = dataclasses.replace(at_size.paths.job, weight=entry.weight, priority=entry.priority, rate_cap=cap)
+            jobs.append(_framed(job, added or at_size.framing) if engine == "flow" else job)
+            sizes.append(entry.size if view is None else view.size)
+            starts += [entry.start] * job.schedule.n_participants
+        message = COLLECTIVES["binomial_broadcast"].build(2)
+        for src, dst, size, start in zip(
+            self.messages.src, self.messages.dst, self.messages.size, self.messages.start, strict=True
+        ):
+            job = Job(message, Placement([src, dst]))
+            jobs.append(_framed(job, framing) if engine == "flow" else job)
+            sizes.append(size)
+            starts += [start, start]
+        return jobs, np.array(sizes), np.array(starts)
+
+    def _plan(self, jobs: list[Job], engine: str) -> FlowPlan:
+        network = self.network
+        if engine == "flow" and any(p.aggregation is not None for p in self.prepared):
+            # packets pass switches at line rate
+            network = dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, network.overhead))
+        return plan_flows(network, jobs, routing=self.routing, seed=self.seed)
+
+    def _packets(
+        self,
+        plan: FlowPlan | None,
+        sized: tuple[NDArray[np.float64], NDArray[np.float64]],
+        slots: list[AggregationJob],
+        fabric: Fabric | None,
+        options: dict[str, Any],
+    ) -> list[Result]:
+        from commsim.engine.packet.aggregation import simulate_aggregation
+        from commsim.engine.packet.messages import run_messages
+        from commsim.engine.packet.together import run_together
+
+        several = len(self.entries) > 1  # the sums of a job by itself are proved elsewhere
+        if plan is None:
+            return list(
+                simulate_aggregation(self.network, slots, fabric=fabric, seed=self.seed, values=several).results
+            )
+        sizes, starts = sized
+        given = {"starts": starts, "fabric": fabric, "seed": self.seed, **options}
+        if slots:
+            return list(run_together(plan, sizes, slots, **given).results)
+        return list(run_messages(plan, sizes, **given).results)
+
+    def _aggregation(self, k: int) -> AggregationJob:
+        entry, prepared = self.entries[k], self.prepared[k]
+        assert prepared.aggregation is not None
+        ranks = prepared.placement.nodes[: prepared.schedule.n_ranks]
+        return prepared.aggregation.job(prepared.network, ranks, entry.size, (entry.start,) * len(ranks))
+
+    def _alone(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
+        """Seconds that each background message takes alone: its bytes at the rate of its path, and the latency."""
+        rate = rates_alone(plan.network, plan.routes)
+        of_connection = np.flatnonzero(plan.job_of_connection >= first)
+        on_wire = np.asarray((framing or Framing()).on_wire(self.messages.size), np.float64)
+        return np.asarray(on_wire / rate[of_connection] + plan.routes.latency[of_connection])
+
+    def alone(self, k: int) -> Together:
+        """Return job `k` by itself."""
+        nothing = Messages(*(column[:0] for column in dataclasses.astuple(self.messages)))
+        return dataclasses.replace(self, entries=(self.entries[k],), prepared=(self.prepared[k],), messages=nothing)
+
+
+def _roce() -> Framing:
+    from commsim.engine.packet.transport import ROCE
+
+    return ROCE
+
+
+def _framed(job: Job, framing: Framing | None) -> Job:
+    """Return the job with headers in its payloads, since jobs of one plan have headers of their own."""
+    if framing is None:
+        return job
+    count = job.schedule.expand()["count"]
+
+    def messages(size: float) -> NDArray[np.float64]:
+        payload = count * chunk_bytes(job, size) if job.messages is None else job.messages(size)
+        return np.asarray(framing.on_wire(payload), np.float64)
+
+    return dataclasses.replace(job, messages=messages)
+
+
+def prepare_together(
+    composition: Composition,
+    network: Network,
+    *,
+    placement: str | None = None,
+    routing: str | None = None,
+    seed: int = 0,
+) -> Together:
+    """Place all jobs of a composition, and draw its background traffic.
+
+    Parameters
+    ----------
+    composition : Composition
+        From :func:`commsim.run.together.composition.read_composition`.
+    network : Network
+        Where.
+    placement : str, optional
+        Of all ranks, of which jobs name some; packed unless given.
+    routing, seed
+        As in :func:`commsim.run.prepare`; the seed also of the background traffic.
+
+    Raises
+    ------
+    InputError
+        If a job names a rank twice, or one that does not exist.
+    """
+    nodes = load_placement(placement or PACKED, network, len(network.endpoints), seed).nodes
+    prepared = []
+    for entry in composition.jobs:
+        wrong = [rank for rank in entry.ranks if not 0 <= rank < len(nodes)]
+        if not entry.ranks or wrong or len(set(entry.ranks)) < len(entry.ranks):
+            got = wrong[0] if wrong else list(entry.ranks)
+            raise InputError(f"job {entry.name}: ranks are different numbers 0..{len(nodes) - 1}, got {got}")
+        where = Placement(nodes[list(entry.ranks)])
+        prepared.append(prepare(entry.collective, network, placement=where, routing=routing, seed=seed))
+    can = np.logical_or.reduce([p.network.aggregates for p in prepared])
+    together = dataclasses.replace(network, aggregates=can)
+    messages = draw_messages(network, composition.background, seed)
+    return Together(together, composition.jobs, tuple(prepared), messages, routing, seed)
+
+
+__all__ = ["Together", "prepare_together"]
