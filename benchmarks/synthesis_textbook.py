@@ -58,7 +58,7 @@ OPERATIONS = ("all_gather", "all_reduce")
 SIZES = tuple(1 << power for power in (10, 15, 20, 24, 27, 30))
 LARGE, GAIN = 16 << 20, 1.3
 # Longer schedules gain less than a percent more, and take minutes to simulate.
-MAX_MESSAGES = 200_000
+MAX_MESSAGES = 60_000
 
 
 def network_of(name: str) -> Network:
