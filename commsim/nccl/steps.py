@@ -27,6 +27,8 @@ from .primitive_costs import Plugin, Primitives
 ORDER = 2
 # A ring's rank does one primitive more than there are steps: it sends first and receives last.
 MORE_PRIMITIVES = 1
+# Operations whose rings are chains: a rank passes a chunk on once.
+CHAINS = ("broadcast", "reduce")
 # A tree sends up and down at once, each with half of a channel's threads.
 SHARE_OF_THREADS = 0.5
 
@@ -106,6 +108,8 @@ def ring_time(ways: Ways, call: Call) -> float:
     for chunk, slices, times in loops:
         if times:
             first, later = _ring_loop(ways, call, len(parts), chunk, slices, n_steps)
+            if call.operation in CHAINS:  # chunks follow each other down the chain, a step apart
+                later /= n_steps
             total += first + (times - 1) * later if is_first else times * later
             is_first = False
     return total

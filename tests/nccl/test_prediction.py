@@ -47,6 +47,14 @@ def test_a_nic_carries_a_tree_once_between_two_machines_and_twice_with_more(n_no
     assert seconds == pytest.approx(times * 16 * GIB / (50 * GB), rel=0.02)
 
 
+@pytest.mark.parametrize("operation", ["broadcast", "reduce"])
+def test_chunks_follow_each_other_down_a_chain(operation):
+    """A large array passes every link once, whatever the number of ranks."""
+    for n in (2, 8, 16):
+        call = Call(operation, 16 * GIB, n, 1, "ring", "simple", 16)
+        assert ring_time(Ways(300 * GB, FREE), call) == pytest.approx(16 * GIB / (300 * GB), rel=0.02)
+
+
 def test_a_small_ring_takes_its_hops():
     costs_of_hops = Primitives(5 * US, 1 * US, 0, 0, 0, 1e15, 1e15, 1e15, 1.0, 0, 0, 1e15, 0, 0, 0, 1.0)
     call = Call("all_reduce", 1024, 8, 1, "ring", "ll", 24)
