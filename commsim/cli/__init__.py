@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "convert": "convert networks, schedules and workloads from and to the files of other simulators and runtimes",
     },
     "this machine": {
+        "warmup": "compile all kernels now, so that no command waits for the compiler",
         "doctor": "print what this machine supports",
     },
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 
 from . import main
+from .completion import ASKED, complete
 
 # New objects between two collections of garbage: importing Numba makes more, all of which stay.
 MAX_NEW_OBJECTS = 50_000
@@ -14,6 +16,8 @@ MAX_NEW_OBJECTS = 50_000
 
 def run() -> None:
     """Run the command of this process, and exit with its status."""
+    if ASKED in os.environ:
+        complete()
     gc.set_threshold(MAX_NEW_OBJECTS)
     atexit.register(_skip_collection)
     sys.exit(main())

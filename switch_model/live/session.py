@@ -14,6 +14,20 @@ from commsim.core.errors import BackendError, InputError
 
 from .control_messages import MAX_FROM_SWITCH, LineReader, whole, write_line
 
+# Seconds between two attempts to reach a switch that is not up yet.
+PAUSE = 0.1
+
+
+def _connection(host: str, port: int, timeout: float, until: float) -> socket.socket:
+    """Connect; where nothing listens, again until a time: workers are often started together with their switch."""
+    while True:
+        try:
+            return socket.create_connection((host, port), timeout)
+        except ConnectionRefusedError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(PAUSE)
+
 
 class Session:
     """A connection to the control server of a switch, until it is closed.
@@ -24,6 +38,8 @@ class Session:
         Where the switch listens.
     timeout : float, s
         For connecting, and for whatever the switch should answer at once.
+    patience : float, s
+        How long to try again where nothing listens.
 
     Attributes
     ----------
@@ -40,12 +56,13 @@ class Session:
         If there is no switch.
     """
 
-    def __init__(self, host: str, port: int, timeout: float = 5.0) -> None:
+    def __init__(self, host: str, port: int, timeout: float = 5.0, patience: float = 0.0) -> None:
         self._where, self._messages = f"{host}, port {port}", list[dict[str, Any]]()
         self._reader, self._sending = LineReader(MAX_FROM_SWITCH), threading.Lock()
         self._waited_for: list[int] = []
+        until = time.monotonic() + patience
         try:
-            self.socket = socket.create_connection((socket.gethostbyname(host), port), timeout)  # IPv4
+            self.socket = _connection(socket.gethostbyname(host), port, timeout, until)  # IPv4
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or error
             raise BackendError(f"no switch answers at {self._where}: {why}") from None

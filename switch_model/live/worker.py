@@ -16,6 +16,9 @@ from .frames import MAX_SLOTS, PORT, SIZE_CODES
 from .link import Backoff, Link, Traffic
 from .session import Session, fact
 
+# Seconds for which a worker waits for a switch that is not up yet; never longer than for the other workers.
+PATIENCE = 10.0
+
 
 class SwitchGroup:
     """The workers of a job, as one of them; between `with` and its end.
@@ -65,7 +68,7 @@ class SwitchGroup:
             raise InputError(f"a rank is 0 to {n_workers - 1} of {n_workers} workers, got {rank}")
         self._sequence, self._unusable, backoff = 0, "", Backoff(rto)
         compile_kernels()
-        self._session = Session(host, port)
+        self._session = Session(host, port, patience=min(join_timeout, PATIENCE))
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind((self._session.socket.getsockname()[0], 0))

@@ -1,3 +1,11 @@
+import re
+import tomllib
+from pathlib import Path
+
+import commsim as package
+from commsim.cli.doctor import PACKAGES
+
+
 def test_doctor_says_what_is_there_and_what_for(commsim):
     found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
     assert int(found["cores"]) >= 1
@@ -38,3 +46,15 @@ def test_doctor_finds_that_nobody_may_make_testbeds_without_root(commsim, monkey
     found = {r["what"]: r["found"] for r in commsim.results("doctor")["results"]}
     assert found["testbed"] == "no: a testbed needs Linux and root: it makes network namespaces"
     assert found["veth"].startswith("unknown")
+
+
+def test_every_package_of_an_extra_is_looked_for_and_said_what_for():
+    """So that a message `pip install commsim[x]` can be checked, and `commsim[all]` has all that doctor names."""
+    project = tomllib.loads((Path(package.__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    every = set(re.findall(r"[a-z]+", extras["all"][0].partition("[")[2]))
+    assert every == extras.keys() - {"all", "mpi", "torch"}  # mpich has an MPI of its own; torch is large
+    for extra, needs in extras.items():
+        for need in needs if extra != "all" else ():
+            name = re.match(r"[\w.-]+", need)[0]
+            assert re.search(rf"\(extra .*\b{extra}\b.*\)", PACKAGES[name]), (extra, name)

@@ -116,7 +116,10 @@ def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
         (("serve", "--host", "nowhere", "--port", "0"), "--host is an IPv4 address"),
         (("serve", "--seed", "-1", "--port", "0"), "--seed must not be negative"),
         (("status", "--port", "1"), "no switch answers at 127.0.0.1, port 1"),
-        (("all-reduce", "--rank", "0", "--workers", "1", "--port", "1"), "no switch answers"),
+        (
+            ("all-reduce", "--rank", "0", "--workers", "1", "--port", "1", "--join-timeout", "100ms"),
+            "no switch answers",
+        ),
         (("all-reduce", "--rank", "2", "--workers", "2", "--port", "1"), "--rank is 0 to --workers less 1, got 2 of 2"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--size", "3B"), "--size must be a multiple of 4B"),
         (("all-reduce", "--rank", "0", "--workers", "1", "--size", "0B"), "--size must be a multiple of 4B"),

@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -182,7 +183,18 @@ def test_nobody_there_is_an_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(BackendError, match="no switch answers at 127"):
-            SwitchGroup("j", 0, 1, port=unused.getsockname()[1])
+            SwitchGroup("j", 0, 1, port=unused.getsockname()[1], join_timeout=0.1)
+
+
+def test_a_worker_waits_for_a_switch_that_is_not_up_yet() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with ThreadPoolExecutor() as pool:
+        early = pool.submit(lambda: SwitchGroup("j", 0, 1, port=port).close())
+        time.sleep(0.3)  # the first attempts are refused
+        with SwitchProcess(port=port):
+            early.result(timeout=LIMIT_S)
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:

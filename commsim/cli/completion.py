@@ -1,0 +1,55 @@
+"""Completion in bash, zsh and fish, by argcomplete: ``eval "$(register-python-argcomplete commsim)"``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+# The variable that argcomplete's shell functions set.
+ASKED = "_ARGCOMPLETE"
+
+
+def complete() -> None:
+    """Print what may follow, and end the process; does nothing where argcomplete is not installed.
+
+    Only the verb that stands on the line is imported, since completion is waited for.
+    """
+    try:
+        import argcomplete
+    except ImportError:
+        return
+    from . import VERBS, parser_of
+
+    words = os.environ.get("COMP_LINE", "").split()
+    verb = words[1] if len(words) > 1 else ""
+    parser = argparse.ArgumentParser(prog="commsim")
+    verbs = parser.add_subparsers()
+    for name, what in VERBS.items():
+        verbs.add_parser(name, help=what)
+    if verb in VERBS:
+        verbs.choices[verb] = _named(parser_of(verb)[0])
+    argcomplete.autocomplete(parser)
+
+
+def _named(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Give a verb's networks and collectives the names that there are; other values are files."""
+    for action in parser._actions:
+        if action.dest in ("topology", "network"):
+            action.completer = _networks  # type: ignore[attr-defined]
+        elif action.dest in ("collective", "named"):
+            action.completer = _collectives  # type: ignore[attr-defined]
+    return parser
+
+
+def _networks(prefix: str, **_: Any) -> list[str]:
+    from topologies import TOPOLOGIES
+    from topologies.presets import PRESETS
+
+    return [name for name in (*TOPOLOGIES, *PRESETS) if name.startswith(prefix)]
+
+
+def _collectives(prefix: str, **_: Any) -> list[str]:
+    from collectives import COLLECTIVES
+
+    return [name for name in COLLECTIVES if name.startswith(prefix)]

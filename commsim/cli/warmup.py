@@ -1,0 +1,117 @@
+"""``commsim warmup``: compile the kernels that commands need, so that none of them waits for the compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.report.table import print_remarks, print_table, progress
+
+from .flags import Verb, WithJson, flag
+
+LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
+# Commands that need the kernels of each part; the groups share few kernels, so that each is a process of its own.
+PARTS: dict[str, tuple[str, ...]] = {
+    "flow engine": (
+        f"run ring_all_reduce double_tree_all_reduce hierarchical_all_reduce --topology {LEAF_SPINE} -b 1M -e 1M",
+        "run halving_doubling_all_reduce pairwise_all_to_all --topology fat_tree:k=4 -b 1M -e 1M",
+        "run ring_all_reduce --topology fat_tree:k=4 -b 1M -e 1M --routing spray --start-jitter 10us",
+        "run --topology dgx-h100@star:machines=2 -b 1M -e 1M",
+        "bound --topology star:n_hosts=8 --operation all_reduce -b 1M -e 1M",
+    ),
+    "packets and switches": (
+        "run ring_all_reduce --topology star:n_hosts=4 --engine packet -b 64K -e 64K",
+        "run ring_all_reduce --topology star:n_hosts=4 --engine packet --transport dctcp -b 64K -e 64K",
+        "run ring_all_reduce --topology star:n_hosts=4 --engine packet --transport dcqcn -b 64K -e 64K",
+        "switch simulate --workers 4 --size 64KiB",
+        "switch simulate --workers 4 --size 64KiB --system atp --loss 1%",
+    ),
+    "sparse data and advice": (
+        "advise --topology star:n_hosts=8,bandwidth=100Gbps --ranks 4 --size 1MiB --density 0.01 --programmable",
+    ),
+}
+
+
+class Config(WithJson):
+    """All flags of ``commsim warmup``."""
+
+    jobs: int | None = flag(metavar="N", help="processes that compile at once (default: all processors)")
+
+
+def run(config: Config) -> int:
+    """Compile each part in a process, and print how long each took."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    if config.jobs is not None and config.jobs < 1:
+        raise InputError(f"--jobs must be at least 1, got {config.jobs}")
+    jobs = min(config.jobs or os.cpu_count() or 1, len(PARTS))
+    begin, rows = time.perf_counter(), []
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        # what takes longest begins first
+        waiting = {name: pool.submit(compile_part, lines) for name, lines in PARTS.items()}
+        waiting["a real switch"] = pool.submit(compile_live)
+        for name in progress(list(waiting), "compiling kernels"):
+            found = waiting[name].result()
+            rows.append({"part": name, **found})
+    took = time.perf_counter() - begin
+    print_table(["part", "time(s)", "kernels"], [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows])
+    n = sum(r["kernels"] for r in rows)
+    print_remarks([f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"])
+    failed = [f"{r['part']}: {r['failed']}" for r in rows if r["failed"]]
+    print_remarks(f"failed: {line}" for line in failed)
+    config.write_json(rows, time_s=took)
+    return 1 if failed else 0
+
+
+def compile_part(lines: tuple[str, ...]) -> dict[str, Any]:
+    """Run commands in this process with every kernel compiled, and say how long it took and how many were new."""
+    from . import main
+
+    with _counted() as found:
+        for line in lines:
+            told = io.StringIO()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+                code = main(line.split())
+            if code:
+                found["failed"] = told.getvalue().strip().splitlines()[-1]
+    return found
+
+
+def compile_live() -> dict[str, Any]:
+    """Compile what a switch and its workers run on real packets."""
+    from switch_model.live.exchange import compile_kernels
+
+    with _counted() as found, contextlib.redirect_stderr(io.StringIO()):
+        compile_kernels()
+    return found
+
+
+@contextlib.contextmanager
+def _counted() -> Iterator[dict[str, Any]]:
+    """Measure the time, and the number of kernels that this process has written to the cache."""
+    from commsim.core import kernel_cache
+    from commsim.core.jit import compile_all
+
+    compile_all()
+    found: dict[str, Any] = {"time_s": 0.0, "kernels": 0, "failed": None}
+    save, begin = kernel_cache.KernelCache.save_overload, time.perf_counter()
+
+    def counting(self: Any, signature: Any, compiled: Any) -> None:
+        found["kernels"] += 1
+        save(self, signature, compiled)
+
+    kernel_cache.KernelCache.save_overload = counting  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        kernel_cache.KernelCache.save_overload = save  # type: ignore[method-assign]
+        found["time_s"] = time.perf_counter() - begin
+
+
+COMMANDS = {"warmup": Verb(Config, run)}
