@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.resources
-import tomllib
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +71,8 @@ class Software:
 @functools.cache
 def known_software() -> dict[str, Software]:
     """Read all presets."""
+    import tomllib  # few runs name a software
+
     text = importlib.resources.files("commsim.data").joinpath("software.toml").read_text("utf-8")
     return {
         name: Software(
