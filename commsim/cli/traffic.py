@@ -28,9 +28,10 @@ class Config(WithJson):
     balancing: str = flag(
         default="mixed",
         metavar="NAME",
-        help="ecmp, oblivious, bitmap, reps, mixed; adaptive: the switch chooses",
+        help="ecmp, oblivious, bitmap, reps, mixed; adaptive, flowlet: the switch chooses",
     )
     entropies: int = flag(default=128, metavar="E", help="paths that a message tries, a power of two")
+    flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
     queue: str | None = flag(metavar="SIZE", help="data that a switch port holds (default: rate times round trip)")
     ecn: str | None = flag(metavar="MIN:MAX", help="queued bytes from which marks are possible, and certain")
     window: str | None = flag(metavar="SIZE", help="of a message at first (default: 1.5 times rate times round trip)")
@@ -49,10 +50,12 @@ def run(config: Config) -> None:
     size = parse_size(config.size, "--size")
     if size < 1 or size != int(size):
         raise InputError(f"--size is a whole number of bytes, at least 1, got {config.size}")
+    if config.flowlet_gap is not None and config.balancing != "flowlet":
+        raise InputError("--flowlet-gap changes nothing without --balancing flowlet")
     spraying = Spraying(
         config.transport, config.balancing, config.entropies, queue=_bytes(config.queue, "--queue"),
         ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
-        seed=config.seed,
+        flowlet_gap=parse_time(config.flowlet_gap or "0s", "--flowlet-gap"), seed=config.seed,
     )  # fmt: skip
     messages = _messages(config, len(ways_of(network).hosts), int(size))
     found = simulate(network, messages, spraying)

@@ -22,6 +22,7 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
         (("--pattern", "incast", "--peers", "8"), "1 to 7 senders among 8 hosts, got 8"),
         (("--peers", "8"), "--peers changes nothing"),
         (("--spread", "1us"), "--spread changes nothing"),
+        (("--flowlet-gap", "1us"), "without --balancing flowlet"),
         (("--ecn", "1kB"), "--ecn is MIN:MAX"),
         (("--size", "0B"), "--size"),
         (("--topology", "dgx-h100"), "one link each to a switch"),

@@ -114,6 +114,9 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     state["n_unfinished"], state["first_free"] = len(flow), -1
     fastest = PS / rate.max() * spraying.header
     state["most_needed"] = 4 * int(state["span"] / fastest) + 4 * int(host["n_flows"].max(initial=0)) + 64
+    by_flowlet = spraying.balancing == "flowlet"
+    let = np.zeros(n_switches * tables.N_FLOWLETS if by_flowlet else 1, tables.FLOWLET_ROW)
+    let["link"] = -1
     row = np.zeros((), tables.RULES_ROW)
     for name in tables.RULES_ROW.names or ():
         row[name] = rules[name]
@@ -121,7 +124,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
         _row(state), _row(row), link, host, flow, np.zeros(0, tables.PACKET_ROW), ways.inlet, ways.inlets, ways.way,
         ways.ways, ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), flow_of,
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(len(flow) * spraying.entropies, np.uint8),
-        np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), np.full(2 * tables.N_BINS, -1, np.int32),
+        np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, np.full(2 * tables.N_BINS, -1, np.int32),
     )  # fmt: skip
     return fabric._replace(packet=_grown(fabric))
 
@@ -186,6 +189,7 @@ def _rules(network: Network, ways: Ways, spraying: Spraying) -> dict[str, float]
         "per_pull": one.per_pull * (spraying.payload if one.per_pull > 1 else mtu),
         "pull_share": one.share,
         "least_rate": max(0.01, 0.9 / narrow) if narrow > 1.0 + 1e-9 else 1.0,
+        "flowlet_gap": round(PS * spraying.flowlet_gap) or rtt,
         "choices": spraying.choices,
         "queue": queue,
         "ecn_min": marks[0],

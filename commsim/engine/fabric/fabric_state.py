@@ -21,6 +21,7 @@ Row = np.void
 NEVER = np.iinfo(np.int64).max
 PS = 1e12  # picoseconds per second
 N_BINS = 1024  # that the arrivals at a switch within a span are sorted into
+N_FLOWLETS = 4096  # that a switch tells apart
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 
 # why the kernel returns
@@ -40,7 +41,7 @@ SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
 NSCC, RCCC, WINDOW, DCTCP, SWIFT = range(5)
 
 # how a sender chooses the entropy of a packet, and a switch the link
-ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE = range(6)
+ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET = range(7)
 
 PACKET_ROW = np.dtype(
     [
@@ -185,6 +186,8 @@ FLOW_ROW = np.dtype(
     align=True,
 )
 
+FLOWLET_ROW = np.dtype([("when", np.int64), ("link", np.int32)], align=True)
+
 STATE_ROW = np.dtype(
     [
         ("now", np.int64),  # ps: the present span begins
@@ -237,6 +240,7 @@ RULES_ROW = np.dtype(
         ("per_pull", np.int64),  # bytes
         ("pull_share", np.float64),  # of the link's rate
         ("least_rate", np.float64),  # share that a receiver never goes below; 1 for a fixed rate
+        ("flowlet_gap", np.int64),  # ps
         ("choices", np.int64),  # links that an adaptive switch compares
     ]
 )
@@ -265,6 +269,8 @@ class Fabric(NamedTuple):
         Where each packet of a message stands; when it was sent last, in ns.
     penalty, recycled : uint8[n_flows * n_entropies], uint16[n_flows * N_RECYCLED]
         How often an entropy is to be left out; entropies to be used again.
+    flowlet : FLOWLET_ROW[n_switches * N_FLOWLETS]
+        When a packet of a message, or of another one with the same hash, passed last, and where to; -1 before.
     bins : int32[2 * N_BINS]
         Room to sort in: heads and tails of lists.
     """
@@ -287,4 +293,5 @@ class Fabric(NamedTuple):
     sent_at: NDArray[np.int32]
     penalty: NDArray[np.uint8]
     recycled: NDArray[np.uint16]
+    flowlet: Rows
     bins: NDArray[np.int32]

@@ -51,7 +51,7 @@ TRANSPORTS = {
 }
 BALANCINGS = {
     "ecmp": tables.ECMP, "oblivious": tables.OBLIVIOUS, "bitmap": tables.BITMAP, "reps": tables.REPS,
-    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE,
+    "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE, "flowlet": tables.FLOWLET,
 }  # fmt: skip
 MOST_ENTROPIES = 1 << 16
 
@@ -80,6 +80,8 @@ class Spraying:
         Whether a full queue trims; else it drops.
     choices : int
         Links that an adaptive switch compares.
+    flowlet_gap : float, s
+        Pause in a message after which a switch chooses its link anew; 0 for a round trip.
     seed : int
         Of all that is drawn.
 
@@ -99,6 +101,7 @@ class Spraying:
     window: float | None = None
     trims: bool = True
     choices: int = 2
+    flowlet_gap: float = 0.0
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -116,6 +119,8 @@ class Spraying:
                 raise InputError(f"a {name} holds at least one packet of {mtu} bytes, got {value:g}")
         if self.ecn is not None and not 0 <= self.ecn[0] <= self.ecn[1]:
             raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
+        if not 0 <= self.flowlet_gap < 1:
+            raise InputError(f"a pause between flowlets is from 0 to 1 s, got {self.flowlet_gap:g} s")
         if self.choices < 1:
             raise InputError(f"an adaptive switch compares at least 1 link, got {self.choices}")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .fabric_state import ADAPTIVE, DATA, N_BINS, Fabric
+from .fabric_state import ADAPTIVE, DATA, FLOWLET, N_BINS, N_FLOWLETS, Fabric
 from .port_kernel import draw, enqueue, mix, serve, start
 
 
@@ -76,8 +76,16 @@ def _choose(fabric: Fabric, switch: int, p: int) -> int:
     first, count = fabric.way[row], fabric.way[row + 1] - fabric.way[row]
     if count == 1:
         return int(fabric.ways[first])
-    if fabric.rules["balancing"] == ADAPTIVE and one["kind"] == DATA:
+    balancing = fabric.rules["balancing"]
+    if balancing == ADAPTIVE and one["kind"] == DATA:
         return _least_loaded(fabric, first, count, one["when"])
+    if balancing == FLOWLET and one["kind"] == DATA:
+        # a pause longer than the paths differ lets a message change its path without reordering
+        let = fabric.flowlet[switch * N_FLOWLETS + one["flow"] % N_FLOWLETS]
+        if let["link"] < 0 or one["when"] - let["when"] > fabric.rules["flowlet_gap"]:
+            let["link"] = _least_loaded(fabric, first, count, one["when"])
+        let["when"] = one["when"]
+        return int(let["link"])
     # the two directions of a message are different connections to a hash, as their targets differ
     key = (np.uint64(one["flow"]) << np.uint64(20) ^ np.uint64(target)) << np.uint64(16) ^ np.uint64(one["entropy"])
     return int(fabric.ways[first + np.int64(mix(key ^ fabric.salt[switch]) % np.uint64(count))])

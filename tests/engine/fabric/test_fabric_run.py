@@ -273,3 +273,32 @@ def test_swift_fills_the_link_with_a_short_queue_and_fair_shares():
     assert run.finished.max() == pytest.approx(senders * 8_000_000 * MTU / (MTU - HEADER) / rate, rel=0.01)
     assert run.finished.min() > 0.95 * run.finished.max()
     assert run.delay.max() < run.rules["rtt"]  # the target is half of it, and up to half more for small windows
+
+
+def test_flowlets_are_between_one_path_for_each_message_and_one_for_each_packet():
+    network = leaf_spine(8, 8, 8, bandwidth=RATE, latency=HOP)
+    sent = permutation(64, 1_000_000, seed=2)
+    each, few, one = (
+        simulate(network, sent, Spraying("nscc", name, 64, flowlet_gap=gap))
+        for name, gap in (("adaptive", 0.0), ("flowlet", 2e-7), ("flowlet", 0.5))
+    )
+    # a message that keeps its link arrives in order, but for what is sent again
+    assert one.counters["n_early"] <= one.counters["n_trimmed"] * 500
+    assert each.counters["n_early"] > few.counters["n_early"] > 0
+    assert each.finished.max() < few.finished.max() <= one.finished.max()
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("transport", "balancing", "trims", "loss"),
+    [
+        ("nscc", "mixed", True, 0.0), ("rccc", "reps", True, 0.05), ("ndp", "bitmap", True, 0.0),
+        ("dctcp", "adaptive", True, 0.0), ("swift", "oblivious", False, 0.05), ("window", "flowlet", True, 0.0),
+    ],
+)  # fmt: skip
+def test_kernels_work_as_plain_python(transport, balancing, trims, loss):
+    network = leaf_spine(2, 2, 2, bandwidth=RATE, latency=HOP, oversubscription=2)
+    network = dataclasses.replace(network, loss=np.full(network.n_links, loss))
+    spraying = Spraying(transport, balancing, 4, queue=4 * MTU, trims=trims, window=10 * MTU)
+    run = simulate(network, permutation(4, 40_000, seed=2), spraying)
+    np.testing.assert_array_equal(run.received_bytes, 40_000 + 10 * HEADER)
