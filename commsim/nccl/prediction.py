@@ -157,8 +157,8 @@ def ways_of(site: Site, known: Costs) -> Ways:
     """Return links and costs of a place."""
     gpu = site.setting.gpu
     primitives: Primitives = known.of_gpu(gpu)
-    share, ll_share = known.pcie.get(gpu, (primitives.link_efficiency, 1.0)) if site.pcie else (None, 1.0)
-    link = site.link * (primitives.link_efficiency if share is None else share)
+    share, ll_share = known.pcie.get(gpu, (1.0, 1.0)) if site.pcie else (1.0, 1.0)
+    link = site.link * share
     if site.setting.n_nodes == 1 and site.p2p:
         return Ways(link, primitives, ll_link=ll_share)
     return Ways(link, primitives, known.of_network(site.network), site.nics, ll_share)

@@ -30,8 +30,6 @@ class Primitives:
         Of every slice of Simple: both sides synchronise their threads and publish the step.
     rate_ll, rate_ll128, rate_simple : float, bytes/s
         Data that one channel moves by a primitive, if no link is in its way.
-    link_efficiency : float
-        Of the links' rate in NCCL's topology, what rings reach.
     nvls_loop, nvls_head : float, s
         Of a loop of NVLink SHARP, and of each head that a channel serves in it.
     nvls_rate : float, bytes/s
@@ -41,7 +39,7 @@ class Primitives:
     p2p_chunk : float, s
         Of every chunk of a message, for the first two.
     p2p_efficiency : float
-        As `link_efficiency`, of messages.
+        Of a GPU's NVLinks, what messages reach.
     """
 
     launch: float
@@ -52,7 +50,6 @@ class Primitives:
     rate_ll: float
     rate_ll128: float
     rate_simple: float
-    link_efficiency: float
     nvls_loop: float
     nvls_head: float
     nvls_rate: float

@@ -6,9 +6,11 @@ is passed on while the next one arrives, so that a step of two slices takes ::
     one + max(hop, one)        one = slice + bytes of a slice / rate of a channel
 
 and a step of one slice, or of LL or LL128, ``one + hop``. Channels share the links of their GPU: a step takes no less
-than its chunk over the channel's share of the link. Near that bound channels wait for each other; the two limits are
-joined as the root of the sum of squares. With it the rate of a channel that fits Hopper is 47 GB/s, and the one that
-ATLAHS measured for single primitives of a GH200 is 49 (send) and 37 (receive, reduce, send).
+than its chunk over the channel's share of the link. In the first loop all channels take the same steps at once and wait
+for each other: the two limits are joined as the root of the sum of squares. From the second loop on they are out of
+step, so that while one waits others have the link, and the larger limit counts. With this NVLinks need no efficiency:
+rings reach the rate that NCCL gives them. The rate of a channel that fits Hopper is 38 GB/s; ATLAHS measured 49 (send)
+and 37 (receive, reduce, send) for single primitives of a GH200.
 
 References
 ----------
@@ -98,7 +100,8 @@ def ring_time(ways: Ways, call: Call) -> float:
 
     Notes
     -----
-    The channel with the most bytes decides. Its first loop pays each hop's latency, later loops overlap with it.
+    The channel with the most bytes decides. Its first loop pays each hop's latency and waits at
+    the links; later loops overlap with it.
     """
     parts = cut(call)
     part, total = parts[0], ways.primitives.launch
@@ -121,7 +124,7 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     by_link = chunk * n / ways.inside(protocol)
     more = MORE_PRIMITIVES * ((slices * p.slice if protocol == "simple" else 0.0) + chunk / p.rate(protocol))
     if ways.plugin is None:
-        return n_steps * both(first, by_link) + more, n_steps * both(later, by_link) + more
+        return n_steps * both(first, by_link) + more, n_steps * max(later, by_link) + more
     crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
     if call.n_nodes == call.n_ranks:
         crossing, by_link = n_steps, 0.0
@@ -131,7 +134,7 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
     round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
     slowest = max(by_link, by_nic)
-    return both(round_trip, n_steps * slowest) + more, n_steps * both(max(later, net_later), slowest) + more
+    return both(round_trip, n_steps * slowest) + more, n_steps * max(later, net_later, slowest) + more
 
 
 def tree_time(ways: Ways, call: Call) -> float:
@@ -161,7 +164,7 @@ def tree_time(ways: Ways, call: Call) -> float:
         by_nic = chunk * n / ways.outside(protocol) * (1 if call.n_nodes == 2 else 2)
         hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
         total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic)
-        steady = max(steady, both(one, by_nic))
+        steady = max(steady, by_nic)
     return total + (_loops(part) - 1) * steady
 
 
