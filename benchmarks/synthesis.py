@@ -1,6 +1,6 @@
 """Synthesized schedules beside the exact optimum and what other synthesizers publish; and how long synthesis takes.
 
-python -m benchmarks.synthesis [--json FILE] [--rows PATTERN]
+python -m benchmarks.synthesis [--json FILE] [--rows PATTERN] [--scale]
 
 Fractions and rates are of ``examples/synthesis``. Published: TE-CCL's files ``output_provided`` (its
 algorithm bandwidth and Gurobi's seconds), TACOS' regression tests ``tests/test_tacos_*.cpp``.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +25,10 @@ from commsim.core.jit import compile_all
 from commsim.run.inputs import load_network
 from commsim.synthesis.made_schedules import Maker
 from commsim.synthesis.synthesize import synthesize
+from commsim.synthesis.trees.forest import Grower
+from commsim.synthesis.trees.whole_rates import whole_network
 
-from .synthesis_networks import FOLDER
+from .synthesis_networks import FOLDER, boxes
 
 SIZE = 4 << 30
 
@@ -114,12 +117,34 @@ def results(pattern: str = "*") -> Iterator[dict[str, Any]]:
             yield measure(row)
 
 
+def at_scale(n_boxes: int) -> dict[str, Any]:
+    """Find the certificate and the trees of all-gather on DGX-H100 boxes on rails; nothing is simulated."""
+    network = boxes(f"h100_x{n_boxes}", n_boxes, 450.0, 50.0, 8)
+    whole = whole_network(network, network.endpoints.astype(np.int32))
+    begin, processor = time.perf_counter(), time.process_time()
+    grower = Grower(whole, "all_gather")
+    forest = grower.optimal()
+    return {
+        "n_gpus": 8 * n_boxes, "fraction": str(grower.certificate.fraction), "proved": grower.certificate.proved,
+        "k": grower.certificate.k, "height": forest.height, "n_arcs": forest.n_arcs,
+        "wall_s": time.perf_counter() - begin, "cpu_s": time.process_time() - processor,
+        "memory_B": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }  # fmt: skip
+
+
 def main() -> None:
     """Print the rows as a table in Markdown, and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--rows", metavar="PATTERN", default="*", help="networks, such as a100*")
+    parser.add_argument("--scale", action="store_true", help="256 and 1,024 GPUs instead: certificate and trees")
     args = parser.parse_args()
+    if args.scale:
+        compile_all()
+        at_scale(2)  # loads or compiles the kernels
+        for n_boxes in (8, 32, 128):
+            print(json.dumps(at_scale(n_boxes)), flush=True)
+        return
     columns = ("network", "operation", "size_B", "fraction", "equal", "k", "height", "synthesis_s", "chosen", "pieces")
     print("|".join(("", *columns, "times_bound", "of published", "")))
     print("|---" * (len(columns) + 2) + "|")
