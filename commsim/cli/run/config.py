@@ -11,7 +11,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import ROUTINGS
 from commsim.core.operations import OPERATIONS
 from commsim.core.units import parse_time
-from commsim.routing.routing import HASHED
+from commsim.routing.routing import is_hashed
 
 from ..flags import WithJson, flag, repeated, switched
 from ..flags.costs import TOPOLOGY, Costs, Placing, Sizes
@@ -39,7 +39,9 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         metavar=f"{COLLECTIVE}|FILE.npz",
         help="algorithm, or nccl (default: ring_all_reduce; on NVIDIA's machines nccl_all_reduce); repeatable",
     )
-    routing: str | None = flag(choices=ROUTINGS, help="routing, in place of the network's own")
+    routing: str | None = flag(
+        metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E"
+    )
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 
     @classmethod
@@ -191,7 +193,7 @@ def without_effect(config: PlayConfig, routing: str) -> list[str]:
         if config.start_jitter:
             lines[-1] = "-w: no effect, a simulation needs no warm-up"
     lines += packet_notes(config)
-    drawn = config.placement == "random" or routing in HASHED or config.start_jitter or config.engine == "packet"
+    drawn = config.placement == "random" or is_hashed(routing) or config.start_jitter or config.engine == "packet"
     drawn = drawn or draws_faults(config)
     if config.seed is not None and not drawn:
         lines.append("--seed: no effect, nothing here is drawn at random")
