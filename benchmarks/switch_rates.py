@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from commsim.core.errors import CommsimError
 from commsim.report.table import print_table, progress, write_results
+from commsim.reproduce import measures
+from commsim.reproduce.measures import GBPS, LATENCY
 from switch_model.bounds import line_rate, ring_rate, server_rate, throughput
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 
-GBPS = 1e9 / 8
-LATENCY = 1e-6  # of each link, one way
-ROUNDS = 30  # packets of each slot in the shorter of two tensors
 PNG = "p4app-switchML docs/img/benchmark.png"
 
 
@@ -91,18 +90,7 @@ def simulated_rate(system: System, gbps: int, n_workers: int) -> float:
     gbps, n_workers : int
         Links, and workers; a parameter server has a host of its own.
     """
-    from commsim.engine.packet.aggregation import simulate_aggregation
-    from commsim.run.packet_job import aggregation_job, job_workers
-    from topologies.star import star
-
-    network = star(n_workers + system.server, gbps * GBPS, LATENCY)
-    workers = job_workers(network, 1, n_workers, int(system.server))[0]
-    sizes = [factor * ROUNDS * system.window * system.elements for factor in (1, 2)]
-    times = []
-    for size in sizes:
-        job = aggregation_job(system, network, workers, size)
-        times.append(simulate_aggregation(network, [job], values=False).results[0].time)
-    return (sizes[1] - sizes[0]) / (times[1] - times[0])
+    return measures.simulated_rate(system, gbps * GBPS, n_workers)
 
 
 def measure(case: Case) -> dict[str, float | int | str | None]:

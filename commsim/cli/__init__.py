@@ -34,6 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "validate": "run schedules for real under mpirun, beside the prediction",
         "testbed": "build a network of namespaces on this machine, and run collectives in it",
         "compare": "compare predicted with measured times by size; explain a bus bandwidth above the line rate",
+        "reproduce": "figures of papers: theirs beside ours, with the error and what was assumed or fitted",
         "fit": "fit latency, bandwidth and efficiency to measurements, with confidence intervals",
     },
     "in-network aggregation": {

@@ -1,0 +1,70 @@
+"""``commsim reproduce``: figures of papers beside ours."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from typing import TYPE_CHECKING
+
+from commsim.core.errors import InputError
+from commsim.report.table import print_facts, print_table
+
+from .flags import Verb, WithJson, flag
+
+if TYPE_CHECKING:
+    from commsim.reproduce.paper import Row
+
+
+class Config(WithJson):
+    """All flags of ``commsim reproduce``."""
+
+    paper: str | None = flag("paper", nargs="?", metavar="PAPER|FILE.toml", help="which; without it all are listed")
+    figure: str | None = flag("figure", nargs="?", metavar="FIGURE", help="one of its figures (default: all)")
+    all: bool = flag(default=False, help="every figure of every paper; takes a minute")
+
+
+def run(config: Config) -> None:
+    """List papers, or compute their figures and print them beside the published ones."""
+    from commsim.reproduce.paper import load_paper, paper_names
+
+    if config.all and config.paper is not None:
+        raise InputError("--all computes every paper; give a paper or --all, not both")
+    papers = [load_paper(name) for name in paper_names()] if config.paper is None else [load_paper(config.paper)]
+    if config.paper is None and not config.all:
+        rows = [[paper.name, figure.name, figure.unit, figure.setup] for paper in papers for figure in paper.figures]
+        print_table(["paper", "figure", "unit", "setup"], rows, "`commsim reproduce PAPER [FIGURE]`, or --all")
+        listed = [{"paper": a, "figure": b, "unit": c, "setup": d} for a, b, c, d in rows]
+        config.write_json(listed, {"what": "papers"})
+        return
+    found = [row for paper in papers for row in paper.rows(config.figure)]
+    title = papers[0].title if len(papers) == 1 else f"{len(papers)} papers"
+    _print(found, title)
+    written = [dataclasses.asdict(row) | {"error": row.error} for row in found]
+    config.write_json(written, rows=written)
+
+
+def _print(rows: list[Row], title: str) -> None:
+    """Print the rows, their notes, and the errors of those that count."""
+    print_table(
+        ["paper", "figure", "case", "theirs", "ours", "unit", "error(%)", "setup"],
+        [[row.paper, row.figure, row.case, f"{row.theirs:.4g}", f"{row.ours:.4g}", row.unit,
+          f"{100 * row.error:+.1f}", _setup(row)] for row in rows],
+        title, least=("paper",),
+    )  # fmt: skip
+    for note in dict.fromkeys(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows):
+        print(f"# {note}")
+    counted = [abs(row.error) for row in rows if row.counts]
+    if counted:
+        shown = len(rows) - len(counted)
+        print_facts({
+            "median error": f"{100 * statistics.median(counted):.1f} % of {len(counted)} numbers whose set-up is known",
+            "largest": f"{100 * max(counted):.1f} %",
+            "shown only": f"{shown} that a constant was fitted to, or whose set-up is assumed or that are recalled",
+        })  # fmt: skip
+
+
+def _setup(row: Row) -> str:
+    return "fitted" if row.fitted else "recalled" if row.recalled else row.setup
+
+
+COMMANDS = {"reproduce": Verb(Config, run)}

@@ -1,0 +1,26 @@
+import json
+
+
+def test_rows_are_printed_and_written_with_their_errors(commsim):
+    found = commsim.results("reproduce", "crux")["results"]
+    assert [row["case"] for row in found] == ["first=J1", "first=J2", ""]
+    assert {"paper", "figure", "theirs", "ours", "error", "setup", "fitted"} <= set(found[0])
+    assert "example 1, over 12 s" in commsim.out
+    assert "of 3 numbers whose set-up is known" in commsim.out
+
+
+def test_all_is_one_table_of_rows_under_the_key_that_is_promised(commsim, tmp_path):
+    assert commsim("reproduce", "zero", "--json", tmp_path / "rows.json").code == 0
+    tree = json.loads((tmp_path / "rows.json").read_text())
+    assert tree["rows"] == tree["results"]
+    assert len(tree["rows"]) == 5
+
+
+def test_papers_are_listed_with_their_figures(commsim):
+    found = commsim.results("reproduce")["results"]
+    assert {"byteps", "switchml", "omnireduce", "cassini"} <= {row["paper"] for row in found}
+
+
+def test_what_makes_no_sense_is_refused(commsim):
+    assert "unknown paper 'x'" in commsim.refuses("reproduce", "x")
+    assert "not both" in commsim.refuses("reproduce", "crux", "--all")

@@ -1,0 +1,98 @@
+import statistics
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.reproduce.paper import load_paper, paper_names
+
+PAPER = """
+title = "A paper"
+[[figures]]
+name = "figure 1"
+measure = "goodput"
+unit = "Gb/s"
+source = "figure 1"
+setup = "known"
+fitted = [1]
+recalled = [2]
+arguments = { collective = "ring_all_reduce", network = "star:n_hosts={n},bandwidth=100Gbps,latency=0s", size = 1e9 }
+sweep = { n = [2, 4, 8] }
+theirs = [100, 66.67, 57.14]
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    def write(text):
+        path = tmp_path / "own.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def rows(name, figure=None):
+    return list(load_paper(name).rows(figure))
+
+
+def test_a_file_of_ones_own_is_swept_and_only_known_numbers_count(own):
+    found = rows(own(PAPER))
+    assert [row.case for row in found] == ["n=2", "n=4", "n=8"]
+    assert [row.ours for row in found] == pytest.approx([100 * n / (2 * (n - 1)) for n in (2, 4, 8)], rel=1e-3)
+    assert [row.counts for row in found] == [True, False, False]
+
+
+def test_there_are_25_figures_of_15_papers():
+    papers = [load_paper(name) for name in paper_names()]
+    assert len(papers) >= 15
+    assert sum(len(paper.figures) for paper in papers) >= 25
+
+
+def test_byteps_rises_with_every_cpu_machine_and_lies_between_measured_and_theory():
+    theory, ours = rows("byteps", "figure 12, theory"), rows("byteps", "figure 12, BytePS")
+    assert all(abs(row.error) < 0.01 for row in theory)
+    goodputs = [row.ours for row in ours]
+    assert goodputs == sorted(goodputs)
+    for bound, row in zip(theory, ours, strict=True):
+        assert row.theirs < row.ours < 1.01 * bound.ours
+
+
+def test_speed_ups_of_switchml_are_within_a_fifth_in_the_published_order():
+    found = rows("switchml", "micro-benchmark, speed-up")
+    assert all(abs(row.error) < 0.2 for row in found)
+    assert [row.ours for row in found] == sorted(row.ours for row in found)
+
+
+@pytest.mark.parametrize("paper", ["chimera", "crux", "gemini", "optimus_cc", "zero"])
+def test_worked_examples_and_formulas_are_met(paper):
+    assert statistics.median(abs(row.error) for row in rows(paper)) < 1e-3
+
+
+def test_a_sparser_tensor_is_faster_as_omnireduce_measured():
+    found = rows("omnireduce", "density, 8 workers")
+    assert [row.ours for row in found] == sorted((row.ours for row in found), reverse=True)
+    assert all(abs(row.error) < 0.25 for row in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [(('measure = "goodput"', 'measure = "godput"'), "unknown measure 'godput'; known:"),
+     (("n = [2, 4, 8]", "n = [2, 4]"), "n has 2 values and theirs 3"),
+     (('setup = "known"', 'setup = "sure"'), "setup must be one of known, assumed"),
+     (("size = 1e9", "sise = 1e9"), "goodput has no argument sise"),
+     ((", size = 1e9", ""), "goodput needs the argument size"),
+     (("theirs = [100, 66.67, 57.14]", "theirs = [100, 0, 57.14]"), "a list of numbers other than 0"),
+     (('unit = "Gb/s"', 'units = "Gb/s"'), "unknown field units"),
+     (("[[figures]]", "[figures]"), "a paper has a title and at least one [[figures]]")],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_by_what_is_wrong(own, change, told):
+    with pytest.raises(InputError) as error:
+        load_paper(own(PAPER.replace(*change)))
+    assert told in str(error.value)
+
+
+def test_what_there_is_not_is_refused():
+    with pytest.raises(InputError, match="unknown paper 'omni'; known: atp, byteps"):
+        load_paper("omni")
+    with pytest.raises(InputError, match="crux has no figure 'x'; known: example 1"):
+        rows("crux", "x")
