@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+from commsim.reproduce.measures import LATENCY
 from switch_model.bounds import loss_estimate, slots_for, throughput
 from switch_model.systems import SYSTEMS
 
@@ -71,9 +72,7 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
     system = SYSTEMS["switchml_udp"].build()
     packet = system.packet_bytes(0) / (gbps * GBPS)
     for n_racks, per_rack in cases:
-        network = leaf_spine(
-            n_racks, 1, per_rack, bandwidth=gbps * GBPS, uplink_bandwidth=gbps * GBPS, latency=switch_rates.LATENCY
-        )
+        network = leaf_spine(n_racks, 1, per_rack, bandwidth=gbps * GBPS, uplink_bandwidth=gbps * GBPS, latency=LATENCY)
         job = aggregation_job(system, network, network.endpoints.tolist(), elements)
         yield Row(
             id=f"closed_form/racks/{n_racks}x{per_rack}",
@@ -82,7 +81,7 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
             model="switchml_udp in racks",
             engine="packet",
             operation="all_reduce",
-            reference=(elements / system.elements + 3) * packet + 4 * switch_rates.LATENCY,
+            reference=(elements / system.elements + 3) * packet + 4 * LATENCY,
             ours=simulate_recurrence(network, job).time,
             unit="s",
             source="(P + 3) t + 4 L of P packets; before 0.2 more than 32 workers were refused",

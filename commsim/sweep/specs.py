@@ -37,7 +37,7 @@ KNOWN = {**PLAIN, **COSTS, **WIRE, **TRANSPORT, **FABRIC}
 LATE = frozenset(("collective.size", *(f"engine.{key}" for key in KNOWN if key not in COSTS)))
 
 
-def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, float | None]:
+def network_costs_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return what :func:`commsim.run.bind` takes."""
     rate = parameters.get("engine.reduce_rate")
     return {

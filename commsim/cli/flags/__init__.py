@@ -168,7 +168,7 @@ class WithJson(Flags):
     )
 
     def write_json(
-        self, rows: Iterable[Mapping[str, Any]], flags: Mapping[str, Any] | None = None, **more: object
+        self, rows: Iterable[Mapping[str, Any]], /, flags: Mapping[str, Any] | None = None, **more: object
     ) -> None:
         """Write the results where ``--json`` says, if it is given.
 
