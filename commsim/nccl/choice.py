@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from commsim.core.errors import InputError
@@ -88,6 +88,13 @@ def cell_time(setting: Setting, operation: str, cell: Cell, size: int) -> float 
         if size >= _plateau(setting):
             wait *= model.plateau[GENERATIONS.index(setting.gpu) >= GENERATIONS.index(model.plateau_from)]
     return wait + size / rate
+
+
+def fastest(setting: Setting, operation: str, table: Iterable[Cell], size: int) -> Cell | None:
+    """Return the cell that NCCL expects to be the fastest, the first of equal ones; None if it chooses none of them."""
+    times = [(cell_time(setting, operation, cell, size), cell) for cell in table]
+    usable = [(time, i) for i, (time, _) in enumerate(times) if time is not None]
+    return times[min(usable)[1]][1] if usable else None
 
 
 def ranges(

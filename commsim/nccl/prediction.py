@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call
+from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
 
-from .choice import Cell, cell_time, cells
+from .choice import Cell, cell_time, cells, fastest
 from .in_switch import exchange_time, nvls_time, pat_time
 from .primitive_costs import LARGE, Costs, Primitives, costs
 from .search import MAX_HEADS, PROTOCOLS, Setting
 from .steps import Ways, ring_time, tree_time
 
 EXCHANGES = ("all_to_all", "send_recv")
-# Channels of NVLink SHARP: of Hopper; of Blackwell on one machine, and on several.
-NVLS_CHANNELS = {"hopper": (16, 16), "blackwell": (24, 32)}
 # Rings of NCCL that carry at most this have fewer threads.
 SLOW_RINGS = 12e9
 # Releases that do not use LL128 on Blackwell: first and last. Ours, from tables of 2.27.5 and 2.29.7 that use it, and
@@ -112,17 +110,14 @@ def chosen(
     first, last = NO_LL128_ON_BLACKWELL
     if site.setting.gpu == "blackwell" and first <= site.version <= last:
         allowed.discard("ll128")
-    best: tuple[float, Cell] | None = None
-    for cell in cells(site.setting, operation):
-        time = cell_time(site.setting, operation, cell, size)
-        is_wanted = cell.protocol == protocol if protocol else cell.protocol in allowed
-        if time is None or not is_wanted or algorithm not in ("", cell.algorithm):
-            continue
-        if best is None or time < best[0]:
-            best = time, cell
+    left = (
+        cell for cell in cells(site.setting, operation)
+        if algorithm in ("", cell.algorithm) and (cell.protocol == protocol if protocol else cell.protocol in allowed)
+    )  # fmt: skip
+    best = fastest(site.setting, operation, left, size)
     if best is None:
         raise InputError(f"NCCL has no {operation} with {algorithm or 'any'}/{protocol or 'any'} here")
-    return best[1]
+    return best
 
 
 def predict(
@@ -184,7 +179,7 @@ def call_of(site: Site, operation: str, cell: Cell, size: int) -> Call:
     heads, n_channels = 0, site.max_channels
     if cell.algorithm.startswith("nvls"):
         heads = min(MAX_HEADS, where.n_ranks // where.n_nodes)
-        n_channels = NVLS_CHANNELS[where.gpu][where.n_nodes > 1]
+        n_channels = nvls_channels(where.gpu, where.n_nodes)
     release = site.version[0], site.version[1]
     return Call(
         operation, size, where.n_ranks, where.n_nodes, cell.algorithm, cell.protocol, n_channels, release,

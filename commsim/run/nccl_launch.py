@@ -20,7 +20,7 @@ from commsim.core.network_queries import units
 from commsim.core.placement import Placement
 from commsim.core.schedule import Schedule
 from commsim.core.units import format_size
-from commsim.nccl.choice import PATTERN, Cell, cell_time, cells, ranges
+from commsim.nccl.choice import PATTERN, Cell, cells, fastest, ranges
 from commsim.nccl.of_network import Given, setting_of
 from commsim.nccl.search import Setting
 from commsim.nccl.site import site_of
@@ -99,11 +99,10 @@ class NcclLaunch:
         assert self.setting is not None
         table = self._cells.setdefault(self.operation, cells(self.setting, self.operation))
         algorithm, protocol = (given.get(key, AUTO) for key in ("algorithm", "protocol"))
-        left = [c for c in table if algorithm in (AUTO, c.algorithm) and protocol in (AUTO, c.protocol)]
-        times = [(cell_time(self.setting, self.operation, cell, int(size)), cell) for cell in left]
-        usable = [(time, i) for i, (time, cell) in enumerate(times) if time is not None and self._can(cell)]
-        if usable:
-            return times[min(usable)[1]][1]
+        left = [cell for cell in table if algorithm in (AUTO, cell.algorithm) and protocol in (AUTO, cell.protocol)]
+        best = fastest(self.setting, self.operation, filter(self._can, left), int(size))
+        if best is not None:
+            return best
         # What the user forces is launched even where NCCL would not take it by itself.
         return Cell("ring" if algorithm == AUTO else algorithm, "simple" if protocol == AUTO else protocol, 0.0, 0.0)
 
