@@ -84,6 +84,16 @@ def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
     ]
 
 
+def priced_apart(runnable: Mapping[str, Prepared], size: float) -> list[str]:
+    """Say which algorithms have the costs of a library's primitives beside others that have those of links alone."""
+    priced = [name for name, prepared in runnable.items() if prepared.launch is not None and prepared.at(size).before]
+    if not priced or len(priced) == len(runnable):
+        return []
+    return [
+        f"{', '.join(priced)}: with the launch and the costs of GPU primitives; the others have those of links only"
+    ]
+
+
 def algorithms_for(operation: str, network: Network | None = None) -> list[str]:
     """Names of the registered collectives that implement an operation on dense data.
 

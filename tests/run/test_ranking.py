@@ -9,7 +9,14 @@ from collectives import COLLECTIVES
 from commsim.core.errors import InputError
 from commsim.core.result import Result
 from commsim.run.inputs import load_network
-from commsim.run.ranking import TOLERANCE, algorithms_for, prepare_all, rank_algorithms, require_operation
+from commsim.run.ranking import (
+    TOLERANCE,
+    algorithms_for,
+    prepare_all,
+    priced_apart,
+    rank_algorithms,
+    require_operation,
+)
 
 SIZES = [2**k for k in range(4, 34, 3)]
 
@@ -119,3 +126,11 @@ def test_what_cannot_run_is_left_out_with_the_reason():
     assert left_out == {"halving_doubling_all_reduce": "not a ring"}
     with pytest.raises(InputError, match=r"ranks must be 1\.\.4"):
         prepare_all(["ring_all_reduce", "halving_doubling_all_reduce"], network, n_ranks=5)
+
+
+def test_a_ranking_says_which_algorithms_have_costs_that_the_others_lack():
+    found, _ = prepare_all(["ring_all_reduce", "nccl_all_reduce"], load_network("dgx-h100"))
+    (line,) = priced_apart(found, 2**20)
+    assert line.startswith("nccl_all_reduce: with the launch and the costs of GPU primitives")
+    assert priced_apart({"nccl_all_reduce": found["nccl_all_reduce"]}, 2**20) == []
+    assert priced_apart({"ring_all_reduce": found["ring_all_reduce"]}, 2**20) == []

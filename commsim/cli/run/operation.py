@@ -104,14 +104,15 @@ def _rank(
     list of Result, dict
         All results, by size and the fastest first; what else the JSON has: ``ranking`` and ``crossovers``.
     """
-    from commsim.run.ranking import rank_algorithms, without_overhead
+    from commsim.run.ranking import priced_apart, rank_algorithms, without_overhead
 
     ranking = rank_algorithms(list(runnable), sizes, lambda name, size: runnable[name].predict(size, **options))
     print_remarks(dict.fromkeys(note for prepared in runnable.values() for note in prepared.notes))
     first = next(iter(runnable.values()))
     title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
     print_table(COLUMNS, _rows(ranking), title, ["algbw(GB/s)", "busbw(GB/s)"])
-    print_remarks((*_sentences(ranking), *without_overhead(first.network, sizes)))
+    remarks = (*without_overhead(first.network, sizes), *priced_apart(runnable, sizes[0]))
+    print_remarks((*_sentences(ranking), *remarks))
     rows = [
         {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}
                                         for name, r in order]}
