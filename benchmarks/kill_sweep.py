@@ -1,6 +1,7 @@
 """Sweeps whose driver or one of whose workers is killed at a random moment, and what they find in the end.
 
-python -m benchmarks.kill_sweep [--times 20] [--seed 0] [--sweep FILE.toml] [--json FILE]
+python -m benchmarks.kill_sweep [--times 20] [--seed 0] [--executor process] [--sweep FILE.toml]
+    [--json FILE]
 
 `commsim sweep` is started, and its driver or one of its workers in turn killed with SIGKILL while rows are written: a
 moment after a number of rows is there, and these numbers are spread over the whole of the sweep. A kill that comes
@@ -72,7 +73,7 @@ class Kill:
     n_left: int
 
 
-def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path) -> list[Kill]:
+def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path, executor: str = "process") -> list[Kill]:
     """Kill drivers and workers in turn.
 
     Parameters
@@ -83,6 +84,8 @@ def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path) -> list[Kill]
         Of their moments.
     sweep, folder : Path
         What is computed, and an empty directory for the results.
+    executor : str
+        What computes it, process or loky.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path) -> list[Kill]
         If a sweep fails that was not killed, or is over before it can be killed, time and again.
     """
     draw = random.Random(seed)
-    _finish(_started(sweep, folder / "alone"))
+    _finish(_started(sweep, folder / "alone", executor))
     table = read_table(folder / "alone")
     wanted = fingerprint(folder / "alone")
     kills = []
@@ -104,7 +107,7 @@ def kill_in_turn(times: int, seed: int, sweep: Path, folder: Path) -> list[Kill]
         for attempt in range(TRIES):
             after = 1 + int(0.9 * share * table.num_rows / (attempt + 1))
             directory = folder / f"{number}-{attempt}"
-            kill = _killed(WHOM[number % len(WHOM)], after, sweep, directory, wanted, draw)
+            kill = _killed(WHOM[number % len(WHOM)], after, sweep, directory, wanted, draw, executor)
             if kill.n_before < kill.n_rows:
                 kills.append(kill)
                 break
@@ -122,14 +125,17 @@ def fingerprint(directory: Path) -> str:
     return hashlib.sha256(out.getvalue()).hexdigest()
 
 
-def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, draw: random.Random) -> Kill:
-    process = _started(sweep, directory)
+def _killed(
+    whom: str, after: int, sweep: Path, directory: Path, wanted: str, draw: random.Random, executor: str
+) -> Kill:
+    process = _started(sweep, directory, executor)
     while n_rows(directory) < after and process.poll() is None:
         time.sleep(0.01)
     time.sleep(draw.uniform(0.0, MAX_DELAY))
     family = _descendants(process.pid)
     children = [pid for pid, parent in family.items() if parent == process.pid]
-    workers = [pid for pid, parent in family.items() if parent in children]
+    # the pool's come from a server of theirs, loky's from the driver
+    workers = [pid for pid, parent in family.items() if parent in children or "popen_loky" in _command_of(pid)]
     victim = process.pid if whom == "driver" or not workers else draw.choice(workers)
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim, signal.SIGKILL)
@@ -139,7 +145,7 @@ def _killed(whom: str, after: int, sweep: Path, directory: Path, wanted: str, dr
     if victim == process.pid:
         process.communicate()
         n_left = _left(set(family))
-        _finish(_started(sweep, directory))
+        _finish(_started(sweep, directory, executor))
     else:
         _finish(process)
     return Kill(whom, n_before, n_rows(directory), fingerprint(directory) == wanted, n_left)
@@ -173,17 +179,19 @@ def _left(family: set[int]) -> int:
 
 
 def _is_there(pid: int) -> bool:
+    return any(word in _command_of(pid) for word in ("commsim", "multiprocessing", "loky"))
+
+
+def _command_of(pid: int) -> str:
     try:
-        return (
-            "commsim" in Path(f"/proc/{pid}/cmdline").read_text()
-            or "multiprocessing" in Path(f"/proc/{pid}/cmdline").read_text()
-        )
+        return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
-        return False
+        return ""
 
 
-def _started(sweep: Path, directory: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "commsim", "sweep", str(sweep), "-o", str(directory), "--jobs", "2"]
+def _started(sweep: Path, directory: Path, executor: str) -> subprocess.Popen[str]:
+    flags = ["--jobs", "2", "--executor", executor]
+    command = [sys.executable, "-m", "commsim", "sweep", str(sweep), "-o", str(directory), *flags]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
@@ -198,6 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.kill_sweep", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=20, metavar="N", help="kills in all (20)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of their moments (0)")
+    parser.add_argument("--executor", choices=("process", "loky"), default="process", help="of the sweep (process)")
     parser.add_argument("--sweep", metavar="FILE.toml", help="what is computed (3024 points)")
     parser.add_argument("--json", metavar="FILE", help="also write the results as JSON")
     args = parser.parse_args(argv)
@@ -206,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             if not args.sweep:
                 write_tree(sweep, SWEEP)
-            kills = kill_in_turn(args.times, args.seed, sweep, Path(folder))
+            kills = kill_in_turn(args.times, args.seed, sweep, Path(folder), args.executor)
         except CommsimError as error:
             print(f"benchmarks.kill_sweep: error: {error}", file=sys.stderr)
             return 2
@@ -215,7 +224,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_table(["killed", "rows then", "in the end", "the same", "processes left"], rows,
                 f"{n_good} of {len(kills)} lost nothing and left nothing")  # fmt: skip
     if args.json:
-        write_results(args.json, {"times": args.times, "seed": args.seed, "sweep": args.sweep},
+        write_results(args.json, {"times": args.times, "seed": args.seed, "sweep": args.sweep,
+                            "executor": args.executor},
                       map(dataclasses.asdict, kills))  # fmt: skip
     return 0 if n_good == len(kills) else 1
 

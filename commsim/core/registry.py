@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from ..opening import read_regular
 from .errors import InputError
 from .spec import split_spec
 
@@ -29,6 +30,8 @@ T = TypeVar("T")
 
 # Names of which a wrong one is a part that a message offers.
 MAX_HINTS = 4
+# Of a user's own file of Python.
+MAX_OWN_BYTES = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +271,7 @@ def _load(registry: Registry[T], path: Path) -> list[str]:
     len(registry)  # so that a name which is already taken is noticed while the file is executed
     module = types.ModuleType(f"own file {path.resolve()}")
     module.__file__ = str(path)
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+    source = read_regular(path, MAX_OWN_BYTES)
     sys.modules[module.__name__] = module  # where dataclasses look for the module of a class
     with blamed(path):
         exec(compile(source, str(path), "exec"), module.__dict__)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.result import Trace
 from commsim.files.whole_files import replacing
+from commsim.opening import check_regular
 
 PIECE = 2**20
 Times = NDArray[np.float64]
@@ -99,6 +100,7 @@ def read_trace(path: str | Path) -> NDArray[np.void]:
     InputError
         If it is no such file.
     """
+    check_regular(path)
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:

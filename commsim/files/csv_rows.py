@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from commsim.core.errors import InputError
+from commsim.opening import opening
 
 from .whole_files import replacing
 
@@ -105,12 +106,10 @@ def read_rows(path: str | Path, needed: Sequence[str], header: Sequence[str] | N
     """
     path = Path(path)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-        with path.open(encoding="utf-8", newline="") as stream:
+        with opening(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as stream:
+            if path.stat().st_size > MAX_BYTES:
+                raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
             yield from _rows(path, stream, needed, header)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ..core.errors import InputError
+from ..opening import read_regular
 
 Keys = tuple[str | int, ...]
 MAX_BYTES = 2**23
@@ -37,10 +38,8 @@ def line_of(path: str | Path, keys: Keys) -> int:
     if path.suffix not in (".toml", ".json"):
         return 0
     try:
-        if path.stat().st_size > MAX_BYTES:  # a few million tokens a second
-            return 0
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        text = read_regular(path, MAX_BYTES).decode()  # a few million tokens a second
+    except (InputError, UnicodeDecodeError):
         return 0
     best, depth = 0, 0
     for keys_there, line in _Walk(text, is_toml=path.suffix == ".toml").fields():

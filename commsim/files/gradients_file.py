@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import InputError
+from ..opening import check_regular
 from ..sparse.bitmap import refuse_non_finite
 from .npz import read_arrays
 
@@ -100,6 +101,7 @@ def _one_per_rank(path: Path, named: dict[str, Array], what: str) -> list[Array]
 def _check_names(path: Path, n_ranks: int | None) -> None:
     """Refuse an npz file of another number of ranks by its list of members, before it is unpacked."""
     n = 1
+    check_regular(path)
     with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:  # refused when it is read
         n = len(archive.namelist())
     if n_ranks is not None and n not in (1, n_ranks):

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import InputError
+from ..opening import check_regular
 from .fields import Fields
-from .whole_files import check_regular, first_line, parse_json, replacing
+from .whole_files import first_line, parse_json, replacing
 
 MAX_ARRAY_BYTES = 16 * 2**30
 

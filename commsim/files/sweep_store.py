@@ -2,6 +2,9 @@
 
 A process that is killed at any moment loses the points in flight and no others. One process writes; any number read
 meanwhile, each a consistent state. The row of a point is a line of JSON, so SQLite's own functions read it too.
+
+SQLite sees damage of its own structures, but not of what they hold: a number that rotted on the disk is another number.
+So every row has a checksum, which is compared whenever it is read.
 """
 
 from __future__ import annotations
@@ -9,24 +12,26 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ..core.errors import InputError
-from .whole_files import check_regular, parse_json
+from ..opening import check_regular
+from .whole_files import parse_json
 
 STORE, LOCK = "sweep.sqlite", "sweep.lock"
 # Version of the tables, in ``PRAGMA user_version``.
 FORMAT = 1
-# ``place`` is the order of a point in the sweep; ``columns`` are the names that any row has.
+# ``place`` is the order of a point in the sweep; ``columns`` are the names that any row has; ``sum`` is their checksum.
 TABLES = {
-    "description": "CREATE TABLE description (text TEXT NOT NULL)",
+    "description": "CREATE TABLE description (text TEXT NOT NULL, sum INTEGER NOT NULL)",
     "runs": "CREATE TABLE runs (run INTEGER PRIMARY KEY, provenance TEXT NOT NULL)",
     "columns": "CREATE TABLE columns (name TEXT PRIMARY KEY)",
     "points": "CREATE TABLE points (place INTEGER PRIMARY KEY, point TEXT NOT NULL, failed INTEGER NOT NULL, "
-    "run INTEGER NOT NULL, row TEXT NOT NULL)",
+    "run INTEGER NOT NULL, row TEXT NOT NULL, sum INTEGER NOT NULL)",
 }
 
 
@@ -85,9 +90,10 @@ class Store:
             insert = "INSERT INTO runs (provenance) VALUES (?)"
             run = db.execute(insert, [self._provenance]).lastrowid if self._run is None else self._run
             db.executemany("INSERT INTO columns VALUES (?)", [[name] for name in sorted(columns - self._columns)])
-            db.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?)",
-                           ((row["order"], row["point"], row["error"] is not None, run, line.decode().strip())
-                            for row, line in zip(rows, lines, strict=True)))  # fmt: skip
+            cells = ((row["order"], row["point"], int(row["error"] is not None), run, line.decode().strip())
+                     for row, line in zip(rows, lines, strict=True))  # fmt: skip
+            db.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?)",
+                           ((*each, _sum_of(*each)) for each in cells))  # fmt: skip
         self._run, self._columns = run, self._columns | columns
         return sum(row["error"] is not None for row in rows)
 
@@ -99,7 +105,7 @@ class Store:
     def finished(self) -> dict[str, bool]:
         """Whether each point that has a row failed, by its hash."""
         with self._transaction() as db:
-            return {point: bool(failed) for point, failed in db.execute("SELECT point, failed FROM points")}
+            return {point: bool(failed) for point, failed, _ in _sound(db, self._path)}
 
     def close(self) -> None:
         """Put everything into the one file, and let others write."""
@@ -141,6 +147,41 @@ def reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
+def rows_in(db: sqlite3.Connection, directory: str | Path) -> Iterator[str]:
+    """Go through the rows of a store in the order of the points.
+
+    Parameters
+    ----------
+    db : Connection
+        Of :func:`reading`.
+    directory : path
+        For messages.
+
+    Raises
+    ------
+    InputError
+        If one is not what was written.
+    """
+    return (row for _, _, row in _sound(db, Path(directory) / STORE))
+
+
+def _sound(db: sqlite3.Connection, path: Path) -> Iterator[tuple[str, int, str]]:
+    """Go through hash, failure and row of all points, and compare their checksums."""
+    said = db.execute("PRAGMA quick_check(1)").fetchone()[0]  # a page that is lost takes its rows with it
+    if said != "ok":
+        raise InputError(f"{path}: is damaged: {said.splitlines()[-1]}")
+    for *cells, known in db.execute("SELECT place, point, failed, run, row, sum FROM points ORDER BY place"):
+        if _sum_of(*cells) != known:
+            raise InputError(f"{path}: the row of point {cells[0]} is damaged: it is not what was written; "
+                             "restore the file, or run the sweep again into another directory")  # fmt: skip
+        yield cells[1], cells[2], cells[4]
+
+
+def _sum_of(*cells: object) -> int:
+    """Return the CRC-32 of what a row has: it finds any damage of up to 32 bits in a row, and nearly all other."""
+    return zlib.crc32(" ".join(map(str, cells)).encode("utf-8", "surrogatepass"))
+
+
 def refuse_older(directory: Path) -> None:
     """Refuse a directory whose results version 0.1 wrote.
 
@@ -168,7 +209,9 @@ def read_description(directory: str | Path) -> dict[str, Any]:
 
 
 def _description_in(db: sqlite3.Connection, path: Path) -> dict[str, Any]:
-    (text,) = db.execute("SELECT text FROM description").fetchone() or ("{}",)
+    text, known = db.execute("SELECT text, sum FROM description").fetchone() or ("{}", None)
+    if known not in (None, _sum_of(text)):
+        raise InputError(f"{path}: the description of the sweep is damaged: it is not what was written")
     try:
         about = parse_json(text)
     except (ValueError, RecursionError, TypeError):
@@ -188,7 +231,8 @@ def _make_tables(db: sqlite3.Connection, description: Mapping[str, Any]) -> None
         if not _has_tables(db):
             for statement in TABLES.values():
                 db.execute(statement)
-            db.execute("INSERT INTO description VALUES (?)", [json.dumps(description)])
+            text = json.dumps(description)
+            db.execute("INSERT INTO description VALUES (?, ?)", [text, _sum_of(text)])
             db.execute(f"PRAGMA user_version = {FORMAT}")
 
 

@@ -18,8 +18,9 @@ from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
-from commsim.files.sweep_store import reading
+from commsim.files.sweep_store import reading, rows_in
 from commsim.files.whole_files import parse_json, read_text
+from commsim.opening import check_regular
 
 from .kineto import is_kineto, kineto_tree
 from .measured import MAX_BYTES, Asked, Measured, check_count
@@ -113,7 +114,7 @@ def read_sweep(path: Path, asked: Asked) -> list[Measured]:
     """
     with reading(path) as db:
         check_count(path, db.execute("SELECT count(*) FROM points").fetchone()[0])
-        texts = [text for (text,) in db.execute("SELECT row FROM points ORDER BY place")]
+        texts = list(rows_in(db, path))
     try:
         rows = parse_json(f"[{','.join(texts)}]")
     except (ValueError, RecursionError) as error:
@@ -139,6 +140,7 @@ def read_parquet(path: Path, asked: Asked) -> list[Measured]:
         raise InputError(f"{path}: a folder without *.parquet")
     rows: list[Measured] = []
     for file in files:
+        check_regular(file)
         try:
             with parquet.ParquetFile(file) as opened:
                 check_count(path, len(rows) + opened.metadata.num_rows)

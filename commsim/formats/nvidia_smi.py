@@ -18,6 +18,7 @@ from ..core.hardware import generation_of, write_hardware
 from ..core.machine import Parts
 from ..core.network import CPU, GPU, NIC, Network
 from ..core.units import Bandwidth
+from ..files.whole_files import read_text
 from .nccl_topology import nvlink_rate
 
 _DEVICE = re.compile(r"(GPU|NIC)(\d+)|((?:mlx|hfi|bnxt|efa|irdma)\w*)", re.ASCII)
@@ -125,12 +126,7 @@ def _links_of_a_gpu(matrix: _Matrix, links: dict[tuple[int, int], int]) -> tuple
 
 
 def _read_matrix(path: str | Path) -> _Matrix:
-    try:
-        lines = _ESCAPES.sub("", Path(path).read_text(encoding="utf-8")).splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
+    lines = _ESCAPES.sub("", read_text(path)).splitlines()
     header = next((n for n, line in enumerate(lines) if _is_header(line.split())), None)
     if header is None:
         raise InputError(f"{path}: no matrix of nvidia-smi topo -m: no line names its columns, beginning with GPU0")

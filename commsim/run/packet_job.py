@@ -10,7 +10,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import SWITCH, Network
 from commsim.core.result import Result
-from commsim.engine.packet.packet_job import AggregationJob, BlockRounds
+from commsim.engine.packet.packet_job import AggregationJob, BlockRounds, check_fan_in
 from commsim.engine.packet.transport import Fabric
 from commsim.routing.aggregation_tree import host_tree
 from commsim.routing.aggregator_placement import AggregatorPlacement, able_switches, place_aggregators
@@ -86,6 +86,8 @@ def _choose(system: System, network: Network, workers: tuple[int, ...], server: 
                 f"{network.name}: the parameter server must be on a host without a worker, got node {server}"
             )
     able, _ = able_switches(network, in_machines=system.in_machines)
+    # Some switch has at least so many children, whatever the tree is; finding one for a million workers takes a minute.
+    check_fan_in(system, -(-len(workers) // max(1, int(able.sum()))))
     return place_aggregators(network, workers, able, server=server, n_trees=system.n_trees)
 
 

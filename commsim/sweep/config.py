@@ -12,6 +12,7 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
 from commsim.files.whole_files import read_tree
+from commsim.opening import opening
 
 from .axis import Axis, kind_in, read_axis
 from .expression import Expression
@@ -188,7 +189,12 @@ def _speed(name: str) -> int:
 def _files(cases: tuple[Case, ...]) -> dict[str, str]:
     named = {v for case in cases for axis in case.axes if axis.kind == "text" for v in axis.values}
     paths = {_file_in(text) for text in sorted(named)} - {None}
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path is not None}
+    return {str(path): _hash_of(path) for path in paths if path is not None}
+
+
+def _hash_of(path: Path) -> str:
+    with opening(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _file_in(text: str) -> Path | None:

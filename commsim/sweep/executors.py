@@ -243,7 +243,10 @@ def _workers_of(executor: Executor, n: int) -> int:
 def _end(executor: Executor) -> None:
     """End an executor without waiting for what runs in it."""
     processes = list((getattr(executor, "_processes", None) or {}).values())
-    executor.shutdown(wait=False, cancel_futures=True)
+    if type(executor).__module__.startswith("loky."):  # it does not follow `Executor` here
+        executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
+    else:
+        executor.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.kill()
 

@@ -5,6 +5,7 @@ The type of a column depends on its name alone, never on its values.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
-from commsim.files.sweep_store import LOCK, STORE, read_description, reading
+from commsim.files.sweep_store import LOCK, STORE, read_description, reading, rows_in
 from commsim.files.whole_files import replacing, write_json
 
 from .axis import KINDS, UNITS
@@ -36,6 +37,8 @@ RESULT_UNITS = {"size_B": "B", "time_s": "s", "time_from_last_start_s": "s", "al
 
 MAX_COLUMNS = 2000
 ROWS_AT_ONCE = 20_000
+MAX_ANSWER_ROWS = 1_000_000  # or as many as the sweep has
+MAX_QUERY_MEMORY = "1GB"  # a query of one line can ask for any number of rows
 
 
 def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
@@ -68,10 +71,10 @@ def read_table(directory: str | Path, columns: Sequence[str] | None = None) -> p
             raise InputError(f"{path}: {name!r} is no parameter of one of the kinds {', '.join(KINDS)}")
     with reading(directory) as db:
         schema = _schema_of((name for (name,) in db.execute("SELECT name FROM columns")), about["parameters"])
-        cursor = db.execute("SELECT row FROM points ORDER BY place")
         tables = [schema.empty_table()]
-        while rows := cursor.fetchmany(ROWS_AT_ONCE):
-            tables.append(_table_of_lines(pa, [row for (row,) in rows], schema, path))
+        every = rows_in(db, directory)
+        while rows := list(itertools.islice(every, ROWS_AT_ONCE)):
+            tables.append(_table_of_lines(pa, rows, schema, path))
     table = pa.concat_tables(tables).combine_chunks()
     if columns is not None:
         table = table.select([name for name in columns if name in table.column_names])
@@ -116,7 +119,7 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
     Raises
     ------
     InputError
-        If DuckDB is not installed, or refuses the query.
+        If DuckDB is not installed, or refuses the query; if it takes too much memory, or its answer too many rows.
     """
     try:
         import duckdb
@@ -125,14 +128,18 @@ def query(directory: str | Path, sql: str) -> pyarrow.Table:
     table = read_table(directory)
     closed = {"enable_external_access": "false", "python_enable_replacements": "false", "temp_directory": "",
               "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # fmt: skip
-    connection = duckdb.connect(":memory:", config={**closed, "threads": "1"})
+    connection = duckdb.connect(":memory:", config={**closed, "threads": "1", "memory_limit": MAX_QUERY_MEMORY})
     try:
         connection.register("sweep", table)
         connection.execute("SET lock_configuration = true")
         answer = connection.sql(sql)
         if answer is None:
             raise InputError("SQL: the query returns no table; an example: select * from sweep")
-        return answer.to_arrow_table()
+        most = max(table.num_rows, MAX_ANSWER_ROWS)
+        rows = answer.limit(most + 1).to_arrow_table()
+        if rows.num_rows > most:
+            raise InputError(f"SQL: the answer has more than {most} rows; `limit` or `where` makes it shorter")
+        return rows
     except duckdb.Error as error:
         raise InputError(f"SQL: {str(error).strip().splitlines()[0]}") from None
     finally:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 MAX_MESSAGE = 500
+SECONDS_BETWEEN_LOOKS = 1.0  # at whether the driver still runs, where nothing says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,16 @@ def begin_worker() -> None:
 
     _one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
+    owner, number = getattr(parent_process(), "sentinel", None), os.getppid()
 
-    def end_with_parent(sentinel: int) -> None:
-        connection.wait([sentinel])
+    def end_with_parent() -> None:
+        if owner is not None:
+            connection.wait([owner])
+        while owner is None and os.getppid() == number:  # loky's workers have no handle of their owner
+            time.sleep(SECONDS_BETWEEN_LOOKS)
         os._exit(1)  # a pool does not notice that its owner was killed, and would wait for work for ever
 
-    if parent is not None:
-        threading.Thread(target=end_with_parent, args=(parent.sentinel,), daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _one_thread() -> None:

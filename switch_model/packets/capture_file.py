@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
-from commsim.files.whole_files import check_regular
+from commsim.opening import opening
 
 from . import wire_format as w
 
@@ -69,12 +69,8 @@ class CaptureFile:
     def __init__(self, path: str | Path) -> None:
         self.path = path
         self.left_over = 0
-        check_regular(path)
-        try:
-            with Path(path).open("rb") as file:
-                self._parse(file.read(24))
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
+        with opening(path) as file:
+            self._parse(file.read(24))
 
     def _parse(self, head: bytes) -> None:
         for start, what in _NOT_PCAP.items():
@@ -100,12 +96,9 @@ class CaptureFile:
         InputError
             If a packet claims to be longer than any can be: what follows cannot be found.
         """
-        try:
-            with Path(self.path).open("rb") as file:
-                file.seek(24)
-                yield from self._blocks(file)
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}") from None
+        with opening(self.path) as file:
+            file.seek(24)
+            yield from self._blocks(file)
 
     def _blocks(self, file: BinaryIO) -> Iterator[Block]:
         rest, place = b"", 24

@@ -1,6 +1,8 @@
 import json
 import os
+import random
 import sqlite3
+import zlib
 
 import pytest
 
@@ -24,9 +26,14 @@ def opened(directory, provenance=None):
 
 
 def changed(directory, *statements):
+    """Change the store as one who knows its checksums does."""
     with sqlite3.connect(directory / "sweep.sqlite") as db:
+        db.create_function("sum_of", -1, lambda *cells: zlib.crc32(" ".join(map(str, cells)).encode()))
         for statement in statements:
             db.execute(statement)
+        if "ADD COLUMN" not in "".join(statements):
+            db.execute("UPDATE points SET sum = sum_of(place, point, failed, run, row)")
+            db.execute("UPDATE description SET sum = sum_of(text)")
     db.close()
 
 
@@ -166,6 +173,42 @@ def test_a_damaged_file_is_named(tmp_path, data):
         read_table(tmp_path)
     with pytest.raises(InputError, match=r"sweep.sqlite: cannot write"):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["a bit", "a digit"])
+def test_a_store_that_rotted_is_refused_or_gives_the_same_numbers(tmp_path, how):
+    """Without checksums 8 of 10 of these give other numbers and no word."""
+    store = opened(tmp_path)
+    store.append(lines(*range(100)))
+    store.close()
+    path, before = tmp_path / "sweep.sqlite", read_table(tmp_path)
+    whole, rng, refused = path.read_bytes(), random.Random(21), 0
+    for _ in range(150):
+        data = bytearray(whole)
+        digits = [at for at, byte in enumerate(data) if chr(byte).isdigit()] if how == "a digit" else range(len(data))
+        data[rng.choice(digits)] ^= 1 if how == "a digit" else 1 << rng.randrange(8)
+        path.write_bytes(data)
+        try:
+            after = read_table(tmp_path)
+        except InputError:
+            refused += 1
+        else:
+            assert after.equals(before)
+    assert refused > (100 if how == "a digit" else 30)
+
+
+def test_a_damaged_row_is_named_also_when_the_sweep_goes_on(tmp_path):
+    store = opened(tmp_path)
+    store.append(lines(0, 7))
+    store.close()
+    path = tmp_path / "sweep.sqlite"
+    path.write_bytes(path.read_bytes().replace(b'"time_s": 1.0', b'"time_s": 9.0'))
+    with pytest.raises(InputError, match=r"sweep.sqlite: the row of point 7 is damaged"):
+        read_table(tmp_path)
+    store = opened(tmp_path)
+    with pytest.raises(InputError, match=r"sweep.sqlite: the row of point 7 is damaged"):
+        store.finished()
+    store.close()
 
 
 def test_a_store_that_is_just_being_made_has_no_sweep_yet(tmp_path):

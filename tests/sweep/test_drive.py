@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import struct
+import subprocess
 import sys
 import time
 from concurrent.futures import (
@@ -17,6 +18,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
 )
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from threading import Timer
 
 import pytest
@@ -179,6 +181,46 @@ def test_a_pool_of_processes_is_a_process_pool():
     with open_pool(None, 3) as pool:
         assert isinstance(pool.executor, ProcessPoolExecutor)
         assert pool.n_workers == 3
+
+
+def is_there(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_a_worker_of_loky_that_is_killed_is_replaced():
+    """Its `shutdown` takes other arguments than that of `Executor`."""
+    pytest.importorskip("loky")
+    with open_pool("loky", 1) as pool:
+        first = pool.executor.submit(os.getpid).result()
+        with pytest.raises(BrokenExecutor):
+            pool.executor.submit(os.kill, first, signal.SIGKILL).result()
+        pool.renew()
+        assert pool.executor.submit(os.getpid).result() not in (first, os.getpid())
+
+
+OWNER = """
+import os, sys
+from commsim.sweep.executors import open_pool
+with open_pool("loky", 1) as pool:
+    print(pool.executor.submit(os.getpid).result(), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_workers_of_loky_end_with_a_driver_that_is_killed():
+    pytest.importorskip("loky")
+    command = [sys.executable, "-c", OWNER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        worker = int(owner.stdout.readline())
+        assert is_there(worker)
+        owner.kill()
+    until = time.monotonic() + 20
+    while is_there(worker) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not is_there(worker)
 
 
 def dies_in_the_middle_of_its_answer():

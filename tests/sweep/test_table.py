@@ -41,6 +41,20 @@ def results(small, tmp_path):
     return tmp_path / "r"
 
 
+def test_an_answer_of_too_many_rows_is_refused(results):
+    pytest.importorskip("duckdb")
+    with pytest.raises(InputError, match="the answer has more than 1000000 rows; `limit` or `where`"):
+        query(results, "select * from range(3000000)")
+    assert query(results, "select * from range(3000000) limit 3").num_rows == 3
+
+
+def test_a_query_has_a_limit_of_memory(results, monkeypatch):
+    pytest.importorskip("duckdb")
+    monkeypatch.setattr("commsim.sweep.table.MAX_QUERY_MEMORY", "40MB")
+    with pytest.raises(InputError, match="SQL: Out of Memory"):
+        query(results, "select list(range) from range(20000000)")
+
+
 def test_sql_answers_over_the_table(results):
     pytest.importorskip("duckdb")
     answer = query(results, 'select "collective.name" as name, count(*) as n from sweep group by all order by all')

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from commsim.core.errors import BackendError, InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_time
-from commsim.files.whole_files import MAX_TEXT_BYTES, SUFFIXES, write_tree
+from commsim.files.whole_files import SUFFIXES, read_text, write_tree
 
 from ..flags import Flags, flag
 
@@ -105,23 +105,12 @@ def _machine(config: Config) -> Network:
     return read_nccl_topology(config.file, parse_bandwidth(config.nvlink, "--nvlink") if config.nvlink else None)
 
 
-def _text(path: str) -> str:
-    try:
-        if Path(path).stat().st_size > MAX_TEXT_BYTES:
-            raise InputError(f"{path}: larger than {MAX_TEXT_BYTES >> 20} MiB")
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text at byte {error.start}") from None
-
-
 def _read(config: Config) -> Tree | Blocks:
     from commsim.placement.schedulers import kubernetes, slurm
 
     if config.source in ("slurm-yaml", "topograph-model"):
         require_yaml()
-    text = _text(config.file)
+    text = read_text(config.file)
     match config.source:
         case "slurm-conf":
             return slurm.read_slurm_conf(text, config.file)

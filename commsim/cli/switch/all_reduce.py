@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_size, parse_time
-from commsim.files.whole_files import check_regular, check_writable, replacing
+from commsim.files.whole_files import check_writable, replacing
+from commsim.opening import check_regular
 from commsim.report.table import print_facts, print_table
 
 from ..flags import Flags, WithJson, flag, switched

@@ -24,6 +24,28 @@ RULES = ("seen_check", "continued_slots")
 MAX_ELEMENTS = 1 << 48
 
 
+def check_fan_in(system: System, widest: int) -> None:
+    """Refuse an aggregator with more children than the system has bits for.
+
+    Parameters
+    ----------
+    system : System
+        Whose aggregator it is.
+    widest : int
+        Most children of any aggregator.
+
+    Raises
+    ------
+    InputError
+        If they are too many.
+    """
+    limit = min(system.max_fan_in, MAX_CHILDREN)
+    if widest > limit:
+        kind = "host" if system.hosts else "switch"
+        more = "" if system.hosts else "; a network of several switches takes more workers"
+        raise InputError(f"{system.name}: a {kind} aggregates at most {limit} children, got {widest}{more}")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockRounds(Value):
     """The rounds of all slots, which the occupancy determines.
@@ -136,11 +158,7 @@ class AggregationJob:
             raise InputError(f"starts are one time of 0 s or more per worker, got {self.starts}")
         if system.server != bool(self.server_links):
             raise InputError(f"{system.name} {'needs' if system.server else 'has no'} parameter server")
-        widest, limit = max(max(tree.fan_in) for tree in self.trees), min(system.max_fan_in, MAX_CHILDREN)
-        if widest > limit:
-            kind = "host" if system.hosts else "switch"
-            more = "" if system.hosts else "; a network of several switches takes more workers"
-            raise InputError(f"{system.name}: a {kind} aggregates at most {limit} children, got {widest}{more}")
+        check_fan_in(system, max(max(tree.fan_in) for tree in self.trees))
         if system.shared and n > MAX_CHILDREN:  # packets of partial sums name the workers that they hold
             raise InputError(f"{system.name}: packets name at most {MAX_CHILDREN} workers of a job, got {n}")
         if not self.without <= set(RULES):

@@ -22,6 +22,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commsim.core.errors import InputError
+from commsim.opening import read_regular
 
 from .application import application
 from .guard import Guard, Limits
@@ -88,6 +89,7 @@ class TimedProtocol(H11Protocol):
 
 _MAX_CONNECTIONS = 512
 _SHORTEST_TOKEN = 16
+MAX_TOKEN_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,7 @@ def read_token(path: str | Path) -> str:
         If the file is not one word of at least 16 printable ASCII characters.
     """
     try:
-        token = Path(path).read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
+        token = read_regular(path, MAX_TOKEN_BYTES).decode("ascii").strip()
     except UnicodeDecodeError:
         token = ""
     if len(token) < _SHORTEST_TOKEN or not token.isprintable() or " " in token:

@@ -207,6 +207,16 @@ def test_more_children_than_a_switch_aggregates_are_refused() -> None:
         aggregation_job(SYSTEMS["switchml_udp"].build(), racks, racks.endpoints.tolist(), 1000)
 
 
+@pytest.mark.nojit
+def test_more_workers_than_all_switches_aggregate_are_refused_before_a_tree_is_sought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("commsim.run.packet_job.place_aggregators")
+    network = star(40)
+    with pytest.raises(InputError, match=r"a switch aggregates at most 32 children, got 40; a network of several"):
+        aggregation_job(SYSTEMS["switchml_udp"].build(), network, network.endpoints.tolist(), 1000)
+
+
 def test_jobs_are_values() -> None:
     network = star(4)
     job = aggregation_job(SYSTEMS["switchml_udp"].build(), network, network.endpoints.tolist(), [1000, 5])

@@ -1,0 +1,243 @@
+"""What stands for a file and is none: every flag that takes a file refuses pipes, devices and folders on one line."""
+
+import argparse
+import ast
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from commsim.cli import VERBS, main, parser_of
+
+ROOT = Path(__file__).parents[2]
+# These open files of the system, of the package or of a run of their own, whose names no user gives.
+OWN_FILES = {
+    "commsim/backends/busy.py",
+    "commsim/backends/calibrate.py",
+    "commsim/cli/__init__.py",
+    "commsim/core/kernel_cache.py",
+    "commsim/opening.py",
+    "commsim/core/registry.py",
+    "commsim/nccl/primitive_costs.py",
+    "commsim/report/page/write.py",
+    "commsim/run/auto/known_error.py",
+    "commsim/testbed/build.py",
+    "commsim/testbed/launch.py",
+    "commsim/testbed/measure.py",
+    "commsim/testbed/ranks.py",
+    "commsim/testbed/switch.py",
+    "switch_model/bpf/attachment.py",
+    "switch_model/bpf/program.py",
+    "switch_model/bpf/system_call.py",
+    "topologies/presets.py",
+}
+# Libraries that open a name by themselves are given only names that were looked at before.
+LOOKED_AT = {
+    "commsim/cli/switch/all_reduce.py",
+    "commsim/engine/trace_files.py",
+    "commsim/files/gradients_file.py",
+    "commsim/files/npz.py",
+    "commsim/formats/json_rows.py",
+}
+OPENERS = {
+    "open",
+    "read_text",
+    "read_bytes",
+    "load",
+    "ParquetFile",
+    "ZipFile",
+    "memmap",
+    "fromfile",
+    "loadtxt",
+    "genfromtxt",
+}
+
+
+def opened_in(path):
+    """Names of calls that open a file to read it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield "open"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in OPENERS:
+            of = ast.unparse(node.func.value)
+            if node.func.attr != "load" or of in ("np", "numpy", "json", "pickle", "tomllib", "torch"):
+                yield f"{of}.{node.func.attr}"
+
+
+def test_files_are_opened_in_one_place():
+    allowed = {*OWN_FILES, *LOOKED_AT}
+    stray = {}
+    for package in ("commsim", "collectives", "topologies", "switch_model"):
+        for path in (ROOT / package).rglob("*.py"):
+            name = str(path.relative_to(ROOT))
+            calls = {call for call in opened_in(path) if not call.startswith(("self._plane.", "self.", "gzip."))}
+            if calls and name not in allowed:
+                stray[name] = sorted(calls)
+    assert not stray, "use commsim.opening or commsim.files"
+    for name in LOOKED_AT:
+        assert "check_regular(" in (ROOT / name).read_text(), name
+
+
+# The flag that takes a file stands last, and the file after it; NAME.suffix says which name it gets.
+INPUTS = """
+run ring_all_reduce --ranks 4 --topology X.toml
+run ring_all_reduce --topology star:n_hosts=4 --placement X.json
+run --topology star:n_hosts=4 --collective X.py
+run --topology star:n_hosts=4 --collective X.npz
+run --topology star:n_hosts=4 X.py
+trace --ranks 4 ring_all_reduce -o x.json --topology X.json
+trace --topology star:n_hosts=4 ring_all_reduce -o x.json --placement X.json
+trace --topology star:n_hosts=4 -o x.json --collective X.npz
+advise --size 1MiB --topology X.toml
+advise --topology star:n_hosts=4 --gradients X.npz
+advise --sweep X.toml
+explain --topology X.toml
+explain --topology dgx-h100 --placement X.json
+explain --topology dgx-h100 --graph X.xml
+explain --tuner-csv x.csv --from X.csv
+bound --operation all_reduce --topology X.toml
+bound --operation all_reduce --topology star:n_hosts=4 --placement X.json
+bound --operation all_reduce --topology star:n_hosts=4 --collective X.npz
+synthesize --operation all_reduce --topology X.toml
+synthesize --operation all_reduce --topology star:n_hosts=4 --placement X.json
+compare m.json X.json
+compare m.json X.csv
+fit X.csv
+fit X.parquet
+switch simulate --topology X.toml
+switch pcap X.pcap
+workload run --topology star:n_hosts=4 --workers 4 --trace X.csv
+workload run --topology star:n_hosts=4 --graph X.toml
+workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --topology X.toml
+workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --topology star:n_hosts=4 --placement X.json
+workload share X.toml j.json
+calls X.json
+place rank X.toml j.json
+place score --capacity 1Gbps X.json
+place serve --cluster X.toml
+place import --from slurm-conf --tier-bandwidth 1=100Gbps -o x.toml X.conf
+place import --from nvidia-smi -o x.toml X.txt
+place import --from nccl-xml -o x.toml X.xml
+place export --to nodelist --placements j.json -o x X.toml
+cluster run --policy fifo --trace philly:jobs=2 X.toml
+cluster models --assume X.toml
+cluster trace --from philly -o x.csv X.csv
+sweep run -o x X.toml
+sweep plan X.toml
+sweep status X
+sweep sql X "select 1"
+sweep export -o x.csv X
+report X.json
+plot busbw -o x.svg X.json
+topo show X.toml
+topo show star:n_hosts=4 --draw x.svg --load X.json
+topo check X.toml
+topo save -o x.toml X.toml
+topo import -o x.toml X.xml
+topo export --to astra-network -o x X.toml
+schedule show X.npz
+schedule check X.npz
+schedule save -o x.npz X.npz
+schedule import -o x.npz X.xml
+schedule export --to msccl -o x.xml X.npz
+"""
+# Flags that come to the same reader as one above, but only with files or rights that are not made here.
+ELSEWHERE = {
+    "calls --graph",
+    "cluster run --assume",
+    "compare --collective",
+    "compare --placement",
+    "compare --topology",
+    "convert",
+    "place export",
+    "place rank --jobs",
+    "place serve",
+    "plot --measured",
+    "report --measured",
+    "schedule export --topology",
+    "schedule import --topology",
+    "switch all-reduce --input",
+    "testbed run",
+    "testbed share",
+    "topo export --topology",
+    "topo import --topology",
+    "validate",
+    "workload moe",
+    "workload reshard",
+    "workload run --phases",
+    "workload run --vector-add",
+    "workload share --shifts",
+}
+KINDS = {"pipe": os.mkfifo, "endless": lambda path: path.symlink_to("/dev/zero")}
+SAYS = r"not a regular file|[Ii]s a directory|not a directory|no sweep is here|no readable|folder without|not a file"
+LINES = [line for line in INPUTS.splitlines() if line]
+
+
+@pytest.fixture
+def in_time():
+    """Let nothing wait for more than 20 s."""
+
+    def too_long(*_):
+        raise AssertionError("it waits for a file that has no end, or no beginning")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("line", LINES)
+def test_what_is_no_file_is_refused_and_not_waited_for(line, kind, tmp_path, monkeypatch, capsys, in_time):
+    monkeypatch.chdir(tmp_path)
+    words = re.findall(r'"([^"]*)"|(\S+)', line)
+    words = [quoted or plain for quoted, plain in words]
+    name = next(word for word in words if re.fullmatch(r"X(\.\w+)?", word))
+    KINDS[kind](tmp_path / name)
+    (tmp_path / "JOBS").write_text(json.dumps({"jobs": []}))
+    with pytest.raises(SystemExit) as ended:
+        raise SystemExit(main(words))
+    said = capsys.readouterr().err
+    assert ended.value.code == 2, said
+    assert "Traceback" not in said
+    assert len(said.strip().splitlines()) == 1, said
+    assert re.search(SAYS, said), said
+
+
+def takes_a_file(action):
+    words = " ".join([str(action.metavar or ""), str(action.dest)])
+    return re.search(r"FILE|\.toml|\.json|\.csv|CLUSTER|JOBS|SWEEP|MEASURED|DIR\b|NETWORK", words) is not None
+
+
+def actions_of(parser):
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                yield from actions_of(sub)
+        else:
+            yield parser, action
+
+
+OUTPUTS = {"--json", "--draw", "--report", "--output", "--pcap", "--plot", "--csv", "--timeline", "--job"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_flag_that_takes_a_file_is_tried(verb):
+    tried = {(" ".join(line.split()[:2]), word) for line in LINES for word in line.split() if word.startswith("--")}
+    tried |= {(verb, word) for line in LINES for word in line.split() if line.split()[0] == verb}
+    missing = []
+    for parser, action in actions_of(parser_of(verb)[0]):
+        names = set(action.option_strings)
+        if not names or not takes_a_file(action) or names & OUTPUTS:
+            continue
+        command = parser.prog.removeprefix("commsim ")
+        everywhere = command in ELSEWHERE or any(f"{command} {name}" in ELSEWHERE for name in names)
+        if not everywhere and not any((command, name) in tried or (verb, name) in tried for name in names):
+            missing.append(f"{parser.prog} {sorted(names)}")
+    assert not missing
