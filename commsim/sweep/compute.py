@@ -224,7 +224,7 @@ class Bench:
         return self._prepared[1]
 
     def _network_of(self, parameters: Mapping[str, Any]) -> Network:
-        costs = network_costs_of(parameters)
+        costs: dict[str, Any] = dict(network_costs_of(parameters))
         key = (network_spec(parameters, self._kinds), tuple(costs.items()))
         if self._network is None or self._network[0] != key:
             from commsim.run import with_costs
