@@ -9,10 +9,10 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from commsim.core.errors import InputError
+from commsim.opening import read_regular
 
 from . import training  # registers its measures
 from .measures import MEASURES
@@ -21,6 +21,8 @@ assert training  # imported for what it registers
 
 SETUPS = ("known", "assumed")
 KEYS = {"name", "measure", "unit", "source", "setup", "arguments", "sweep", "theirs", "fitted", "recalled", "note"}
+
+MAX_BYTES = 2**20  # of a paper's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +166,9 @@ def load_paper(name: str) -> Paper:
     """
     if name.endswith(".toml"):
         try:
-            text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{name}: cannot be read: {error}") from None
+            text = read_regular(name, MAX_BYTES).decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}: not UTF-8 text at byte {error.start}") from None
     else:
         known = paper_names()
         if name not in known:

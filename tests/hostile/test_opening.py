@@ -23,7 +23,9 @@ OWN_FILES = {
     "commsim/core/registry.py",
     "commsim/nccl/primitive_costs.py",
     "commsim/report/page/write.py",
+    "commsim/reproduce/paper.py",
     "commsim/run/auto/known_error.py",
+    "commsim/run/software.py",
     "commsim/testbed/build.py",
     "commsim/testbed/launch.py",
     "commsim/testbed/measure.py",
@@ -155,6 +157,9 @@ ELSEWHERE = {
     "compare --topology",
     "convert",
     "place export",
+    "place order",
+    "run --jobs",
+    "traffic --topology",
     "place rank --jobs",
     "place serve",
     "plot --measured",
@@ -224,7 +229,19 @@ def actions_of(parser):
             yield parser, action
 
 
-OUTPUTS = {"--json", "--draw", "--report", "--output", "--pcap", "--plot", "--csv", "--timeline", "--job"}
+OUTPUTS = {
+    "--json",
+    "--draw",
+    "--report",
+    "--output",
+    "--pcap",
+    "--plot",
+    "--csv",
+    "--timeline",
+    "--job",
+    "--msccl",
+    "--tuner-csv",
+}
 
 
 @pytest.mark.parametrize("verb", VERBS)
