@@ -91,8 +91,10 @@ class Parser(argparse.ArgumentParser):
         for arg in itertools.takewhile(lambda arg: arg != "--", args):
             if arg.startswith("-") and arg.endswith("=--"):
                 self.error(f"argument {arg.removesuffix('=--')}: expected a value, got --")
-        # positional arguments may stand anywhere between options, but for verbs of verbs, which read what follows
-        if self._is_mixed or self._subparsers is not None or not self._get_positional_actions():
+        # positional arguments may stand anywhere between options, but where a verb or all the rest follows
+        positional = self._get_positional_actions()
+        takes_rest = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in positional)
+        if self._is_mixed or not positional or takes_rest:
             return super().parse_known_args(args, namespace)
         self._is_mixed = True
         try:

@@ -59,7 +59,7 @@ def test_more_ranks_than_hosts_or_none_are_refused(n):
 
 
 def test_an_unknown_strategy_lists_the_known_ones():
-    with pytest.raises(InputError, match="unknown placement strategy 'tight'; known: muri, packed, random, spread"):
+    with pytest.raises(InputError, match=r"unknown placement strategy 'tight'; known: .*muri, packed, random, spread"):
         place(star(4), 2, "tight")
 
 

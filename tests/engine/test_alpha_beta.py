@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import COLLECTIVES
+from collectives.pieces import sized_parameters
 from commsim.core.cost import LogGP
 from commsim.core.placement import place
 from commsim.core.program import Program
@@ -40,7 +41,7 @@ def planned(schedule, link, **star_options):
 )
 def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, o, B, gamma):
     flow_link, link = COLLECTIVES[name], LogGP(L, o, B, gamma)
-    plan = planned(flow_link.build(n_ranks), link)
+    plan = planned(flow_link.build(n_ranks, **sized_parameters(flow_link, n_ranks, size, {})), link)
     got = simulate_alpha_beta(plan, size)[0].time
     np.testing.assert_allclose(got, flow_link.metadata["cost"](n_ranks, size, link), rtol=1e-9)
 

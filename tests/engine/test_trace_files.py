@@ -45,6 +45,6 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
         TraceFile(tmp_path / "a.npy", 0)
     np.save(tmp_path / "other.npy", np.zeros(3))
     (tmp_path / "text.npy").write_text("no array")
-    for name, wanted in (("other.npy", "records of transfer"), ("text.npy", "no trace"), ("none.npy", "no trace")):
+    for name, wanted in (("other.npy", "records of transfer"), ("text.npy", "no trace"), ("none.npy", "No such file")):
         with pytest.raises(InputError, match=wanted):
             read_trace(tmp_path / name)

@@ -61,5 +61,5 @@ def test_a_file_places_as_it_says_if_the_number_is_right(tmp_path):
 
 @pytest.mark.parametrize("text", ["tight", "", "x.txt"])
 def test_an_unknown_placement_lists_the_known_ones(text):
-    with pytest.raises(InputError, match=f"unknown placement '{text}'; known: muri, packed, .*or a file"):
+    with pytest.raises(InputError, match=f"unknown placement '{text}'; known: .*muri, packed, .*or a file"):
         load_placement(text, star(3), 2)

@@ -6,8 +6,10 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from . import dctcp_kernel, entropy_kernel, nscc_kernel, swift_kernel
 from .credit_kernel import wanted
+from .dctcp_kernel import on_ack as dctcp_on_ack
+from .dctcp_kernel import on_trimmed as dctcp_on_trimmed
+from .entropy_kernel import FOR_MARK, FOR_TRIM, learn, next_entropy
 from .fabric_state import (
     ACK,
     ACK_NOW,
@@ -30,8 +32,13 @@ from .fabric_state import (
     TO_RESEND,
     Fabric,
 )
+from .nscc_kernel import measure
+from .nscc_kernel import on_ack as nscc_on_ack
+from .nscc_kernel import on_trimmed as nscc_on_trimmed
 from .port_kernel import take_packet
 from .receiver_kernel import queue_answer
+from .swift_kernel import on_ack as swift_on_ack
+from .swift_kernel import on_trimmed as swift_on_trimmed
 
 NS = 1000  # ps
 
@@ -107,7 +114,7 @@ def send(fabric: Fabric, f: int, now: int) -> int:
         packet["amount"] = wanted(fabric, f, left)
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
     packet["sent"], packet["target"] = now, flow["dst"]
-    packet["entropy"] = entropy_kernel.next_entropy(fabric, f)
+    packet["entropy"] = next_entropy(fabric, f)
     packet["flags"] = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
     return p
 
@@ -153,7 +160,7 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
     place = flow["ring"] + (packet["number"] & flow["ring_mask"])
     transport = fabric.rules["transport"]
     if transport != RCCC and packet["number"] >= flow["acknowledged"] and mark[place] & SENDER_BITS == IN_FLIGHT:
-        delay = nscc_kernel.measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
+        delay = measure(fabric, f, now - packet["sent"], marked or transport != NSCC)
     end = max(flow["acknowledged"], packet["expected"])
     for number in range(flow["acknowledged"], end):
         _settle(fabric, f, number)
@@ -164,13 +171,13 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
             _settle(fabric, f, number)
         bitmap >>= np.uint64(1)
         number += 1
-    entropy_kernel.learn(fabric, f, packet["entropy"], entropy_kernel.FOR_MARK if marked else 0)
+    learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
     if transport == NSCC:
-        nscc_kernel.on_ack(fabric, f, marked, delay, news, now)
+        nscc_on_ack(fabric, f, marked, delay, news, now)
     elif transport == DCTCP:
-        dctcp_kernel.on_ack(fabric, f, packet["number"], marked, news)
+        dctcp_on_ack(fabric, f, packet["number"], marked, news)
     elif transport == SWIFT:
-        swift_kernel.on_ack(fabric, f, delay, news, now)
+        swift_on_ack(fabric, f, delay, news, now)
     if end == flow["n_packets"] and flow["finished_at"] < 0:
         flow["finished_at"] = now
         flow["give_up"] = NEVER
@@ -199,16 +206,16 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
     size = size_of(fabric, f, number)
     transport = fabric.rules["transport"]
     if transport == NSCC:
-        nscc_kernel.on_trimmed(fabric, f, size, now)
+        nscc_on_trimmed(fabric, f, size, now)
     elif transport == DCTCP:
-        dctcp_kernel.on_trimmed(fabric, f, now)
+        dctcp_on_trimmed(fabric, f, now)
     elif transport == SWIFT:
-        swift_kernel.on_trimmed(fabric, f, now)
+        swift_on_trimmed(fabric, f, now)
     flow["in_flight"] -= size
     _resend(fabric, f, number)
     # the last link is no choice of the path's
     bad = packet["flags"] & LAST_HOP == 0
-    entropy_kernel.learn(fabric, f, packet["entropy"], entropy_kernel.FOR_TRIM if bad else 0)
+    learn(fabric, f, packet["entropy"], FOR_TRIM if bad else 0)
 
 
 @njit_norefcount
@@ -295,6 +302,6 @@ def _request(fabric: Fabric, f: int, now: int) -> None:
     packet = fabric.packet[p]
     packet["kind"], packet["flow"], packet["number"], packet["flags"] = REQUEST, f, flow["acknowledged"], 0
     packet["size"], packet["sent"], packet["target"] = fabric.rules["header"], now, flow["dst"]
-    packet["entropy"] = entropy_kernel.next_entropy(fabric, f)
+    packet["entropy"] = next_entropy(fabric, f)
     packet["amount"] = wanted(fabric, f, backlog(fabric, f))
     queue_answer(fabric, flow["src"], p)
