@@ -44,6 +44,7 @@ SWEEP = {
 }  # fmt: skip
 
 # Seconds after the rows that were waited for: a chunk takes about half a second.
+SECONDS_TO_FINISH = 300
 MAX_DELAY = 0.6
 TRIES = 10
 
@@ -196,7 +197,11 @@ def _started(sweep: Path, directory: Path, executor: str) -> subprocess.Popen[st
 
 
 def _finish(process: subprocess.Popen[str]) -> None:
-    said = process.communicate()[1]
+    try:
+        said = process.communicate(timeout=SECONDS_TO_FINISH)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise BackendError(f"commsim sweep did not end in {SECONDS_TO_FINISH} s") from None
     if process.returncode:
         raise BackendError(f"commsim sweep fails without being killed: {said.strip()}")
 

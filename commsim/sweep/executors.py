@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing.connection
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from typing import Any
@@ -16,6 +17,8 @@ from .worker import THREADS, begin_worker
 
 NAMES = ("process", "serial", "loky", "mpi", "dask", "dask://HOST:PORT")
 MAX_JOBS = 4096
+# In which idle workers end; then they are killed.
+SECONDS_TO_END = 20.0
 
 
 class Pool:
@@ -82,10 +85,13 @@ class Pool:
         if self._make is None or self._executor is None:
             return
         executor, self._executor = self._executor, None
+        manager = getattr(executor, "_executor_manager_thread", None)
         if now:
             _end(executor)
-        else:
+        elif manager is None:
             executor.shutdown(wait=True)
+        else:
+            _end_idle(executor, manager)
 
 
 class Serial(Executor):
@@ -238,6 +244,24 @@ def _workers_of(executor: Executor, n: int) -> int:
         if isinstance(workers, int) and workers > 0:
             return workers
     return n
+
+
+def _end_idle(executor: Executor, manager: threading.Thread) -> None:
+    """End Python's pool of processes, in which nothing runs any more; by force if it does not end by itself.
+
+    Where a worker died last, the pool may wait for ever for the thread that sends to workers: this process holds the
+    other end of that pipe open itself.
+    """
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    calls = getattr(getattr(executor, "_call_queue", None), "_reader", None)
+    executor.shutdown(wait=False)
+    manager.join(SECONDS_TO_END)
+    if manager.is_alive():
+        for process in processes:
+            process.kill()
+        if isinstance(calls, multiprocessing.connection.Connection):
+            calls.close()
+        manager.join(SECONDS_TO_END)
 
 
 def _end(executor: Executor) -> None:
