@@ -58,6 +58,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "presets": "list and show commercial machines and networks",
         "schedule": "list, show, check, save and convert schedules",
         "convert": "convert networks, schedules and workloads from and to the files of other simulators and runtimes",
+        "schema": "print the JSON Schema of what a verb writes with --json",
     },
     "this machine": {
         "warmup": "compile all kernels now, so that no command waits for the compiler",

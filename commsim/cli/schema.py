@@ -1,0 +1,39 @@
+"""``commsim schema``: the JSON Schema of what a verb writes with ``--json``."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from commsim.core.errors import InputError
+
+from .flags import Flags, Verb, flag
+
+
+class Config(Flags):
+    """All flags of ``commsim schema``."""
+
+    verb: tuple[str, ...] = flag(
+        "verb", default=(), nargs="*", metavar="VERB", help="such as run or switch simulate (default: list all)"
+    )
+
+
+def run(config: Config) -> None:
+    """Print the schema of a verb, or the verbs that have one."""
+    known = schemas()
+    verb = " ".join(config.verb)
+    if not verb:
+        print("\n".join(known))
+    elif verb in known:
+        print(known[verb], end="")
+    else:
+        raise InputError(f"there is no schema of {verb!r}; there are those of {', '.join(known)}")
+
+
+def schemas() -> dict[str, str]:
+    """Return the JSON Schemas that are shipped, as text, by verb."""
+    folder = resources.files("commsim.data") / "schemas"
+    files = sorted((one for one in folder.iterdir() if one.name.endswith(".json")), key=lambda one: one.name)
+    return {one.name.removesuffix(".json").replace("_", " "): one.read_text(encoding="utf-8") for one in files}
+
+
+COMMANDS = {"schema": Verb(Config, run)}

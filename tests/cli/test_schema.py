@@ -1,0 +1,69 @@
+"""What verbs write with ``--json`` is what the shipped JSON Schemas say."""
+
+import importlib
+import json
+
+import jsonschema
+import pytest
+
+from benchmarks import schemas
+from commsim.cli import MODULES, VERBS
+from commsim.cli import schema as verb
+
+EXAMPLES = schemas.description()["examples"]
+# These measure: they need mpirun, a testbed, a live switch or torch, or compile for minutes.
+MEASURING = {
+    "calibrate", "validate", "profile", "switch all-reduce", "switch serve", "switch status",
+    "testbed run", "testbed share", "testbed status", "warmup",
+}  # fmt: skip
+
+
+def unknown(schema, value, path=""):
+    """Keys of a value that its schema does not have."""
+    if isinstance(value, list):
+        return [key for one in value for key in unknown(schema.get("items", {}), one, path)]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return []
+    known = schema["properties"]
+    inner = [key for name in value.keys() & known.keys() for key in unknown(known[name], value[name], f"{path}{name}.")]
+    return [f"{path}{name}" for name in value.keys() - known.keys()] + inner
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_answer_is_as_its_schema_says(name):
+    schema, answer = json.loads(verb.schemas()[name]), schemas.answer_of(EXAMPLES[name][0])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(answer, schema)
+    config = schema["properties"].pop("config")
+    assert config["properties"] == {"version": {"type": "string"}}
+    answer.pop("config")
+    assert not unknown(schema, answer), "python -m benchmarks.schemas writes the schemas anew"
+
+
+def test_a_schema_refuses_an_answer_without_its_keys_or_of_another_type():
+    schema = json.loads(verb.schemas()["run"])
+    row = dict.fromkeys(schema["properties"]["results"]["items"]["required"], 1)
+    for wrong in (
+        {"schema": 1},
+        {"schema": 2, "config": {}, "results": []},
+        {"schema": 1, "config": {}, "results": [row]},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"schema": 1, "config": {}, "network": {}, "remarks": []} | wrong, schema)
+
+
+def test_every_verb_with_json_has_a_schema():
+    with_json = {
+        name
+        for one in VERBS
+        for name, command in importlib.import_module(f"commsim.cli.{MODULES.get(one, one)}").COMMANDS.items()
+        if "json" in command.config.__dataclass_fields__
+    }
+    assert with_json - MEASURING == set(verb.schemas()) == set(EXAMPLES)
+
+
+def test_schemas_are_printed_and_listed(commsim):
+    assert commsim("schema").out.splitlines() == sorted(EXAMPLES)
+    printed = json.loads(commsim("schema", "switch", "simulate").out)
+    assert printed["title"] == "commsim switch simulate --json"
+    assert "those of" in commsim.refuses("schema", "fly")
