@@ -128,11 +128,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(words)
         command: Verb = vars(args).pop("command")
         config = command.config.from_args(args)
-        _check_json(config)
-        from commsim.report.table import given_remarks, only_json
+        _check_answers(config)
+        from commsim.report.table import given_remarks, only_answer
 
         given_remarks(forget=True)
-        with only_json(getattr(config, "json", None)):
+        with only_answer(getattr(config, "json", None), getattr(config, "csv", None)):
             code = command.run(config) or 0
         sys.stdout.flush()
         return code
@@ -209,15 +209,15 @@ def _print_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _check_json(config: Flags) -> None:
+def _check_answers(config: Flags) -> None:
     """Refuse a file for the results that cannot be written, before the work and not after it."""
-    path = getattr(config, "json", None)
-    if path and isinstance(path, str) and path != "-":
-        from pathlib import Path
+    for path in (getattr(config, "json", None), getattr(config, "csv", None)):
+        if path and isinstance(path, str) and path != "-":
+            from pathlib import Path
 
-        from commsim.files.whole_files import check_writable
+            from commsim.files.whole_files import check_writable
 
-        check_writable(Path(path))
+            check_writable(Path(path))
 
 
 def sentence(text: str) -> str:

@@ -40,7 +40,7 @@ def run(config: Config) -> None:
     from commsim.formats.calls import last_iteration, periodic_job, task_tables
     from commsim.formats.profiles import read_calls
 
-    check_written([config.job, config.graph, config.json], config.files)
+    check_written([config.job, config.graph, config.json, config.csv], config.files)
     period = _period(config.period)
     if config.graph and Path(config.graph).suffix not in (".toml", ".json"):
         raise InputError(f"{config.graph}: a graph of tasks is a file that ends with .toml or .json")
@@ -50,7 +50,7 @@ def run(config: Config) -> None:
     print_remarks((*notes, *_missing_ranks([calls for calls, _ in profiles])))
     calls, steps = profiles[0]
     print_table(COLUMNS, _rows(calls), f"{config.files[0]}: {len(calls)} calls of rank {_shown(calls[0].rank)}")
-    if not (config.job or config.graph or config.json or config.period):
+    if not (config.job or config.graph or config.json or config.csv or config.period):
         return
     iteration = last_iteration(calls, steps, period)
     name = config.name or Path(config.files[0]).name.split(".")[0]
@@ -173,7 +173,7 @@ def profile(config: ProfileConfig) -> None:
     if config.output:
         write_backward_trace(config.output, trace)
         print(f"{config.output}: written")
-    if config.json:
+    if config.json or config.csv:
         rows = [
             {"tensor": trace.name(i), "size_B": float(trace.n_bytes[i]), "ready_s": float(trace.ready[i]),
              "forward_s": float(trace.forward[i])} for i in range(len(trace.n_bytes))

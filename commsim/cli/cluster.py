@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_time
-from commsim.report.table import print_table, progress
+from commsim.report.table import print_table, progress, write_results
 
 from .flags import Flags, Verb, WithJson, flag, require_seed, switched
 
@@ -129,7 +129,8 @@ def _row(outcome: Outcome) -> list[str]:
 
 
 def _write(config: RunConfig, outcomes: list[Outcome]) -> None:
-    config.write_json([one.row() for one in outcomes], config.flags("csv", "plot"))
+    if config.json:  # --csv has the jobs
+        write_results(config.json, config.flags("plot"), [one.row() for one in outcomes])
     if config.csv:
         from commsim.cluster.outcome import write_jobs
 

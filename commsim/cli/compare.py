@@ -92,7 +92,7 @@ def run(config: Config) -> None:
         raise InputError(f"give one file of measurements and at most one of predictions, got {len(config.files)}")
     if (len(config.files) == 2) == (config.topology is not None):
         raise InputError("the prediction is a file, or --topology (and --collective): give one of the two")
-    check_written([config.json, config.plot], [*config.files, config.topology])
+    check_written([config.json, config.csv, config.plot], [*config.files, config.topology])
     notes: list[str] = []
     rows = read_measured(config.files[-1], operation=config.operation or "", n_ranks=config.ranks, notes=notes)
     notes += [f"measured times of {operation} are medians over several algorithms: {', '.join(names)}"

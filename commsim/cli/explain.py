@@ -164,7 +164,7 @@ def run(config: Config) -> None:
     """Print NCCL's model, or write rules from results."""
     if (config.rows is None) == (config.topology is None):
         raise InputError("give --topology for NCCL's own choices, or --from FILE for rules from results")
-    check_written([config.json, config.tuner_csv], [config.rows, config.graph, config.topology])
+    check_written([config.json, config.csv, config.tuner_csv], [config.rows, config.graph, config.topology])
     if config.rows is not None:
         rules_from_results(config)
         return

@@ -106,7 +106,7 @@ def run(config: Config) -> None:
     from commsim.comparison.hockney import fit_table
     from commsim.formats.measured import read_measured
 
-    check_written([config.json], [config.file])
+    check_written([config.json, config.csv], [config.file])
     line = parse_bandwidth(config.line_rate, "--line-rate") if config.line_rate else None
     notes: list[str] = []
     rows = read_measured(config.file, operation=config.operation or "", n_ranks=config.ranks, notes=notes)

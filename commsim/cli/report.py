@@ -94,7 +94,7 @@ def report_run(config: RunConfig, results: list[Any], path: str) -> None:
     from .run.replay import replay
 
     rows = [result.row() for result in results]
-    flags = {k: v for k, v in vars(config).items() if k not in ("json", "report", "draw")}
+    flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
     study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags})
     _write(_with_runs(study, *replay(config, rows, trusted=True)), path)
 

@@ -33,11 +33,21 @@ def frame_of(rows: Iterable[Mapping[str, Any]], library: str | None = None) -> A
     found = next((name for name in wanted if importlib.util.find_spec(name) is not None), None)
     if found is None:
         raise InputError(f"a data frame needs {' or '.join(wanted)}: pip install {wanted[0]}")
-    flat = [dict(_flat(row)) for row in rows]
+    flat = flat_rows(rows)
     if found == "pandas":
         return importlib.import_module("pandas").DataFrame(flat)
-    names = dict.fromkeys(name for row in flat for name in row)  # polars wants all columns in every row
+    names = names_of(flat)  # polars wants all columns in every row
     return importlib.import_module("polars").DataFrame([{name: row.get(name) for name in names} for row in flat])
+
+
+def flat_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows in which what was nested has a name each, with a dot in it."""
+    return [dict(_flat(row)) for row in rows]
+
+
+def names_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of all values of flat rows, each once, in the order in which they come first."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:

@@ -1,8 +1,9 @@
-"""Tables, as wide as the terminal, and progress; results as JSON in a file or on standard output."""
+"""Tables, as wide as the terminal, and progress; results as JSON or CSV in a file or on standard output."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -13,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO, TypeVar
 
 from commsim.core.errors import InputError, printable
-from commsim.files.whole_files import write_json
+from commsim.core.frames import flat_rows, names_of
+from commsim.files.whole_files import replacing, write_json
 
 T = TypeVar("T")
 
@@ -195,15 +197,22 @@ _answers_to: list[TextIO] = []
 
 
 @contextlib.contextmanager
-def only_json(path: object) -> Iterator[None]:
-    """Keep tables and remarks away from standard output where JSON goes there, so that a program can read it.
+def only_answer(*paths: object) -> Iterator[None]:
+    """Keep tables and remarks away from standard output where JSON or CSV goes there, so that a program can read it.
 
     Parameters
     ----------
-    path : object
-        Where JSON goes: ``-``, the name of a file, or None.
+    *paths : object
+        Where answers go: ``-``, the name of a file, or None.
+
+    Raises
+    ------
+    InputError
+        If several go there.
     """
-    if path != STANDARD_OUTPUT:
+    if paths.count(STANDARD_OUTPUT) > 1:
+        raise InputError("--json - and --csv - cannot both have the standard output; give one of them a file")
+    if STANDARD_OUTPUT not in paths:
         yield
         return
     _answers_to.append(sys.stdout)
@@ -220,6 +229,38 @@ def write_answer(path: str, tree: Mapping[str, Any]) -> None:
         write_json(path, tree)
         return
     try:
-        print(json.dumps(tree, indent=1, allow_nan=False), file=_answers_to[-1] if _answers_to else sys.stdout)
+        print(json.dumps(tree, indent=1, allow_nan=False), file=_standard_output())
     except ValueError as error:
         raise InputError(f"the answer cannot be written as JSON: {error}") from None
+
+
+def write_rows(path: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write the rows of a command as CSV to a file, or to standard output if it is named ``-``.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    rows : iterable of mapping
+        As in the JSON. What is nested gets a column each, with a dot in its name; a list is written as JSON; what is
+        not there is empty.
+    """
+    flat = flat_rows(rows)
+    names, out = names_of(flat), io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row.get(name)) for name in names] for row in flat)
+    if path == STANDARD_OUTPUT:
+        print(out.getvalue(), end="", file=_standard_output())
+        return
+    with replacing(path) as file:
+        file.write(out.getvalue().encode())
+
+
+def _cell(value: Any) -> str:
+    """Write a value; true, false and lists as in JSON, numbers with all their digits."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def _standard_output() -> TextIO:
+    return _answers_to[-1] if _answers_to else sys.stdout

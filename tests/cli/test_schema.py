@@ -1,6 +1,8 @@
 """What verbs write with ``--json`` is what the shipped JSON Schemas say."""
 
+import csv
 import importlib
+import io
 import json
 
 import jsonschema
@@ -67,3 +69,22 @@ def test_schemas_are_printed_and_listed(commsim):
     printed = json.loads(commsim("schema", "switch", "simulate").out)
     assert printed["title"] == "commsim switch simulate --json"
     assert "those of" in commsim.refuses("schema", "fly")
+
+
+def test_csv_has_the_rows_of_the_json(commsim, tmp_path):
+    line = ["run", "ring_all_reduce", "--topology", "star:n_hosts=4", "-b", "1K", "-e", "4K", "-f", "2"]
+    rows = commsim.results(*line, "--csv", tmp_path / "r.csv")["results"]
+    text = (tmp_path / "r.csv").read_text()
+    read = list(csv.DictReader(io.StringIO(text)))
+    assert [float(row["time_s"]) for row in read] == [row["time_s"] for row in rows]
+    assert [float(row["busiest_link.bytes"]) for row in read] == [row["busiest_link"]["bytes"] for row in rows]
+    assert commsim(*line, "--csv", "-").out == text
+
+
+@pytest.mark.parametrize("line", ["place rank inputs/cluster.toml inputs/jobs.json", "topo list", "workload systems"])
+def test_csv_is_written_by_verbs_with_json_of_their_own(commsim, line):
+    words = [str(schemas.ANSWERS / word) if word.startswith("inputs/") else word for word in line.split()]
+    answer = json.loads(commsim(*words, "--json", "-").out)
+    read = list(csv.reader(io.StringIO(commsim(*words, "--csv", "-").out)))
+    assert len(read) == 1 + len(answer.get("results", answer.get("candidates")))
+    assert "standard output" in commsim.refuses(*words, "--csv", "-", "--json", "-")

@@ -1,3 +1,4 @@
+import csv
 import io
 import json
 
@@ -65,10 +66,22 @@ def test_two_columns_may_have_one_name(shown):
 
 
 def test_answers_go_to_standard_output_alone_when_they_are_asked_for_there(capsys):
-    with table.only_json("-"):
+    with table.only_answer("-"):
         print("a table")
         table.write_answer("-", {"a": 1})
     assert json.loads(capsys.readouterr().out) == {"a": 1}
-    with table.only_json(None):
+    with table.only_answer(None, "x.csv"):
         print("a table")
     assert capsys.readouterr().out == "a table\n"
+
+
+def test_rows_as_csv_have_a_column_for_each_value_and_all_digits(capsys):
+    rows = [{"a": 0.1 + 0.2, "b": {"c": "x,y", "d": None}}, {"a": 3, "e": [1, 2], "f": True}]
+    with table.only_answer(None, "-"):
+        print("a table")
+        table.write_rows("-", rows)
+    read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert list(read[0]) == ["a", "b.c", "b.d", "e", "f"]
+    assert float(read[0]["a"]) == 0.1 + 0.2
+    assert read[0]["b.c"] == "x,y"
+    assert [read[1][name] for name in ("a", "b.c", "e", "f")] == ["3", "", "[1, 2]", "true"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from commsim.core.errors import InputError
-from commsim.report.table import write_results
+from commsim.report.table import write_results, write_rows
 
 NUMBERS = {"int": int, "float": float}
 
@@ -87,8 +87,8 @@ class Flags:
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None})
 
     def flags(self, *without: str) -> dict[str, Any]:
-        """Return the flags and their values as the JSON of results has them, without ``--json`` and those named."""
-        names = [field.name for field in dataclasses.fields(self) if field.name not in ("json", *without)]
+        """Return the flags and their values as the JSON of results has them, without those of the answer and those named."""
+        names = [field.name for field in dataclasses.fields(self) if field.name not in ("json", "csv", *without)]
         return {name: getattr(self, name) for name in names}
 
     def given(self, *names: str) -> list[str]:
@@ -161,16 +161,18 @@ def _declaration(field: dataclasses.Field[Any]) -> tuple[tuple[str, ...], dict[s
 
 
 class WithJson(Flags):
-    """``--json``, of nearly all verbs."""
+    """``--json`` and ``--csv``, of nearly all verbs."""
 
     json: str | None = flag(
         "-J", metavar="FILE", help="also write the results as JSON; -: to standard output, no tables"
     )
 
+    csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
+
     def write_json(
         self, rows: Iterable[Mapping[str, Any]], /, flags: Mapping[str, Any] | None = None, **more: object
     ) -> None:
-        """Write the results where ``--json`` says, if it is given.
+        """Write the results where ``--json`` and ``--csv`` say, if they are given.
 
         Parameters
         ----------
@@ -179,7 +181,10 @@ class WithJson(Flags):
         flags : mapping, optional
             The configuration that is written. Default: all flags.
         **more
-            Further keys beside the results.
+            Further keys beside the results; CSV has the results alone.
         """
+        rows = list(rows)
         if self.json:
             write_results(self.json, self.flags() if flags is None else flags, rows, **more)
+        if self.csv:
+            write_rows(self.csv, rows)

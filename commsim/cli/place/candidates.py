@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
-from commsim.report.table import print_table, write_answer
+from commsim.report.table import print_table, write_answer, write_rows
 
 from ..flags import Flags, flag, require_seed, switched
 
@@ -29,13 +29,15 @@ def settings_of(config: Scoring, seed: int = 0) -> Settings:
     return Settings(config.angles, step, quantum, longest, seed)
 
 
-def _write(config: Scoring, tree: Mapping[str, Any]) -> None:
-    """Write the answer where ``--json`` says, under the schema and the configuration."""
+def _write(config: Scoring, tree: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the answer where ``--json`` says, under the schema and the configuration; its rows where ``--csv`` says."""
     from commsim import __version__
 
     tree = {"schema": 1, "config": {"version": __version__, **config.flags()}, **tree}
     if config.json:
         write_answer(config.json, tree)
+    if config.csv:
+        write_rows(config.csv, rows)
 
 
 COLUMNS = ["rank", "generator", "score_mean", "score_min", "contended_links", "worst_link", "slowdown"]
@@ -53,6 +55,7 @@ class Scoring(Flags):
     json: str | None = flag(
         nargs="?", const="-", metavar="FILE", help="write JSON to FILE, or to standard output in place of the table"
     )
+    csv: str | None = flag(metavar="FILE", help="also write the rows as CSV; -: to standard output, no tables")
 
 
 class Config(Scoring):
@@ -105,16 +108,17 @@ def run(config: Config) -> None:
         settings=settings,
     )
     crux = [_crux(config, cluster, jobs, candidate) for candidate in ranking.candidates]
-    if config.json != "-":
+    if "-" not in (config.json, config.csv):
         _print(ranking, jobs, f"{len(jobs)} jobs on {cluster.network.name}")
         if crux and crux[0]:
             _print_crux(crux[0]["crux"])
-    rows = {
-        "candidates": [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)],
+    candidates = [candidate.row() | more for candidate, more in zip(ranking.candidates, crux, strict=True)]
+    tree = {
+        "candidates": candidates,
         "discarded": [candidate.row() for candidate in ranking.discarded],
         "notes": list(ranking.notes),
     }
-    _write(config, rows)
+    _write(config, tree, candidates)
 
 
 def _crux(config: Config, cluster: Cluster, jobs: tuple[PeriodicJob, ...], candidate: Candidate) -> dict[str, Any]:
@@ -195,7 +199,7 @@ def score(config: ScoreConfig) -> None:
         times = simulated_times(jobs, capacity, scored.shifts)
         tree["predicted_iteration_ms"] = {name: round(time * 1e3, 9) for name, time in times.items()}
         tree["agrees"] = (scored.score > 1 - 1e-9) == all(times[job.name] < job.period * 1.001 for job in jobs)
-    if config.json != "-":
+    if "-" not in (config.json, config.csv):
         for key, value in tree.items():
             if not isinstance(value, dict):
                 print(f"# {key}: {value}")
@@ -204,4 +208,4 @@ def score(config: ScoreConfig) -> None:
         if config.check:
             rows = [[*row, f"{times[job.name] * 1e3:.3f}"] for row, job in zip(rows, jobs, strict=True)]
         print_table(columns, rows, f"{len(jobs)} jobs on a link of {format_bandwidth(capacity)}")
-    _write(config, tree)
+    _write(config, tree, [tree])

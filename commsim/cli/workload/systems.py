@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from commsim.core.errors import InputError
-from commsim.report.table import print_facts, print_table, write_results
+from commsim.report.table import print_facts, print_table, write_results, write_rows
 
 from ..flags import WithJson, flag
 
@@ -26,7 +26,7 @@ def run(config: Config) -> None:
     from commsim.workload.systems import SYSTEMS, run_system
 
     raw = _pairs(config.parameters)
-    path = raw.pop("json", config.json)
+    path, lines = raw.pop("json", config.json), raw.pop("csv", config.csv)
     if config.name is None:
         rows: list[dict[str, Any]] = [
             {"system": name, "parameters": list(SYSTEMS[name].parameters), "summary": SYSTEMS[name].summary,
@@ -49,6 +49,8 @@ def run(config: Config) -> None:
                 print_table(list(table[0]), [[_text(value) for value in row.values()] for row in table], key)
     if path:
         write_results(path, {"what": "systems", "system": config.name, **raw}, rows)
+    if lines:
+        write_rows(lines, rows)
 
 
 def _pairs(words: tuple[str, ...]) -> dict[str, str]:
