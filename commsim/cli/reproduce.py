@@ -7,6 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from commsim.core.errors import InputError
+from commsim.report.paint import check_drawable, write_picture
 from commsim.report.table import print_facts, print_table
 
 from .flags import Verb, WithJson, flag
@@ -21,6 +22,7 @@ class Config(WithJson):
     paper: str | None = flag("paper", nargs="?", metavar="PAPER|FILE.toml", help="which; without it all are listed")
     figure: str | None = flag("figure", nargs="?", metavar="FIGURE", help="one of its figures (default: all)")
     all: bool = flag(default=False, help="every figure of every paper; takes a minute")
+    plot: str | None = flag(metavar="FILE", help="draw the figures, published and ours: .svg or .png")
 
 
 def run(config: Config) -> None:
@@ -29,6 +31,10 @@ def run(config: Config) -> None:
 
     if config.all and config.paper is not None:
         raise InputError("--all computes every paper; give a paper or --all, not both")
+    if config.plot:
+        if config.paper is None and not config.all:
+            raise InputError("--plot draws figures: name a paper, or give --all")
+        check_drawable(config.plot)
     papers = [load_paper(name) for name in paper_names()] if config.paper is None else [load_paper(config.paper)]
     if config.paper is None and not config.all:
         rows = [[paper.name, figure.name, figure.unit, figure.setup] for paper in papers for figure in paper.figures]
@@ -41,6 +47,11 @@ def run(config: Config) -> None:
     _print(found, title)
     written = [dataclasses.asdict(row) | {"error": row.error} for row in found]
     config.write_json(written, rows=written)
+    if config.plot:
+        from commsim.reproduce.picture import draw_rows
+
+        write_picture(draw_rows(title, found), config.plot)
+        print(f"{config.plot}: written")
 
 
 def _print(rows: list[Row], title: str) -> None:

@@ -1,10 +1,10 @@
-"""Line charts of the same shapes as other pictures; charts of cluster runs."""
+"""Line and bar charts of the same shapes as other pictures; charts of cluster runs."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .palette import FAINT, INK
 from .palette import SERIES as COLOURS
-from .picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape, text_width
+from .picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape, shortened, text_width
 
 if TYPE_CHECKING:
     from commsim.cluster.outcome import Outcome
@@ -37,6 +37,8 @@ class Series:
         False for marks without a line.
     titles : tuple of str
         What a mouse that rests on each point is told; the coordinates when empty.
+    colour : int, optional
+        Its number; by default that of the series.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Series:
     dashed: bool = False
     joined: bool = True
     titles: tuple[str, ...] = ()
+    colour: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def draw_chart(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Pictur
     shapes: list[Shape] = [Rectangle(0, 0, WIDTH, HEIGHT, "#ffffff")]
     shapes += _frame(title, x, y, across, upwards)
     for i, one in enumerate(shown):
-        shapes += _line(one, COLOURS[i % len(COLOURS)], across, upwards)
+        shapes += _line(one, _colour(one, i), across, upwards)
     return Picture(WIDTH, HEIGHT, title, (*shapes, *_legend(shown)))
 
 
@@ -160,6 +163,10 @@ def _line(series: Series, colour: str, across: _Scale, upwards: _Scale) -> list[
     return shapes
 
 
+def _colour(series: Series, i: int) -> str:
+    return COLOURS[(i if series.colour is None else series.colour) % len(COLOURS)]
+
+
 def _legend(series: Sequence[Series]) -> list[Shape]:
     shapes: list[Shape] = []
     named = [s for s in series if s.name and s.points]
@@ -171,13 +178,55 @@ def _legend(series: Sequence[Series]) -> list[Shape]:
     for i, one in enumerate(series):
         if one in named:
             y = top + 11 + 16 * named.index(one)
-            colour = COLOURS[i % len(COLOURS)]
+            colour = _colour(one, i)
             if one.joined:
                 shapes.append(Line(((left + 6, y), (left + 24, y)), colour, 1.8, one.dashed))
             else:
                 shapes.append(Disc(left + 15, y, 3.0, colour, colour))
             shapes.append(Label(left + 28, y, one.name, 10.0, INK, "start"))
     return shapes
+
+
+BAR, GAP, NAMES = 12.0, 8.0, 190.0
+
+
+def draw_bars(title: str, label: str, cases: Sequence[str], values: Mapping[str, Sequence[float]]) -> Picture:
+    """Draw a group of bars for each case, one bar of a colour for each name; the values stand at their ends.
+
+    Parameters
+    ----------
+    title, label : str
+        Above the chart; below the axis.
+    cases : sequence of str
+        Names of the groups, from the top.
+    values : mapping of str to sequence of float
+        By the name in the legend, one for each case.
+    """
+    each = BAR * len(values) + GAP
+    bottom = TOP + each * len(cases)
+    across = _scale([value for column in values.values() for value in column], NAMES, WIDTH - RIGHT - 44, False, True)
+    shapes: list[Shape] = [
+        Rectangle(0, 0, WIDTH, bottom + BOTTOM, "#ffffff"),
+        Label(WIDTH / 2, 14, title, 13.0, bold=True),
+    ]
+    for value in across.ticks():
+        shapes.append(Line(((across.at(value), TOP), (across.at(value), bottom)), "#e6e6e6", 1.0))
+        shapes.append(Label(across.at(value), bottom + 12, f"{value:g}", 10.0, FAINT))
+    for i, case in enumerate(cases):
+        top = TOP + i * each + GAP / 2
+        shapes.append(Label(NAMES - 6, top + BAR * len(values) / 2, shortened(case, NAMES - 10), anchor="end"))
+        for j, (name, column) in enumerate(values.items()):
+            ends = sorted((across.at(0.0), across.at(column[i])))
+            colour, told = COLOURS[j % len(COLOURS)], f"{name}, {case}: {column[i]:.4g}"
+            shapes.append(Rectangle(ends[0], top + j * BAR, ends[1] - ends[0], BAR - 1, colour, title=told))
+            shapes.append(Label(ends[1] + 4, top + (j + 0.5) * BAR, f"{column[i]:.4g}", 9.0, INK, "start"))
+    left = NAMES
+    for j, name in enumerate(values):
+        shapes.append(Rectangle(left, TOP - 14, 10, 8, COLOURS[j % len(COLOURS)]))
+        shapes.append(Label(left + 14, TOP - 10, name, 10.0, INK, "start"))
+        left += 30 + text_width(name, 10.0)
+    shapes.append(Label((NAMES + WIDTH - RIGHT) / 2, bottom + 32, label))
+    return Picture(WIDTH, bottom + BOTTOM, title, tuple(shapes))
 
 
 HOUR, DAY = 3600.0, 86400.0
@@ -196,8 +245,14 @@ def draw_outcomes(outcomes: Sequence[Outcome]) -> Picture:
     use = [Series(one.label, _use(one), one.placing == "cassini") for one in outcomes]
     above = draw_chart("job completion time", Axis("JCT (h)", logarithmic=True), Axis("share of jobs"), times)
     below = draw_chart("GPUs in use", Axis("time (days)"), Axis("GPUs"), use)
-    shapes = (*above.shapes, *(_lower(shape, HEIGHT) for shape in below.shapes))
-    return Picture(WIDTH, 2 * HEIGHT, "job completion times and GPUs in use", shapes)
+    return stacked("job completion times and GPUs in use", [above, below])
+
+
+def stacked(title: str, charts: Sequence[Picture]) -> Picture:
+    """Draw charts one below the other."""
+    tops = np.cumsum([0.0, *(chart.height for chart in charts)]).tolist()
+    shapes = (_lower(shape, top) for chart, top in zip(charts, tops, strict=False) for shape in chart.shapes)
+    return Picture(max(chart.width for chart in charts), tops[-1], title, tuple(shapes))
 
 
 def _spread(outcome: Outcome) -> tuple[tuple[float, float], ...]:

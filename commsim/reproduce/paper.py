@@ -14,10 +14,10 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.opening import read_regular
 
-from . import training  # registers its measures
+from . import clusters, layers, training  # each registers its measures
 from .measures import MEASURES
 
-assert training  # imported for what it registers
+assert all((clusters, layers, training))  # imported for what they register
 
 SETUPS = ("known", "assumed")
 KEYS = {"name", "measure", "unit", "source", "setup", "arguments", "sweep", "theirs", "fitted", "recalled", "note"}
@@ -45,6 +45,8 @@ class Row:
         Whether the number was not read at its source.
     note : str
         What is assumed, and why it misses.
+    swept : mapping of str to value
+        What differs between the rows of the figure.
     """
 
     paper: str
@@ -58,6 +60,7 @@ class Row:
     fitted: bool
     recalled: bool
     note: str
+    swept: Mapping[str, Any]
 
     @property
     def error(self) -> float:
@@ -109,7 +112,7 @@ class Figure:
             given |= {name: value for name, value in values.items() if name in taken}
             case = values.get("case") or ", ".join(f"{name}={_short(value)}" for name, value in values.items())
             yield Row(paper, self.name, case, float(theirs), MEASURES[self.measure](**given), self.unit, self.source,
-                      self.setup, i in self.fitted, i in self.recalled, self.note)  # fmt: skip
+                      self.setup, i in self.fitted, i in self.recalled, self.note, values)  # fmt: skip
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

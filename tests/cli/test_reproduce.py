@@ -24,3 +24,10 @@ def test_papers_are_listed_with_their_figures(commsim):
 def test_what_makes_no_sense_is_refused(commsim):
     assert "unknown paper 'x'" in commsim.refuses("reproduce", "x")
     assert "not both" in commsim.refuses("reproduce", "crux", "--all")
+
+
+def test_figures_are_drawn(commsim, tmp_path):
+    assert commsim("reproduce", "crux", "--plot", tmp_path / "crux.svg").code == 0
+    assert "crux: example 1, GPUs busy" in (tmp_path / "crux.svg").read_text()
+    assert "name a paper, or give --all" in commsim.refuses("reproduce", "--plot", tmp_path / "x.svg")
+    assert "ends with .svg or .png" in commsim.refuses("reproduce", "crux", "--plot", tmp_path / "x.pdf")

@@ -1,0 +1,74 @@
+"""Measures of clusters: what a policy, or a way to place jobs, gains over another on the same traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .measures import measure
+
+
+@measure
+def cluster_gain(
+    trace: str,
+    policy: str,
+    over: str,
+    metric: str = "jct_mean_s",
+    hosts: int = 16,
+    gpus: int = 4,
+    seeds: Sequence[int] = (1, 2, 3),
+    placing: str = "packed",
+    over_placing: str = "packed",
+    models: Mapping[str, Mapping[str, Any]] | None = None,
+    kinds: Sequence[str] = ("",),
+    cpu: float = 0.0,
+    contended: float = 1.0,
+    per_rack: int = 4,
+) -> float:
+    """How many times less a number of `policy` is than that of another one, geometric mean over the seeds of a trace.
+
+    Parameters
+    ----------
+    trace : str
+        As ``commsim cluster run --trace`` takes it, without its seed.
+    policy, over, placing, over_placing : str
+        What is measured, and what it is compared with.
+    metric : str
+        A key of :meth:`commsim.cluster.outcome.Outcome.row`.
+    hosts, gpus, per_rack : int
+        Of a leaf-spine with ports of 50 Gb/s, 2:1 oversubscribed: hosts, GPUs of each, hosts of a rack.
+    models : mapping of str to fields, optional
+        The only models that are drawn; :class:`commsim.cluster.models.Model` has the fields.
+    kinds : sequence of str
+        Types of GPUs; hosts have them in turn.
+    cpu, contended : float
+        CPUs of a host, unless 0; share of an overloaded link's rate that jobs reach.
+    """
+    from commsim.cluster.allocation import known_placing
+    from commsim.cluster.machines import machines_of
+    from commsim.cluster.models import MODELS, Assumptions, HostKind, Model
+    from commsim.cluster.simulate import simulate_cluster
+    from commsim.cluster.traces import load_trace
+    from commsim.placement.cluster import Cluster
+    from commsim.run.inputs import load_network
+
+    shape = f"n_leaves={hosts // per_rack},n_spines=2,hosts_per_leaf={per_rack}"
+    network = load_network(f"leaf_spine:{shape},bandwidth=50Gbps,oversubscription=2")
+    seats = np.zeros(network.n_nodes, np.int64)
+    seats[network.hosts] = gpus
+    names = [network.nodes[i] for i in network.hosts]
+    each = {name: HostKind(kinds[i % len(kinds)], cpu) for i, name in enumerate(names)}
+    table = MODELS if models is None else {name: Model(name, **fields) for name, fields in models.items()}
+    assumed = Assumptions(table, hosts=each, contended=contended)
+    machines = machines_of(Cluster(network, seats), assumed)
+    gains = []
+    for seed in seeds:
+        jobs = load_trace(f"{trace},seed={seed}", machines.n_gpus, table)
+        ours, theirs = (
+            simulate_cluster(machines, jobs, name, placing=known_placing(how), assumed=assumed, seed=seed).row()[metric]
+            for name, how in ((policy, placing), (over, over_placing))
+        )
+        gains.append(theirs / ours)
+    return float(np.exp(np.mean(np.log(gains))))

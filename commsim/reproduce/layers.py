@@ -1,0 +1,157 @@
+"""Layers of published networks, and training iterations that exchange their gradients through servers or buckets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .measures import GBPS, measure
+
+# Of each layer from the front: weights, and multiplications for one image of 224 x 224.
+Layers = list[tuple[float, float]]
+
+BACKWARD = 2.0  # a backward pass computes gradients of weights and of inputs, each as much as the forward pass
+FLOAT = 4.0
+P3_SLICE, BYTESCHEDULER_PARTITION = 50e3, 1e6  # numbers: the defaults of both programs
+
+
+def _vgg(stages: Sequence[int]) -> Layers:
+    """VGG: 3 x 3 convolutions at 224, 112, ... pixels, and three dense layers (Simonyan and Zisserman, 2014)."""
+    layers: Layers = []
+    before = 3
+    for stage, (convolutions, channels) in enumerate(zip(stages, (64, 128, 256, 512, 512), strict=True)):
+        for _ in range(convolutions):
+            weights = 9.0 * before * channels
+            layers.append((weights + channels, weights * (224 / 2**stage) ** 2))
+            before = channels
+    return layers + [(a * b + b, a * b) for a, b in ((25088.0, 4096.0), (4096.0, 4096.0), (4096.0, 1000.0))]
+
+
+def _resnet50() -> Layers:
+    """ResNet50: four stages of bottlenecks at 56, 28, ... pixels (He et al., CVPR 2016)."""
+    layers: Layers = [(9408.0, 9408.0 * 112**2)]
+    before = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        narrow, area = 64 * 2**stage, (56 / 2**stage) ** 2
+        for block in range(blocks):
+            parts = [before * narrow, 9 * narrow**2, 4 * narrow**2] + [4 * narrow * before] * (block == 0)
+            layers += [(float(part), part * area) for part in parts]
+            before = 4 * narrow
+    return [*layers, (2049000.0, 2048000.0)]
+
+
+LAYERS = {
+    "VGG16": _vgg((2, 2, 3, 3, 3)),
+    "VGG19": _vgg((2, 2, 4, 4, 4)),
+    "ResNet50": _resnet50(),
+}
+
+
+def server_iteration(
+    layers: Layers, batch: float, bandwidth: float, partition: float, *, priority: bool, colocated: bool = False
+) -> float:
+    """Seconds of an iteration with as many servers as workers.
+
+    A gradient is pushed when it is there, and pulled when it was pushed whole, so that a large tensor uses one
+    direction of the port at a time; partitions use both. A layer's forward pass waits for its own weights only.
+
+    Parameters
+    ----------
+    layers : list of (weights, multiplications)
+        From the front.
+    batch : float, s
+        Of all computation.
+    bandwidth : float, bytes/s
+        Of a worker's port, each way.
+    partition : float
+        Numbers of a message at most.
+    priority : bool
+        Whether layers at the front overtake.
+    colocated : bool
+        Whether servers share the ports of the workers: then a push, and likewise a pull, takes both directions.
+    """
+    from commsim.workload.task_graph import Graph, Task, simulate_graph
+
+    work = np.array([multiplications for _, multiplications in layers])
+    forward = batch * work / (work.sum() * (1 + BACKWARD))
+    out, back = ("worker.port", "worker.port") if colocated else ("worker.out", "worker.in")
+    tasks: list[Task] = []
+    arrived: dict[int, list[int]] = {}
+    done: tuple[int, ...] = ()
+    for layer in range(len(layers))[::-1]:
+        tasks.append(Task(f"backward {layer}", ("worker.compute",), BACKWARD * forward[layer], after=done))
+        done = (len(tasks) - 1,)
+        weights = layers[layer][0]
+        n = max(1, math.ceil(weights / partition))
+        seconds, rank = FLOAT * weights / n / bandwidth, layer if priority else 0
+        for part in range(n):
+            tasks.append(Task(f"push {layer}.{part}", (out,), seconds, priority=rank, after=done))
+            pull = Task(f"pull {layer}.{part}", (back,), seconds, priority=rank, after=(len(tasks) - 1,))
+            tasks.append(pull)
+            arrived.setdefault(layer, []).append(len(tasks) - 1)
+    for layer in range(len(layers)):
+        tasks.append(Task(f"forward {layer}", ("worker.compute",), forward[layer], after=(*done, *arrived[layer])))
+        done = (len(tasks) - 1,)
+    return simulate_graph(Graph(tuple(tasks)), lambda task: task.duration).iteration_time
+
+
+@measure
+def server_images(
+    model: str, gpus: int, alone: float, gbps: float, batch: float = 32, scheduled: bool = False, machine: int = 8
+) -> float:
+    """Images a second of GPUs that train with servers, without partitions or with ByteScheduler's.
+
+    Parameters
+    ----------
+    alone : float
+        Images a second of one GPU that exchanges nothing.
+    gbps : float
+        That a machine's connection to the servers reaches.
+    batch : float
+        Images of a GPU in an iteration.
+    machine : int
+        GPUs of a machine, which are added up inside; with one machine nothing is sent.
+    """
+    layers = LAYERS[model]
+    partition = BYTESCHEDULER_PARTITION if scheduled else math.inf
+    bandwidth = gbps * GBPS if gpus > machine else math.inf
+    return gpus * batch / server_iteration(layers, batch / alone, bandwidth, partition, priority=scheduled)
+
+
+@measure
+def greatest_gain(model: str, colocated: bool = False) -> float:
+    """How many times faster P3's slices are than whole layers, on the network on which this is most.
+
+    Only the ratio of communication to computation counts, which is tried from a tenth to ten.
+    """
+    layers = LAYERS[model]
+    size = FLOAT * sum(weights for weights, _ in layers)
+    gains = []
+    for ratio in np.geomspace(0.1, 10.0, 21):
+        whole = server_iteration(layers, 1.0, size / ratio, math.inf, priority=False, colocated=colocated)
+        gains.append(whole / server_iteration(layers, 1.0, size / ratio, P3_SLICE, priority=True, colocated=colocated))
+    return max(gains)
+
+
+@measure
+def overlapped(forward: float, backward: float, communication: float, size: float, tensors: int) -> float:
+    """Time of an iteration of PyTorch's DDP, whose parts are given: shares of what they take one after the other.
+
+    Parameters
+    ----------
+    forward, backward, communication : float
+        Shares; the optimiser has what is left of 1.
+    size : float, bytes
+        Of all gradients, which are `tensors` equal ones in buckets of 25 MiB, the first of 1 MiB.
+    """
+    from commsim.workload.backward_trace import BackwardTrace
+    from commsim.workload.data_parallel import train
+    from commsim.workload.setting import Setting
+
+    ready = np.arange(1, tensors + 1) * backward / tensors
+    update = np.full(tensors, (1 - forward - backward - communication) / tensors)
+    trace = BackwardTrace(np.full(tensors, size / tensors), ready, np.full(tensors, forward / tensors), update=update)
+    setting = Setting(trace, 32, lambda task: communication * task.size / size if task.operation else task.duration)
+    return train("ddp", setting).iteration_time
