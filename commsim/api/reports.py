@@ -9,8 +9,9 @@ from pathlib import Path
 
 from commsim.core.result import Result
 from commsim.report.page.write import write_page
+from commsim.report.rows.study_files import read_study
 from commsim.report.simulated_run import simulate_run
-from commsim.report.study import read_study, study_of_rows
+from commsim.report.study import study_of_rows
 
 from .predicted import Predicted
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
-from commsim.report.table import print_remarks
+from commsim.report.table import given_remarks, print_remarks
 
 from .flags import Flags, Verb, flag, repeated, switched
 
@@ -29,6 +29,9 @@ KINDS = (
 )  # fmt: skip
 
 
+AXES = ("x", "y", "value")
+
+
 class Data(Flags):
     """What ``commsim report`` and ``commsim plot`` read."""
 
@@ -44,6 +47,10 @@ class Data(Flags):
         default="", metavar="NAME", help="algorithm to compare with (default: those whose name begins with ring)"
     )
     by: str = flag(default="", metavar="COLUMN", help="column whose values get a colour each (default: collective)")
+    where: tuple[str, ...] = repeated(
+        metavar="COLUMN=VALUE,...", help="only rows with these values; also !=, <, <=, >, >=; repeatable"
+    )
+    rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word by another name; repeatable")
 
 
 class Config(Data):
@@ -95,7 +102,7 @@ def report_run(config: RunConfig, results: list[Any], path: str) -> None:
 
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
-    study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags})
+    study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=given_remarks())
     _write(_with_runs(study, *replay(config, rows, trusted=True)), path)
 
 
@@ -118,6 +125,9 @@ class PlotConfig(Data, Kind):
 
     output: str = flag("-o", required=True, metavar="FILE", help=".pdf, .svg or .png; FILE.csv is written beside it")
     width: str = flag(default="column", metavar="WIDTH", help="column (3.33 in), page (7 in) or inches")
+    label: tuple[str, ...] = repeated(
+        metavar="AXIS=TEXT", help="name of an axis: x, y or value, in place of the column's; repeatable"
+    )
     run: str | None = flag(metavar="NAME", help="which of several runs of a result to draw (default: the first)")
 
 
@@ -128,7 +138,7 @@ def plot(config: PlotConfig) -> None:
 
     check_plot(config.output)
     width = read_width(config.width)
-    from commsim.report.all_figures import OF_ROWS, OF_RUNS
+    from commsim.report.all_figures import OF_ROWS, OF_RUNS, with_names
     from commsim.report.figure import NothingToDraw
 
     study = read_data(config, detail=config.kind in OF_RUNS or config.kind == "busbw")
@@ -137,10 +147,30 @@ def plot(config: PlotConfig) -> None:
         figure = of_rows(study) if of_rows is not None else OF_RUNS[config.kind](_chosen(study, config.run))
     except NothingToDraw as why:
         raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
+    figure = _labelled(with_names(study, [figure])[1][0], config.label)
     csv = write_plot(figure, config.output, width, {**study.provenance, "figure": config.kind})
     print(f"# {config.output}: drawn; the numbers: {csv}")
+    print_remarks(study.remarks)
     if of_rows is not None and (mixed := _mixed(study, figure)):
         print_remarks([f"each point sums up all values of {', '.join(mixed)}"])
+
+
+def _labelled(figure: Figure, labels: Sequence[str]) -> Figure:
+    """Name axes as the user wants them.
+
+    Raises
+    ------
+    InputError
+        If the figure has no such axis.
+    """
+    words = dict(figure.words)
+    for text in labels:
+        axis, equals, name = text.partition("=")
+        axes = [role for role in AXES if role in figure.wording]
+        if not equals or axis not in axes:
+            raise InputError(f"--label must be AXIS=TEXT, where AXIS is {' or '.join(axes) or 'none'}, got {text!r}")
+        words[axis] = name
+    return dataclasses.replace(figure, words=words)
 
 
 def _mixed(study: Study, figure: Figure) -> list[str]:
@@ -170,12 +200,14 @@ def read_data(config: Data, *, detail: bool) -> Study:
     InputError
         If something cannot be read.
     """
-    from commsim.report.study import read_study
+    from commsim.report.rows.study_files import read_study
+    from commsim.report.study import Choice
 
     from .run.config import config_of
     from .run.replay import replay
 
-    study, run_flags = read_study(config.input, baseline=config.baseline, by=config.by)
+    choice = Choice(config.baseline, config.by, config.where, config.rename)
+    study, run_flags = read_study(config.input, choice)
     if detail and run_flags:
         rows = _rows(study.rows)
         runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)

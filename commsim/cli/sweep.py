@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time
-from commsim.report.table import print_facts, print_table
+from commsim.report.table import print_facts, print_remarks, print_table
 
 from .flags import Flags, Verb, WithJson, flag, switched
 
@@ -50,6 +50,7 @@ def run(config: RunConfig) -> int:
     from commsim.sweep import run_sweep
     from commsim.sweep.points import MAX_POINTS
     from commsim.sweep.progress import shown
+    from commsim.sweep.remarks import remarks_of
 
     directory = config.output or default_directory(config.config)
     options: dict[str, Any] = {
@@ -63,6 +64,7 @@ def run(config: RunConfig) -> int:
         print(f"commsim sweep: stopped; the same command continues {directory}", file=sys.stderr)
         return 130
     print(_summary(done, directory))
+    print_remarks(remarks_of(directory))
     return 1 if done.n_failed == done.n_done else 0
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 
+from commsim.report.columns import Table
+from commsim.report.rows.chosen import shown
 from commsim.report.simulated_run import SimulatedRun
 from commsim.report.study import Study
 
@@ -47,3 +50,19 @@ def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
     else:
         left_out |= {f"{run} in detail": reason for run, reason in study.left_out.items()}
     return tuple(figures), left_out
+
+
+def with_names(study: Study, figures: Sequence[Figure]) -> tuple[Table, tuple[Figure, ...]]:
+    """Put the words that are shown for those of the data.
+
+    Returns
+    -------
+    Table, tuple of Figure
+        The rows and the figures; tables that were one still are.
+    """
+    tables = {id(study.rows): shown(study.rows, study.names)}
+    named = []
+    for figure in figures:
+        table = tables.setdefault(id(figure.table), shown(figure.table, study.names))
+        named.append(dataclasses.replace(figure, table=table))
+    return tables[id(study.rows)], tuple(named)

@@ -6,23 +6,19 @@ import dataclasses
 import hashlib
 import json
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.core.units import parse_bandwidth
-from commsim.files.fields import Fields
-from commsim.files.store import read_result
-from commsim.files.whole_files import read_tree
 
-from .columns import Column, Table, distinct, number_column, table_of_arrow, table_of_rows
+from .columns import Column, Table, distinct, number_column, table_of_rows
 from .derive import with_derived
+from .rows.chosen import kept, renamed, short_names
 
 if TYPE_CHECKING:
     from .simulated_run import SimulatedRun
@@ -54,6 +50,10 @@ class Study:
         The algorithm to which others are compared; those whose name begins with ``ring`` unless given.
     failed : mapping of str to int
         Different errors of points that failed, and how many points each stopped.
+    remarks : tuple of str
+        What the commands said of their results: what was assumed, what is not counted.
+    names : mapping of str to mapping
+        By column and value: the word that figures show.
     """
 
     title: str
@@ -66,6 +66,8 @@ class Study:
     by: str = ""
     baseline: str = ""
     failed: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def n_failed(self) -> int:
@@ -137,46 +139,37 @@ def _same(a: Column, b: Column) -> bool:
 
 
 MAX_ROWS = 1_000_000
-_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
 
 
-def read_study(path: str | Path, *, baseline: str = "", by: str = "") -> tuple[Study, dict[str, Any]]:
-    """Read rows, without any run in detail.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of the rows is shown, and how.
 
     Parameters
     ----------
-    path : path
-        JSON of ``commsim run``, a saved result, or the directory of a sweep.
     baseline, by : str
         As in :class:`Study`.
-
-    Returns
-    -------
-    Study, dict
-        And the configuration of the run; empty for a sweep.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, or a name is not among its columns.
+    where : tuple of str
+        Conditions, as :func:`commsim.report.rows.chosen.kept` has them.
+    rename : tuple of str
+        ``OLD=NEW``.
     """
-    path = Path(path)
-    if path.is_dir():
-        table, provenance = _read_sweep(path)
-        return make_study(path.name, table, {"input": path.name, **provenance}, baseline, by), {}
-    if path.suffix == ".npz":
-        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, baseline, by), {}
-    if path.suffix != ".json":
-        raise InputError(f"{path}: a report is made of the .json that `commsim run --json` wrote, or a sweep's folder")
-    tree = read_tree(path)
-    if tree.get("kind") == "result":
-        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, baseline, by), {}
-    config, rows = _results(tree, path)
-    return study_of_rows(path.name, rows, config, baseline, by), config
+
+    baseline: str = ""
+    by: str = ""
+    where: tuple[str, ...] = ()
+    rename: tuple[str, ...] = ()
+
+
+EVERYTHING = Choice()
 
 
 def study_of_rows(
-    title: str, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], baseline: str = "", by: str = ""
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    config: Mapping[str, Any],
+    choice: Choice = EVERYTHING,
+    remarks: Sequence[str] = (),
 ) -> Study:
     """Make a study of the rows of one command.
 
@@ -188,8 +181,10 @@ def study_of_rows(
         As ``--json`` writes them.
     config : mapping
         The flags of the command.
-    baseline, by : str
-        As in :class:`Study`.
+    choice : Choice
+        What is shown.
+    remarks : sequence of str
+        What the command said.
     """
     named = _with_specs(rows, config)
     text = json.dumps(config, sort_keys=True, default=str)
@@ -199,10 +194,16 @@ def study_of_rows(
     what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
     where = config.get("topology")
     title = " ".join((f"{what} on {where}", *_words(config, ("fail", "scale")))) if what and where else title
-    return make_study(title, table_of_rows(named), provenance, baseline, by)
+    return make_study(title, table_of_rows(named), provenance, choice, remarks)
 
 
-def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline: str = "", by: str = "") -> Study:
+def make_study(
+    title: str,
+    rows: Table,
+    provenance: Mapping[str, str],
+    choice: Choice = EVERYTHING,
+    remarks: Sequence[str] = (),
+) -> Study:
     """Make a study of a table: its parameters, without failed points, with columns that compare rows.
 
     Parameters
@@ -213,12 +214,21 @@ def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline:
         Results; failed points may be among them.
     provenance : mapping of str to str
         Version, file, hash of the configuration.
-    baseline, by : str
-        As in :class:`Study`.
+    choice : Choice
+        What is shown.
+    remarks : sequence of str
+        What the commands said of the results.
+
+    Raises
+    ------
+    InputError
+        If there are too many rows, or the choice does not fit them.
     """
     from commsim import __version__
 
+    baseline, by = choice.baseline, choice.by
     rows, failed = _without_failed(rows)
+    rows = kept(rows, choice.where)
     if rows.n_rows > MAX_ROWS:
         raise InputError(f"{title}: has {rows.n_rows} rows; a report is made of at most {MAX_ROWS}")
     parameters = parameters_of(rows)
@@ -228,7 +238,13 @@ def make_study(title: str, rows: Table, provenance: Mapping[str, str], baseline:
         raise InputError(f"--baseline must be one of {', '.join(_labels(rows))}, got {baseline!r}")
     rows = with_derived(_with_line_rate(_with_quantiles(rows)), parameters, baseline)
     stamped = {"commsim": __version__, **provenance}
-    return Study(title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed)
+    if choice.where:
+        stamped["rows"] = f"those with {' and '.join(choice.where)}"
+    short, common = short_names(rows, parameters)
+    return Study(
+        title, rows, tuple(parameters), provenance=stamped, by=by, baseline=baseline, failed=failed,
+        remarks=(*dict.fromkeys(remarks), *common), names=renamed(rows, (*ASKED, *parameters), short, choice.rename),
+    )  # fmt: skip
 
 
 def with_line_rate(study: Study, rate: float) -> Study:
@@ -239,7 +255,7 @@ def with_line_rate(study: Study, rate: float) -> Study:
 
 def _command(config: Mapping[str, Any]) -> str:
     """Return the command that a configuration says was given."""
-    names = [name for name in config if name not in ("version", "json", "report", "draw")]
+    names = [name for name in config if name not in ("version", "json", "csv", "report", "draw")]
     return " ".join(("commsim run", *_words(config, names)))
 
 
@@ -255,19 +271,6 @@ def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     return flags
 
 
-def _results(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    config, rows = tree.get("config"), tree.get("results")
-    if tree.get("schema") != 1 or not isinstance(config, dict) or not isinstance(rows, list):
-        raise InputError(f"{path}: expected schema 1 with a config and results, as `commsim run --json` writes it")
-    if not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path}: results must be a list of at least one table")
-    for i, row in enumerate(rows):
-        for name in _NOT_NEGATIVE & row.keys():
-            if isinstance(row[name], (int, float)) and not 0 <= row[name] < sys.float_info.max:
-                Fields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
-    return config, rows
-
-
 def _with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Name rows as the user did, where one collective was run with several parameters."""
     specs = config.get("collective")
@@ -277,19 +280,6 @@ def _with_specs(rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) ->
         return named
     each = len(rows) // len(specs)
     return [row | {"collective": specs[i // each]} for i, row in enumerate(named)]
-
-
-def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
-    try:
-        from commsim.sweep.table import read_table
-
-        table = read_table(path)
-    except ImportError as error:
-        raise InputError(f"{path}: reading a sweep needs pyarrow: pip install 'commsim[data]' ({error})") from None
-    stamped = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
-    return table_of_arrow(table), {
-        f"sweep: {key}": value if isinstance(value, str) else json.dumps(value) for key, value in stamped.items()
-    }
 
 
 def _without_failed(rows: Table) -> tuple[Table, dict[str, int]]:

@@ -14,6 +14,7 @@ from .specs import LATE, collective_spec, network_costs_of, network_spec, predic
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.core.result import Result
     from commsim.run import Prepared
     from commsim.workload.task_graph import Task
 
@@ -184,6 +185,27 @@ class Bench:
         if any(name.startswith("workload.") for name in parameters):
             network = self._network_of(parameters) if "topology.name" in parameters else None
             return self._trainer.row(seed, parameters, network)
+        _, result = self._predicted(seed, parameters)
+        row = result.row()
+        return row | {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
+
+    def remarks(self, seed: int, parameters: Mapping[str, Any]) -> list[str]:
+        """Return what ``commsim run`` says of a point; nothing of a training iteration.
+
+        Raises
+        ------
+        CommsimError
+            If the point cannot be computed.
+        """
+        if any(name.startswith("workload.") for name in parameters):
+            return []
+        from commsim.run.remarks import remarks_of_results
+
+        prepared, result = self._predicted(seed, parameters)
+        framed = any(name in parameters for name in ("engine.header", "engine.payload"))
+        return [*prepared.notes, *remarks_of_results(prepared, [result], has_framing=framed)]
+
+    def _predicted(self, seed: int, parameters: Mapping[str, Any]) -> tuple[Prepared, Result]:
         prepared = self._prepare(seed, parameters)
         size = parameters.get("collective.size")
         if size is None:
@@ -194,8 +216,7 @@ class Bench:
 
             options["engine"] = choose(prepared, size, parameters["engine.tolerance"]).engine
         result = prepared.predict(size, **options, seed=seed)
-        row = result.row()
-        return row | {f"counters.{name}": float(value) for name, value in row.pop("counters").items()}
+        return prepared, result
 
     def forget(self) -> None:
         """Forget what was prepared."""

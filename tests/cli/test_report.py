@@ -213,3 +213,43 @@ def test_plot_writes_the_figure_and_its_numbers(commsim, tmp_path):
         "plot", "timeline", tmp_path / "r.json", "-o", tmp_path / "c.svg", "--run", "x"
     )
     assert not (tmp_path / "c.svg").exists()
+
+
+def test_a_plot_shows_the_rows_names_and_remarks_that_are_asked_for(commsim, tmp_path):
+    line = [
+        "run",
+        "omnireduce:density=0.1",
+        "omnireduce:density=0.2",
+        "--topology",
+        "star:n_hosts=8",
+        "-b",
+        "1M",
+        "-e",
+        "2M",
+    ]
+    saved = tmp_path / "r.json"
+    assert commsim(*line, "--json", saved).code == 0
+    said = [one for one in commsim.out.splitlines() if "densification" in one]
+    plot = ("plot", "busbw", saved, "-o", tmp_path / "p.svg")
+    printed = commsim(*plot, "--rename", "density=0.2=one in five", "--label", "y=rate of the bus").out.splitlines()
+    assert len(said) == 4
+    assert set(said) <= set(printed)  # what `run` says of its results
+    assert "one in five" in (tmp_path / "p.csv").read_text()
+    assert "rate of the bus" in (tmp_path / "p.svg").read_text()
+    assert "size_B has 1 MiB, 2 MiB" in commsim.refuses(*plot, "--where", "size=3MiB")
+    assert "AXIS is x or y" in commsim.refuses(*plot, "--label", "z=depth")
+
+
+def test_a_page_and_a_plot_of_a_sweep_say_what_run_says(commsim, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[topology]\nname = "star"\nn_hosts = 8\n'
+        '[collective]\nname = "omnireduce:density=0.1"\nsize = ["1MiB", "2MiB"]\n'
+    )
+    folder = tmp_path / "out"
+    assert commsim("sweep", "run", tmp_path / "s.toml", "-o", folder, "--executor", "serial").code == 0
+    said = [line[2:] for line in commsim.out.splitlines() if "densification" in line]
+    assert len(said) == 1
+    assert said[0].startswith("point 0: ")
+    assert commsim("report", folder, "-o", tmp_path / "r.html").code == 0
+    assert said[0] in (tmp_path / "r.html").read_text()
+    assert said[0] in commsim("plot", "busbw", folder, "-o", tmp_path / "p.svg").out

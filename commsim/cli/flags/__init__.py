@@ -87,7 +87,7 @@ class Flags:
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None})
 
     def flags(self, *without: str) -> dict[str, Any]:
-        """Return the flags and their values as the JSON of results has them, without those of the answer and those named."""
+        """Return flags and values as the JSON of results has them, without where the answer goes and those named."""
         names = [field.name for field in dataclasses.fields(self) if field.name not in ("json", "csv", *without)]
         return {name: getattr(self, name) for name in names}
 

@@ -6,8 +6,6 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.table import print_remarks, print_table, progress
@@ -92,11 +90,11 @@ def predict_and_print(
     print(f"# Avg bus bandwidth    : {sum(rates) / max(1, len(rates)) / 1e9:.4g}")
     for method in sorted({r.method for r in results} & METHODS.keys()) if verbose else ():
         print(f"# flow engine: {METHODS[method]}")
-    from commsim.run.nccl_time import against_closed_form
+    from commsim.run.remarks import remarks_of_results
 
-    in_network = _in_network_remarks(prepared, results, options["framing"], verbose)
-    remarks = (*_remarks(results), *_sparse_remarks(results), *flap_remarks(results), *in_network)
-    print_remarks((*remarks, *against_closed_form(prepared, results)))
+    framed = options["framing"] is not None
+    said = remarks_of_results(prepared, results, has_framing=framed, verbose=verbose)
+    print_remarks((*said, *flap_remarks(results)))
     return results
 
 
@@ -161,62 +159,6 @@ def _busiest(network: Any, r: Any) -> tuple[str | None, float, float]:
     busiest = int((r.link_bytes / network.bandwidth).argmax())
     load = float(r.link_bytes[busiest])
     return network.link_name(busiest), load, load / r.time if r.time else 0.0
-
-
-def _remarks(results: list[Any]) -> list[str]:
-    of_tables = [r for r in results if r.interval is not None and r.engine == "closed-form"]
-    told = "low to high: 80 % of the public tables of these GPUs and sizes that nothing was fitted on"
-    return ([told] if of_tables else []) + _contention(results)
-
-
-def _contention(results: list[Any]) -> list[str]:
-    hidden = [r for r in results if r.counters.get("link_bound_s", 0.0) > r.time]
-    if not hidden:
-        return []
-    worst = max(hidden, key=lambda r: r.counters["link_bound_s"] / r.time)
-    factor = worst.counters["link_bound_s"] / worst.time
-    return [f"contention is not modelled: the busiest link alone needs {factor:.2f} times as long; use --engine flow"]
-
-
-def _sparse_remarks(results: list[Any]) -> list[str]:
-    """Say how sparse the data is, and how much denser the sum."""
-    return [
-        f"{r.size:.0f} B: density {r.counters['density']:.4g}, of the union {r.counters['union_density']:.4g}, "
-        f"densification {r.counters['densification']:.4g}"
-        for r in results
-        if "union_density" in r.counters
-    ]
-
-
-def _in_network_remarks(prepared: Any, results: list[Any], framing: Any, verbose: bool) -> list[str]:
-    """Say what the numbers of in-network aggregation mean; when verbose, why the packet engine says otherwise."""
-    from collectives import COLLECTIVES
-
-    name = prepared.schedule.name
-    if name not in COLLECTIVES or not COLLECTIVES[name].metadata["systems"] or not prepared.schedule.n_helpers:
-        return []
-    lines, inner = _above_line_rate(prepared, results), getattr(prepared, "prepared", prepared)  # of a compressor
-    if inner.aggregation is None:
-        lines += [] if framing is not None or results[0].engine == "packet" else ["headers are not counted"]
-    elif results[0].engine == "packet":
-        lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
-    elif verbose:
-        gaps = {r.size: inner.view(r.size).differences for r in results}
-        lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]
-    return [f"{name}: {line}" for line in lines]
-
-
-def _above_line_rate(prepared: Any, results: list[Any]) -> list[str]:
-    """Say why busbw is larger than what the busiest link carries, where it is."""
-    network = prepared.network
-    for r in results:
-        rate = network.bandwidth[int((r.link_bytes / network.bandwidth).argmax())] if r.link_bytes.any() else np.inf
-        if r.time > 0 and r.busbw > rate:
-            return [
-                f"busbw is above the {rate / 1e9:.4g} GB/s of the busiest link: its factor is that of point-to-point "
-                "algorithms, and with aggregation in switches each byte is sent only once"
-            ]
-    return []
 
 
 def read_tolerance(config: Config) -> float | None:

@@ -51,6 +51,7 @@ function about() {
 
 function start() {
   document.getElementById("facts").textContent = DATA.facts;
+  document.getElementById("remarks").append(...DATA.remarks.map((text) => element("li", { text })));
   makeFilters();
   placeCards();
   about();

@@ -20,7 +20,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.units import format_bandwidth
 from commsim.files.whole_files import replacing
-from commsim.report.all_figures import make_figures
+from commsim.report.all_figures import make_figures, with_names
 from commsim.report.columns import Column, Table, format_value
 from commsim.report.figure import Figure, without_unit
 from commsim.report.paint import svg_text
@@ -160,10 +160,12 @@ def write_page(study: Study, path: str | Path) -> dict[str, str]:
 def page_text(study: Study) -> tuple[str, dict[str, str]]:
     """Return the page, and which figures are left out and why."""
     figures, left_out = make_figures(study)
-    data = _encode_figures(figures, _filters(study), study.rows)
+    rows, figures = with_names(study, figures)
+    data = _encode_figures(figures, _filters(study), rows)
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
     data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}
+    data["remarks"] = list(study.remarks)
     script = '"use strict";\n' + "\n".join(_file(name) for name in SCRIPTS)
     style = _file("page.css")
     generator = f"commsim {study.provenance.get('commsim', '')}"

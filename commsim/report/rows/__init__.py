@@ -1,0 +1,1 @@
+"""Rows of results: read from files, chosen, named, compared."""

@@ -1,0 +1,94 @@
+"""Studies of files: the JSON of a command, a saved result, the folder of a sweep."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.files.fields import Fields
+from commsim.files.store import read_result
+from commsim.files.whole_files import read_tree
+from commsim.report.columns import Table, table_of_arrow, table_of_rows
+from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, make_study, study_of_rows
+
+_NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
+
+
+def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, dict[str, Any]]:
+    """Read rows, without any run in detail.
+
+    Parameters
+    ----------
+    path : path
+        JSON of ``commsim run``, a saved result, or the directory of a sweep.
+    choice : Choice
+        What is shown.
+
+    Returns
+    -------
+    Study, dict
+        And the configuration of the run; empty for a sweep.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or a name is not among its columns.
+    """
+    path = Path(path)
+    if path.is_dir():
+        table, provenance = _read_sweep(path)
+        return make_study(path.name, table, {"input": path.name, **provenance}, choice, _said_of(path)), {}
+    if path.suffix == ".npz":
+        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, choice), {}
+    if path.suffix != ".json":
+        raise InputError(f"{path}: a report is made of the .json that `commsim run --json` wrote, or a sweep's folder")
+    tree = read_tree(path)
+    if tree.get("kind") == "result":
+        return make_study(path.name, table_of_rows([read_result(path).row()]), {"input": path.name}, choice), {}
+    config, rows = results_of(tree, path)
+    said = tree.get("remarks")
+    remarks = [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    return study_of_rows(path.name, rows, config, choice, remarks), config
+
+
+def results_of(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the configuration and the rows of a command's JSON.
+
+    Raises
+    ------
+    InputError
+        If they are not there, or a number is none.
+    """
+    config, rows = tree.get("config"), tree.get("results")
+    if tree.get("schema") != 1 or not isinstance(config, dict) or not isinstance(rows, list):
+        raise InputError(f"{path}: expected schema 1 with a config and results, as `commsim run --json` writes it")
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: results must be a list of at least one table")
+    for i, row in enumerate(rows):
+        for name in _NOT_NEGATIVE & row.keys():
+            if isinstance(row[name], (int, float)) and not 0 <= row[name] < sys.float_info.max:
+                Fields(row, path, ("results", i)).refuse(name, "a finite number of at least 0")
+    return config, rows
+
+
+def _read_sweep(path: Path) -> tuple[Table, dict[str, str]]:
+    try:
+        from commsim.sweep.table import read_table
+
+        table = read_table(path)
+    except ImportError as error:
+        raise InputError(f"{path}: reading a sweep needs pyarrow: pip install 'commsim[data]' ({error})") from None
+    stamped = json.loads((table.schema.metadata or {}).get(b"commsim", b"{}"))
+    return table_of_arrow(table), {
+        f"sweep: {key}": value if isinstance(value, str) else json.dumps(value) for key, value in stamped.items()
+    }
+
+
+def _said_of(path: Path) -> tuple[str, ...]:
+    from commsim.sweep.remarks import remarks_of
+
+    return remarks_of(path)
