@@ -18,6 +18,7 @@ OWN_FILES = {
     "commsim/backends/busy.py",
     "commsim/backends/calibrate.py",
     "commsim/cli/__init__.py",
+    "commsim/cli/schema.py",
     "commsim/core/kernel_cache.py",
     "commsim/opening.py",
     "commsim/core/registry.py",
