@@ -83,6 +83,7 @@ def _serve(place: Place, layout: Layout, switch: int) -> subprocess.Popen[str]:
     address = str(layout.address(switch))
     command = [sys.executable, "-m", "commsim", "switch", "serve", "--host", address, "--port", str(PORT),
                "--elements-per-packet", str(ELEMENTS), "--pool-size", str(N_SLOTS + 32)]  # fmt: skip
+    command += ["--no-secret"]  # only the testbed's own namespaces reach it
     command += ["--datagrams", "messages"]  # segments would leave as one frame of many packets
     server = subprocess.Popen([*entering(place.namespace(switch)), *command], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)  # fmt: skip

@@ -75,8 +75,8 @@ class KernelPlane:
             one.close()
 
     def open(
-        self, job_number: int, peers: Sequence[tuple[str, int]], first_slot: int, n_slots: int,
-        interfaces: Sequence[int] = (),
+        self, job_number: int, peers: Sequence[tuple[str, int]], first_slot: int, n_slots: int, begin: int = 0,
+        key: bytes = b"", interfaces: Sequence[int] = (),
     ) -> None:  # fmt: skip
         """Let a job's workers use slots.
 
@@ -88,6 +88,10 @@ class KernelPlane:
             Address and UDP port of each rank.
         first_slot, n_slots : int
             Range.
+        begin : int
+            Number of the job's first packet, a multiple of 2 n_slots.
+        key : bytes
+            Nothing: the program in the kernel knows no tags.
         interfaces : sequence of int, optional
             Where each rank's packets must come in; otherwise where its first one does.
 
@@ -99,7 +103,9 @@ class KernelPlane:
         members = self._members(job_number, peers, interfaces)
         if first_slot < 0 or n_slots < 1 or first_slot + n_slots > self._n_slots:
             raise InputError(f"slots are 0 to {self._n_slots - 1}, got {n_slots} from {first_slot}")
-        self._clear(first_slot, n_slots)
+        if key:
+            raise InputError("a switch in the kernel has no secrets")
+        self._clear(first_slot, n_slots, begin)
         self._write("jobs", job_number, np.array([(len(peers), first_slot, n_slots)], JOB))
         for rank in range(len(members)):
             self._write("members", MAX_WORKERS * job_number + rank, members[rank : rank + 1])
@@ -120,7 +126,7 @@ class KernelPlane:
         if n_slots > self.pool_size:
             raise InputError(f"{n_slots} slots do not fit in the {self.pool_size} that are left of {self._n_slots}")
         number = next(n for n in reversed(range(MAX_JOBS)) if n not in self._jobs)
-        self.open(number, peers, self.pool_size - n_slots, n_slots, interfaces)
+        self.open(number, peers, self.pool_size - n_slots, n_slots, interfaces=interfaces)
         self.pool_size -= n_slots
         return number, self.pool_size
 
@@ -165,11 +171,11 @@ class KernelPlane:
             raise InputError("two workers have the same address and port")
         return members
 
-    def _clear(self, first_slot: int, n_slots: int) -> None:
+    def _clear(self, first_slot: int, n_slots: int, begin: int) -> None:
         """Forget what slots hold; each version expects the first packet of the sequence that belongs there."""
         rows = np.zeros(n_slots, self._types["slots"])
         place = np.arange(n_slots)[:, np.newaxis] + n_slots * np.arange(2)
-        rows["tsi"] = (place - 2 * n_slots) % 2**32
+        rows["tsi"] = (begin + place - 2 * n_slots) % 2**32
         for i in range(n_slots):
             self._maps["slots"].write(_key(first_slot + i), rows[i].tobytes(), WITH_LOCK)
 

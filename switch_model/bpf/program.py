@@ -47,7 +47,7 @@ MEMBER = np.dtype(
 _ACTIONS = ("OVERWRITE", "ADD", "READ", "ALL", "SENDER", "DUPLICATE")
 _COUNTED = ("PACKETS_IN", "PACKETS_OUT", "FIRST", "ADDED", "DUPLICATES", "COMPLETE", "ANSWERED", "WRONG_LENGTH",
             "UNKNOWN_SOURCE", "WRONG_TYPE", "WRONG_JOB", "NO_SUCH_SLOT", "OUT_OF_SEQUENCE", "INJECTED_IN",
-            "INJECTED_OUT", "NOT_SENT")  # fmt: skip
+            "INJECTED_OUT", "NOT_SENT", "WRONG_TAG")  # fmt: skip
 
 
 def slot_type(elements: int) -> np.dtype[Any]:

@@ -33,10 +33,20 @@ class LineReader:
         InputError
             If a line is too long, or is no JSON object.
         """
+        return [read_line(line) for line in self.lines(data)]
+
+    def lines(self, data: bytes) -> list[bytes]:
+        """Take what arrived; return the lines that are complete now and not empty.
+
+        Raises
+        ------
+        InputError
+            If a line is too long.
+        """
         *lines, self._rest = (self._rest + data).split(b"\n")
         if max(map(len, (*lines, self._rest))) > self._most:
             raise InputError(f"a line has at most {self._most} bytes")
-        return [_read(line) for line in lines if line.strip()]
+        return [line for line in lines if line.strip()]
 
 
 def write_line(message: Mapping[str, Any]) -> bytes:
@@ -72,7 +82,14 @@ def text(message: Mapping[str, Any], name: str, most: int = 64) -> str:
     return value
 
 
-def _read(line: bytes) -> dict[str, Any]:
+def read_line(line: bytes) -> dict[str, Any]:
+    """Return a line as a message.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON object.
+    """
     try:
         message = parse_json(line.decode())
     except (ValueError, RecursionError):

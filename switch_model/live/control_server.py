@@ -12,7 +12,8 @@ from typing import Any
 
 from commsim.core.errors import InputError
 
-from .control_messages import MAX_FROM_WORKER, LineReader, write_line
+from .authentication import LineSeal, Secrets, new_nonce
+from .control_messages import MAX_FROM_WORKER, LineReader, read_line, text, write_line
 from .jobs import Jobs, Plane
 
 MAX_CONNECTIONS = 900  # a process may usually open 1,024 files
@@ -25,6 +26,7 @@ class Connection:
     def __init__(self, sock: socket.socket, host: str, now: float) -> None:
         self.socket, self.host, self.heard = sock, host, now
         self.reader, self.unsent, self.closing = LineReader(MAX_FROM_WORKER), b"", False
+        self.hello, self.job, self.seal = b"", "", None  # type: bytes, str, LineSeal | None
 
 
 class ControlServer:
@@ -42,14 +44,17 @@ class ControlServer:
         After which a silent worker counts as dead.
     status : function
         Returns the status of the switch without its jobs.
+    secrets : Secrets, optional
+        That workers must have.
     """
 
     def __init__(
         self, listener: socket.socket, plane: Plane, selector: selectors.BaseSelector, worker_timeout: float,
-        status: Callable[[], Mapping[str, Any]],
+        status: Callable[[], Mapping[str, Any]], secrets: Secrets | None = None,
     ) -> None:  # fmt: skip
+        self._secrets = secrets
         self._listener, self._timeout, self._status, self._selector = listener, worker_timeout, status, selector
-        self.jobs = Jobs(plane, self._send)
+        self.jobs = Jobs(plane, self._send, secrets)
         self._numbers = itertools.count(1)  # never used twice, as those of descriptors are
         self._connections: dict[int, Connection] = {}
         listener.setblocking(False)
@@ -86,12 +91,16 @@ class ControlServer:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         number = next(self._numbers)
-        self._connections[number] = Connection(sock, host, now)
+        connection = self._connections[number] = Connection(sock, host, now)
         self._selector.register(sock, selectors.EVENT_READ, number)
         status = self._status()
-        self._send(number, {"switch": "commsim", "worker_timeout_s": self._timeout,
-                            "elements_per_packet": status["elements_per_packet"], "port": status["port"],
-                            "datagrams": status["datagrams"]}, False)  # fmt: skip
+        hello = {"switch": "commsim", "worker_timeout_s": self._timeout,
+                 "elements_per_packet": status["elements_per_packet"], "port": status["port"],
+                 "datagrams": status["datagrams"]}  # fmt: skip
+        if self._secrets:
+            hello["nonce"] = new_nonce()
+        connection.hello = write_line(hello)
+        self._send(number, hello, False)
 
     def _serve(self, number: int, events: int, now: float) -> None:
         connection = self._connections[number]
@@ -110,15 +119,30 @@ class ControlServer:
             return
         connection.heard = now
         try:
-            for message in connection.reader.feed(data):
-                self._handle(number, connection, message)
+            for line in connection.reader.lines(data):
+                self._take(number, connection, line)
         except InputError as error:
             self._send(number, {"error": str(error)}, True)
             self.jobs.lost(number, f"sent an unknown message: {error}")
 
+    def _take(self, number: int, connection: Connection, line: bytes) -> None:
+        if self._secrets is None:
+            self._handle(number, connection, read_line(line))
+        elif connection.seal is not None:
+            self._handle(number, connection, read_line(connection.seal.opened(line)))
+        else:
+            answer = read_line(line)
+            if "nonce" not in answer:
+                raise InputError("this switch takes only workers that have the job's secret; give them --secret-file")
+            text(answer, "nonce")
+            connection.job = text(answer, "job")
+            connection.seal = LineSeal(self._secrets.of(connection.job), connection.hello, line, is_switch=True)
+
     def _handle(self, number: int, connection: Connection, message: Mapping[str, Any]) -> None:
         if connection.closing:
             return
+        if connection.seal is not None and message.get("do") == "join" and message.get("job") != connection.job:
+            raise InputError(f"this connection has the secret of job {connection.job!r}, not of another one")
         if message.get("do") == "status":
             self._send(number, {**self._status(), **self.jobs.status()}, False)
         else:
@@ -133,7 +157,8 @@ class ControlServer:
         connection = self._connections.get(number)
         if connection is None or connection.closing:
             return
-        connection.unsent += write_line(message)
+        line = write_line(message)
+        connection.unsent += connection.seal.sealed(line) if connection.seal else line
         connection.closing = last
         self._flush(number)
 

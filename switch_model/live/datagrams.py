@@ -116,7 +116,7 @@ class Datagrams(Protocol):
         ...
 
 
-def open_datagrams(sock: socket.socket, elements: int, mode: str | None = None) -> Datagrams:
+def open_datagrams(sock: socket.socket, elements: int, mode: str | None = None, tag_bytes: int = 0) -> Datagrams:
     """Receive and send frames of `elements` values on a UDP socket, in the fastest way that this system has.
 
     Parameters
@@ -127,6 +127,8 @@ def open_datagrams(sock: socket.socket, elements: int, mode: str | None = None) 
         Values of a frame.
     mode : {"segments", "messages", "single"}, optional
         How, instead.
+    tag_bytes : int
+        Behind the values.
 
     Raises
     ------
@@ -139,12 +141,12 @@ def open_datagrams(sock: socket.socket, elements: int, mode: str | None = None) 
     for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
         sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
     if mode == "single" or (mode is None and not available()):
-        return SingleDatagrams(sock, elements)
+        return SingleDatagrams(sock, elements, tag_bytes)
     if mode is None:
         mode = "segments" if _joins_segments(sock) else "messages"
     elif mode == "segments" and not _joins_segments(sock):
         raise InputError("this system does not join and cut datagrams; use messages")
-    return BatchedDatagrams(sock, elements, mode)
+    return BatchedDatagrams(sock, elements, mode, tag_bytes)
 
 
 def address_key(host: str, port: int) -> int:
@@ -165,11 +167,11 @@ def to_addresses(peers: list[tuple[str, int]]) -> NDArray[Any]:
 class BatchedDatagrams:
     """With `recvmmsg` and `sendmmsg`."""
 
-    def __init__(self, sock: socket.socket, elements: int, mode: str) -> None:
+    def __init__(self, sock: socket.socket, elements: int, mode: str, tag_bytes: int = 0) -> None:
         self.mode, n = mode, _MESSAGES[mode]
-        self._calls, self._frame = Calls(sock), frame_bytes(elements)
-        self._segments = self._cut = most_segments(elements) if mode == "segments" else 1
-        self.words = new_rows(n * self._segments, elements)
+        self._calls, self._frame = Calls(sock), frame_bytes(elements, tag_bytes)
+        self._segments = self._cut = most_segments(elements, tag_bytes) if mode == "segments" else 1
+        self.words = new_rows(n * self._segments, elements, tag_bytes)
         self._messages, self._pieces = np.zeros(n, MESSAGE), np.zeros(n * self._segments, PIECE)
         self._addresses, self._controls = np.zeros((n, 2), np.uint64), np.zeros(n, CONTROL)
         self._arrived = np.zeros(n * self._segments, ARRIVED)
@@ -220,9 +222,9 @@ class BatchedDatagrams:
 class SingleDatagrams:
     """With a call for each datagram; for systems without the others, and to compare with."""
 
-    def __init__(self, sock: socket.socket, elements: int) -> None:
-        self.mode, self._socket, self._frame = "single", sock, frame_bytes(elements)
-        self.words = new_rows(_MESSAGES["single"] + 1, elements)
+    def __init__(self, sock: socket.socket, elements: int, tag_bytes: int = 0) -> None:
+        self.mode, self._socket, self._frame = "single", sock, frame_bytes(elements, tag_bytes)
+        self.words = new_rows(_MESSAGES["single"] + 1, elements, tag_bytes)
         self._arrived = np.zeros(len(self.words), ARRIVED)
 
     def receive(self) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from switch_model.quantize import block_exponents
 from switch_model.slot_sequence import packets_needed
 
 from .datagrams import ARRIVED, REPLY
-from .frames import SIZE_CODES, new_rows, type_and_size
+from .frames import SIZE_CODES, TAG_BYTES, new_rows, type_and_size
 from .worker_kernel import NO_EXPONENT, OUTSTANDING, PACKET, TENSOR, expired, next_packets, take_results, write_frames
 
 DTYPES = ("int32", "float32")
@@ -34,6 +34,10 @@ class Lease:
         Slots that are the job's.
     elements : int
         Values of a packet.
+    begin : int
+        Number of the job's first packet.
+    key : bytes
+        Of its datagrams; nothing where the job has no secret.
     """
 
     rank: int
@@ -42,6 +46,13 @@ class Lease:
     first_slot: int
     n_slots: int
     elements: int
+    begin: int = 0
+    key: bytes = field(default=b"", repr=False)
+
+    @property
+    def tag_bytes(self) -> int:
+        """Bytes of a datagram's tag."""
+        return TAG_BYTES if self.key else 0
 
 
 class Exchange:
@@ -55,7 +66,7 @@ class Exchange:
         The tensor, contiguous; block by block it becomes the sum.
     sequence : int
         Packets that the job has sent for the tensors before.
-    words : uint32[n_slots, 4 + k]
+    words : uint32[n_slots, 4 + k or, with tags, 4 + k + 4]
         Where frames are written, one row for each slot; they stay there until the result has come.
 
     Attributes
@@ -82,9 +93,10 @@ class Exchange:
         self._window["packet"] = -1
         self._tensor = np.zeros(1, TENSOR)
         facts = {"n_elements": len(values), "n_packets": self.n_packets, "n_blocks": n_blocks,
-                 "lead": self.n_packets - n_blocks, "tsi": sequence % 2**32, "shift": sequence % (2 * lease.n_slots),
+                 "lead": self.n_packets - n_blocks, "tsi": sequence, "shift": sequence % (2 * lease.n_slots),
                  "n_workers": lease.n_workers, "job_number": lease.job_number, "first_slot": lease.first_slot,
-                 "n_slots": lease.n_slots, "type_and_size": type_and_size(lease.elements)}  # fmt: skip
+                 "n_slots": lease.n_slots, "type_and_size": type_and_size(lease.elements),
+                 "elements": lease.elements}  # fmt: skip
         for name, value in facts.items():
             self._tensor[name] = value
         self._expired = np.empty(lease.n_slots, np.int64)
@@ -92,7 +104,12 @@ class Exchange:
     @property
     def finished(self) -> bool:
         """Whether every result has come."""
-        return int(self._tensor[0]["n_done"]) == self.n_packets
+        return self.n_done == self.n_packets
+
+    @property
+    def n_done(self) -> int:
+        """Packets whose result has come."""
+        return int(self._tensor[0]["n_done"])
 
     @property
     def outstanding(self) -> int:
@@ -151,7 +168,7 @@ def exponents_of(values: NDArray[np.float32], elements: int) -> NDArray[np.int32
 
 def frames_of(lease: Lease) -> NDArray[np.uint32]:
     """Return room for the frames of all slots of a job."""
-    return new_rows(lease.n_slots, lease.elements)
+    return new_rows(lease.n_slots, lease.elements, lease.tag_bytes)
 
 
 def compile_kernels() -> None:

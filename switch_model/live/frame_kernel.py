@@ -70,23 +70,27 @@ def write_exponents(words: NDArray[np.uint32], row: int, first: int, second: int
 
 @njit_norefcount
 def write_header(words: NDArray[np.uint32], row: int, type_and_size: int, job: int, tsi: int, pool_index: int) -> None:
-    """Write all fields but the exponents, which become 0."""
+    """Write all fields but the exponents, which become 0; `tsi` has 64 bits, of which 32 travel."""
+    words[row, 0] = np.uint32((tsi >> 32) & LOW)
     words[row, 1] = np.uint32((type_and_size << 16) | (job << 24))
     words[row, 2] = swapped(np.uint32(tsi & LOW))
     words[row, 3] = np.uint32((pool_index >> 8) | ((pool_index & 0xFF) << 8))
 
 
-# What is counted, in frames. Everything that comes in is one of first, add, duplicate or a dropped_ but the last two.
+# What is counted, in frames. Everything that comes in is one of first, add, duplicate or a dropped_ but those of what
+# goes out, injected_out and not_sent.
 # `first`: overwrote a slot; `add`: added to one; `duplicate`: counted already; `complete`: was the last of its round;
 # `answered`: a duplicate that got the result. Each complete round sends a frame to every worker of its job.
 COUNTERS = (
     "packets_in", "packets_out", "first", "add", "duplicate", "complete", "answered",
     "dropped_wrong_length", "dropped_unknown_source", "dropped_wrong_type", "dropped_wrong_job",
     "dropped_no_such_slot", "dropped_out_of_sequence", "dropped_injected_in", "dropped_injected_out",
-    "dropped_not_sent",
+    "dropped_not_sent", "dropped_wrong_tag",
 )  # fmt: skip
 (PACKETS_IN, PACKETS_OUT, FIRST, ADDED, DUPLICATES, COMPLETE, ANSWERED, WRONG_LENGTH, UNKNOWN_SOURCE, WRONG_TYPE,
- WRONG_JOB, NO_SUCH_SLOT, OUT_OF_SEQUENCE, INJECTED_IN, INJECTED_OUT, NOT_SENT) = range(len(COUNTERS))  # fmt: skip
+ WRONG_JOB, NO_SUCH_SLOT, OUT_OF_SEQUENCE, INJECTED_IN, INJECTED_OUT, NOT_SENT,
+ WRONG_TAG) = range(len(COUNTERS))  # fmt: skip
+FORGED = -2  # in place of the row of a frame whose tag is wrong
 
 MEMBER = np.dtype(
     [
@@ -101,7 +105,35 @@ MEMBER = np.dtype(
     align=True,
 )
 # What a slot's version holds, beside its sums: which packet of the sequence, and the largest exponents.
-ROUND = np.dtype([("tsi", np.uint32), ("first_exponent", np.int8), ("second_exponent", np.int8)], align=True)
+ROUND = np.dtype([("tsi", np.int64), ("first_exponent", np.int8), ("second_exponent", np.int8)], align=True)
+
+
+@njit_norefcount
+def whole_tsi(tsi: int, near: int) -> int:
+    """Return the 64-bit number of a packet of which 32 bits have travelled: the one that is nearest to `near`."""
+    ahead = (tsi - near) & LOW
+    return near + ahead - ((ahead >> 31) << 32)
+
+
+@njit_norefcount
+def complete_leads(words: NDArray[np.uint32], arrived: Rows, held: NDArray[np.int64]) -> None:
+    """Write what a tag covers and does not travel: the upper half of each packet's number, and zeros.
+
+    Parameters
+    ----------
+    words : uint32[n_rows, 4 + k + 4]
+        Frames; words 0 and 1 are written.
+    arrived : ARRIVED[n]
+        What came.
+    held : int64[2 n_slots] or int64[1]
+        Numbers that packets of each version of a slot are near to, or all packets.
+    """
+    for i in range(len(arrived)):
+        row = arrived[i]["row"]
+        if row >= 0:
+            tsi = whole_tsi(int(tsi_of(words, row)), int(held[_place(words, row) % len(held)]))
+            words[row, 0] = np.uint32((tsi >> 32) & LOW)
+            words[row, 1] = np.uint32(np.int64(words[row, 1]) & 0xFFFF0000)
 
 
 @njit_norefcount
@@ -147,7 +179,7 @@ def handle_batch(
             counters[INJECTED_IN] += 1
             continue
         m = _member(members, arrived[i]["source"])
-        cause = _refusal(words, row, members, m, slots, rounds)
+        cause = _refusal(words, row, members, m, slots, rounds, registers.shape[1])
         if cause:
             counters[cause] += 1
             continue
@@ -187,17 +219,19 @@ def _place(words: NDArray[np.uint32], row: int) -> int:
 
 
 @njit_norefcount
-def _refusal(words: NDArray[np.uint32], row: int, members: Rows, m: int, slots: Rows, rounds: Rows) -> int:
+def _refusal(
+    words: NDArray[np.uint32], row: int, members: Rows, m: int, slots: Rows, rounds: Rows, elements: int
+) -> int:
     """Say why a frame is dropped, as a counter; 0 if it is not.
 
     Only the present packet of a slot's version may come, or the one that follows it once both versions are complete.
     So a worker's late copy of an old packet, or one of another tensor, cannot be taken for a new packet.
     """
     if row < 0:
-        return WRONG_LENGTH
+        return WRONG_TAG if row == FORGED else WRONG_LENGTH
     if m < 0:
         return UNKNOWN_SOURCE
-    if type_and_size_of(words, row) != (0x11 if words.shape[1] == LEAD_WORDS + 64 else 0x13):
+    if type_and_size_of(words, row) != (0x11 if elements == 64 else 0x13):
         return WRONG_TYPE
     if job_of(words, row) != members[m]["job_number"]:
         return WRONG_JOB
@@ -205,9 +239,9 @@ def _refusal(words: NDArray[np.uint32], row: int, members: Rows, m: int, slots: 
     if index & 0x4000 or not 0 <= (index & 0x3FFF) - members[m]["first_slot"] < n_slots:
         return NO_SUCH_SLOT
     at, tsi = _place(words, row), tsi_of(words, row)
-    held, beside = np.int64(rounds[at]["tsi"]), np.int64(rounds[at ^ 1]["tsi"])
+    held, beside = rounds[at]["tsi"], rounds[at ^ 1]["tsi"]
     complete = slots[at]["count"] == 0
-    if tsi == held:
+    if tsi == held & LOW:
         seen = slots[at]["seen"] >> np.uint64(members[m]["child"]) & np.uint64(1)
         return OUT_OF_SEQUENCE if complete and not seen else 0
     follows = tsi == (held + 2 * n_slots) & LOW and tsi == (beside + n_slots) & LOW
@@ -221,7 +255,7 @@ def _carry_out(
     first, second = exponent_of(words, row, 0), exponent_of(words, row, 1)
     k = registers.shape[1]
     if action & OVERWRITE:
-        rounds[at]["tsi"] = tsi_of(words, row)
+        rounds[at]["tsi"] = whole_tsi(int(tsi_of(words, row)), int(rounds[at]["tsi"]))
         rounds[at]["first_exponent"], rounds[at]["second_exponent"] = first, second
         for i in range(k):
             registers[at, i] = swapped(words[row, LEAD_WORDS + i])

@@ -5,12 +5,14 @@ A job of the live switch, its workers, and what carries their packets.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from commsim.core.errors import InputError
 
+from .authentication import Secrets, job_key, new_nonce
 from .control_messages import text, whole
 from .data_plane import MAX_WORKERS, first_fit, free_ranges
 from .exchange import DTYPES
@@ -21,8 +23,11 @@ class Plane(Protocol):
 
     pool_size: int
 
-    def open(self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int) -> None:
-        """Let a job's workers use slots."""
+    def open(
+        self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int, begin: int = 0,
+        key: bytes = b"",
+    ) -> None:  # fmt: skip
+        """Let a job's workers use slots; packet `begin` is its first, tags have this key."""
         ...
 
     def close(self, job_number: int) -> None:
@@ -99,10 +104,14 @@ class Jobs:
         Told which workers may use which slots.
     send : function of (int, dict, bool)
         Sends a message on a connection, and closes it afterwards if it is the last.
+    secrets_of_jobs : Secrets, optional
+        From which the keys of datagrams are made.
     """
 
-    def __init__(self, plane: Plane, send: Callable[[int, dict[str, Any], bool], None]) -> None:
-        self._plane, self._send, self._next_number = plane, send, 0
+    def __init__(
+        self, plane: Plane, send: Callable[[int, dict[str, Any], bool], None], secrets_of_jobs: Secrets | None = None
+    ) -> None:
+        self._plane, self._send, self._secrets = plane, send, secrets_of_jobs
         self._jobs: dict[str, Job] = {}
         self._of: dict[int, tuple[Job, Member]] = {}
 
@@ -171,9 +180,7 @@ class Jobs:
         numbers = {job.number for job in self._jobs.values()}
         if len(numbers) == MAX_JOBS:
             raise InputError(f"the switch has {MAX_JOBS} jobs, and takes no more")
-        while self._next_number in numbers:
-            self._next_number = (self._next_number + 1) % MAX_JOBS
-        number, self._next_number = self._next_number, (self._next_number + 1) % MAX_JOBS
+        number = secrets.choice([number for number in range(MAX_JOBS) if number not in numbers])
         taken = [(job.first_slot, job.n_slots) for job in self._jobs.values()]
         try:
             return Job(name, number, n_workers, *first_fit(taken, self._plane.pool_size, wanted))
@@ -182,13 +189,18 @@ class Jobs:
 
     def _start(self, job: Job) -> None:
         members = [job.members[rank] for rank in range(job.n_workers)]
+        # Job and first packet are drawn, so that who cannot read the traffic cannot write a frame that fits, and late
+        # packets of the job that had the slots before fit nowhere.
+        begin = 2 * job.n_slots * secrets.randbelow(2**31 // job.n_slots)
+        salt = new_nonce()
+        key = job_key(self._secrets.of(job.name), salt) if self._secrets else b""
         try:
-            self._plane.open(job.number, [member.peer for member in members], job.first_slot, job.n_slots)
+            self._plane.open(job.number, [member.peer for member in members], job.first_slot, job.n_slots, begin, key)
         except InputError as error:
             self._end(job, f"job {job.name!r}: {error}")
             return
         self._tell(job, {"joined": job.name, "job_number": job.number, "first_slot": job.first_slot,
-                         "slots": job.n_slots})  # fmt: skip
+                         "slots": job.n_slots, "begin": begin, "salt": salt})  # fmt: skip
 
     def _tensor(self, job: Job, member: Member, message: Mapping[str, Any]) -> None:
         """Check that all workers reduce the same tensors in the same order, or packets would not belong together."""

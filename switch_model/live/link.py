@@ -5,18 +5,22 @@ When a packet without a result is sent again.
 
 from __future__ import annotations
 
+import itertools
 import select
 import socket
 import time
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import BackendError, InputError
 
 from .datagrams import open_datagrams, to_addresses
 from .exchange import Exchange, Lease, frames_of
+from .frame_kernel import FORGED, complete_leads
+from .frame_tags import result_state, right_tags, worker_state, write_tags
 from .session import Session
 
 THRESHOLD = 100  # packets
@@ -117,7 +121,8 @@ class Link:
         mode: str | None,
     ) -> None:  # fmt: skip
         self._session, self._lease, self._stall_timeout = session, lease, stall_timeout
-        self._backoff, self._datagrams = backoff, open_datagrams(sock, lease.elements, mode)
+        self._backoff, self._datagrams = backoff, open_datagrams(sock, lease.elements, mode, lease.tag_bytes)
+        self._mine, self._results = worker_state(lease.key, lease.rank), result_state(lease.key)
         self._frames, self._switch = frames_of(lease), to_addresses([session.switch])
         sock.connect(session.switch)  # what others send does not reach us
         self._poll, self._session_number = select.poll(), session.socket.fileno()
@@ -135,7 +140,7 @@ class Link:
         BackendError
             If the job has failed, the switch has gone, or nothing comes for too long.
         """
-        exchange = Exchange(self._lease, values, sequence, self._frames)
+        exchange, self._near = Exchange(self._lease, values, sequence, self._frames), np.array([sequence], np.int64)
         self._session.say({"do": "tensor", "elements": len(values), "type": str(values.dtype)})
         self._backoff.begin()
         came = looked = time.monotonic()
@@ -143,8 +148,8 @@ class Link:
         while not exchange.finished:
             arrived = self._wait()
             now = time.monotonic()
-            if len(arrived):
-                self._take(exchange, arrived, now)
+            # Only results that were waited for count, or anybody's datagrams could hold the workers for ever.
+            if len(arrived) and self._take(exchange, arrived, now):
                 came = now
             if not len(arrived) or now - looked > 2 * self._backoff.timeout:
                 self._send_again(exchange, now)  # rather not before all that has come is taken in
@@ -163,11 +168,20 @@ class Link:
         self.traffic.received += len(arrived)
         return arrived
 
-    def _take(self, exchange: Exchange, arrived: NDArray[Any], now: float) -> None:
-        before = exchange.strange
+    def _take(self, exchange: Exchange, arrived: NDArray[Any], now: float) -> bool:
+        before, done = exchange.strange, exchange.n_done
+        if self._lease.key:
+            self._mark_forged(arrived)
         self._send(exchange.take(self._datagrams.words, arrived, now, self._backoff.timeout))
         self._backoff.count(exchange.strange - before)
         self.traffic.strange += exchange.strange - before
+        return exchange.n_done > done
+
+    def _mark_forged(self, arrived: NDArray[Any]) -> None:
+        complete_leads(self._datagrams.words, arrived, self._near)
+        right_length = np.flatnonzero(arrived["row"] >= 0)
+        right = right_tags(self._datagrams.words, arrived["row"][right_length], itertools.repeat(self._results))
+        arrived["row"][right_length[~right]] = FORGED
 
     def _send_again(self, exchange: Exchange, now: float) -> None:
         replies = exchange.overdue(now, self._backoff.longest)
@@ -176,4 +190,6 @@ class Link:
 
     def _send(self, replies: NDArray[Any]) -> None:
         self.traffic.sent += len(replies)
+        if self._lease.key:
+            write_tags(self._frames, replies["row"], itertools.repeat(self._mine))
         self._datagrams.send(self._frames, replies, self._switch)

@@ -12,6 +12,7 @@ from typing import Any
 
 from commsim.core.errors import BackendError
 
+from .authentication import Secrets
 from .control_server import ControlServer
 from .data_plane import DataPlane
 from .datagrams import open_datagrams
@@ -38,6 +39,8 @@ class SwitchOptions:
         After which a silent worker counts as dead.
     mode : str, optional
         How datagrams are received and sent, see `datagrams`.
+    secrets : Secrets, optional
+        That workers must have; every datagram then has a tag.
     """
 
     host: str = "127.0.0.1"
@@ -49,6 +52,7 @@ class SwitchOptions:
     seed: int = 0
     worker_timeout: float = 5.0
     mode: str | None = None
+    secrets: Secrets | None = None
 
 
 class LiveSwitch:
@@ -73,18 +77,19 @@ class LiveSwitch:
     """
 
     def __init__(self, options: SwitchOptions) -> None:
-        self.plane = DataPlane(options.pool_size, options.elements, options.drop_in, options.drop_out, options.seed)
+        self.plane = DataPlane(options.pool_size, options.elements, options.drop_in, options.drop_out, options.seed,
+                               options.secrets is not None)  # fmt: skip
         self._control_socket, self._data_socket = _bind_both(options.host, options.port)
         self.address: tuple[str, int] = self._data_socket.getsockname()
         self._began = time.monotonic()
         with contextlib.ExitStack() as opened:
             opened.callback(self._control_socket.close)
             opened.callback(self._data_socket.close)
-            self._datagrams = open_datagrams(self._data_socket, options.elements, options.mode)
+            self._datagrams = open_datagrams(self._data_socket, options.elements, options.mode, self.plane.tag_bytes)
             self._selector = opened.enter_context(selectors.DefaultSelector())
             self._selector.register(self._data_socket, selectors.EVENT_READ)
             control = ControlServer(
-                self._control_socket, self.plane, self._selector, options.worker_timeout, self.status
+                self._control_socket, self.plane, self._selector, options.worker_timeout, self.status, options.secrets
             )
             self.control = opened.enter_context(control)
             self._opened = opened.pop_all()

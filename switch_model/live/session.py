@@ -12,7 +12,8 @@ from typing import Any
 
 from commsim.core.errors import BackendError, InputError
 
-from .control_messages import MAX_FROM_SWITCH, LineReader, whole, write_line
+from .authentication import LineSeal, new_nonce
+from .control_messages import MAX_FROM_SWITCH, LineReader, read_line, whole, write_line
 
 # Seconds between two attempts to reach a switch that is not up yet.
 PAUSE = 0.1
@@ -40,6 +41,8 @@ class Session:
         For connecting, and for whatever the switch should answer at once.
     patience : float, s
         How long to try again where nothing listens.
+    secret, job : str
+        That the switch asks for, and whose it is; nothing where switch and workers have none.
 
     Attributes
     ----------
@@ -56,10 +59,13 @@ class Session:
         If there is no switch.
     """
 
-    def __init__(self, host: str, port: int, timeout: float = 5.0, patience: float = 0.0) -> None:
+    def __init__(
+        self, host: str, port: int, timeout: float = 5.0, patience: float = 0.0, secret: str = "", job: str = ""
+    ) -> None:
         self._where, self._messages = f"{host}, port {port}", list[dict[str, Any]]()
         self._reader, self._sending = LineReader(MAX_FROM_SWITCH), threading.Lock()
         self._waited_for: list[int] = []
+        self._first_line, self._seal = b"", None  # type: bytes, LineSeal | None
         until = time.monotonic() + patience
         try:
             self.socket = _connection(socket.gethostbyname(host), port, timeout, until)  # IPv4
@@ -72,6 +78,7 @@ class Session:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.hello = self.answer("switch", timeout)
             self.switch: tuple[str, int] = self.socket.getpeername()[0], fact(self.hello, "port", 1, 65535)
+            self._agree(secret, job)
         except (BackendError, OSError):
             self.close()
             raise
@@ -86,7 +93,8 @@ class Session:
     def say(self, message: Mapping[str, Any]) -> None:
         """Send a message; that the switch has gone is found out when it is listened to."""
         with self._sending, contextlib.suppress(OSError):
-            self.socket.sendall(write_line(message))
+            line = write_line(message)
+            self.socket.sendall(self._seal.sealed(line) if self._seal else line)
 
     def stay_alive(self) -> None:
         """Tell the switch from now on, whatever the caller does, that this process lives."""
@@ -134,11 +142,28 @@ class Session:
         if not data:
             raise BackendError(f"the switch at {self._where} has gone: its connection ended")
         try:
-            messages = self._reader.feed(data)
+            lines = self._reader.lines(data)
+            messages = [read_line(self._seal.opened(line) if self._seal else line) for line in lines]
         except InputError as error:
-            raise BackendError(f"what answers at {self._where} is no switch of commsim: {error}") from None
+            what = "does not have the job's secret" if self._seal else "is no switch of commsim"
+            said = "".join(c for c in data[:200].decode("ascii", "replace") if c.isprintable())
+            untagged = f"; it says, without a tag: {said}" if self._seal and said.startswith("{") else ""
+            raise BackendError(f"what answers at {self._where} {what}: {error}{untagged}") from None
+        self._first_line = self._first_line or (lines[0] if lines else b"")
         for message in messages:
             self._sort(message)
+
+    def _agree(self, secret: str, job: str) -> None:
+        """Answer the switch's nonce, so that from now on every line has a tag."""
+        if not secret and "nonce" not in self.hello:
+            return
+        if not secret:
+            raise BackendError(f"the switch at {self._where} takes only workers with its secret: --secret-file FILE")
+        if "nonce" not in self.hello:
+            raise BackendError(f"the switch at {self._where} has no secret, and nothing says that it is the right one")
+        answer = write_line({"nonce": new_nonce(), "job": job})
+        self.socket.sendall(answer)
+        self._seal = LineSeal(secret, self._first_line, answer, is_switch=False)
 
     def _sort(self, message: dict[str, Any]) -> None:
         for key in ("failed", "error"):
@@ -150,7 +175,7 @@ class Session:
             self._messages.append(message)
 
 
-def ask_status(host: str, port: int, timeout: float = 5.0) -> dict[str, Any]:
+def ask_status(host: str, port: int, timeout: float = 5.0, secret: str = "", job: str = "job") -> dict[str, Any]:
     """Ask a switch for its jobs, slots and counters.
 
     Raises
@@ -158,7 +183,7 @@ def ask_status(host: str, port: int, timeout: float = 5.0) -> dict[str, Any]:
     BackendError
         If there is no switch.
     """
-    session = Session(host, port, timeout)
+    session = Session(host, port, timeout, secret=secret, job=job)
     try:
         session.say({"do": "status"})
         return session.answer("counters", timeout)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.errors import BackendError, InputError
 
+from .authentication import job_key
 from .exchange import DTYPES, Lease, compile_kernels
 from .frames import MAX_SLOTS, PORT, SIZE_CODES
 from .link import Backoff, Link, Traffic
@@ -45,6 +46,8 @@ class SwitchGroup:
     mode : {"segments", "messages", "single"}, optional
         How datagrams are received and sent, see `datagrams`; the fastest that works, unless given. A switch in the
         kernel would see joined datagrams joined, so it gets them one by one.
+    secret : str
+        Of the job, where the switch has secrets; every datagram then has a tag.
 
     Attributes
     ----------
@@ -62,19 +65,21 @@ class SwitchGroup:
     def __init__(
         self, job: str, rank: int, n_workers: int, *, host: str = "127.0.0.1", port: int = PORT,
         slots: int | None = None, rto: float = 0.01, join_timeout: float = 60.0, stall_timeout: float = 300.0,
-        mode: str | None = None,
+        mode: str | None = None, secret: str = "",
     ) -> None:  # fmt: skip
         if not 0 <= rank < n_workers:
             raise InputError(f"a rank is 0 to {n_workers - 1} of {n_workers} workers, got {rank}")
-        self._sequence, self._unusable, backoff = 0, "", Backoff(rto)
+        self._unusable, backoff = "", Backoff(rto)
         compile_kernels()
-        self._session = Session(host, port, patience=min(join_timeout, PATIENCE))
+        self._session = Session(host, port, patience=min(join_timeout, PATIENCE), secret=secret,
+                                job=job)  # fmt: skip
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.bind((self._session.socket.getsockname()[0], 0))
             self._session.say({"do": "join", "job": job, "n_workers": n_workers, "rank": rank, "slots": slots,
                                "udp_port": self._socket.getsockname()[1]})  # fmt: skip
-            self.lease = _lease(self._session, rank, n_workers, join_timeout)
+            self.lease = _lease(self._session, rank, n_workers, join_timeout, secret)
+            self._sequence = self.lease.begin
             mode = mode or ("messages" if self._session.hello.get("datagrams") == "bpf" else None)
             self._link = Link(self._session, self._socket, self.lease, backoff, stall_timeout, mode)
         except BaseException:
@@ -167,12 +172,14 @@ class _Ending:
             self._group._give_up(error)
 
 
-def _lease(session: Session, rank: int, n_workers: int, timeout: float) -> Lease:
+def _lease(session: Session, rank: int, n_workers: int, timeout: float, secret: str) -> Lease:
     session.stay_alive()
     answer = session.answer("joined", timeout)
+    key = job_key(secret, str(answer.get("salt"))) if secret else b""
     return Lease(rank, n_workers, fact(answer, "job_number", 0, 255), fact(answer, "first_slot", 0, MAX_SLOTS - 1),
                  fact(answer, "slots", 1, MAX_SLOTS),
-                 fact(session.hello, "elements_per_packet", min(SIZE_CODES), max(SIZE_CODES)))  # fmt: skip
+                 fact(session.hello, "elements_per_packet", min(SIZE_CODES), max(SIZE_CODES)),
+                 fact(answer, "begin", 0, 2**32 - 1), key)  # fmt: skip
 
 
 def _sum_place(array: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:

@@ -34,7 +34,7 @@ TENSOR = np.dtype(
         ("n_packets", np.int64),  # exponents' included
         ("n_blocks", np.int64),
         ("lead", np.int64),  # packets that carry exponents only; for integers 0
-        ("tsi", np.int64),  # of the first packet
+        ("tsi", np.int64),  # of the first packet; its lower half travels
         ("shift", np.int64),  # where the sequence of slots stands at the first packet
         ("n_done", np.int64),  # packets whose result has come
         ("n_workers", np.int64),
@@ -42,6 +42,7 @@ TENSOR = np.dtype(
         ("first_slot", np.int64),
         ("n_slots", np.int64),
         ("type_and_size", np.int64),
+        ("elements", np.int64),  # of a packet
         ("now", np.float64),  # in seconds
         ("timeout", np.float64),  # of a packet that is sent for the first time
         ("strange", np.int64),  # frames that came and are no result of an outstanding packet
@@ -71,7 +72,7 @@ def take_results(
 
     Parameters
     ----------
-    words : uint32[n_rows, 4 + k]
+    words : uint32[n_rows, at least 4 + k]
         Frames.
     arrived : ARRIVED[n]
         What came, from the switch.
@@ -183,7 +184,7 @@ def _store(
 ) -> None:
     if block < 0:
         return
-    k = words.shape[1] - LEAD_WORDS
+    k = t[0]["elements"]
     begin, n = block * k, min(k, t[0]["n_elements"] - block * k)
     if not t[0]["lead"]:
         for i in range(n):
@@ -204,7 +205,7 @@ def _fill(
     floats: NDArray[np.float32],
     block: int,
 ) -> None:
-    k = words.shape[1] - LEAD_WORDS
+    k = t[0]["elements"]
     n, begin = 0, block * k
     if block >= 0:
         n = min(k, t[0]["n_elements"] - begin)

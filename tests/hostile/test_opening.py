@@ -114,6 +114,9 @@ fit X.csv
 fit X.parquet
 switch simulate --topology X.toml
 switch pcap X.pcap
+switch serve --port 0 --secret-file X.txt
+switch status --secret-file X.txt
+switch all-reduce --rank 0 --workers 1 --secret-file X.txt
 workload run --topology star:n_hosts=4 --workers 4 --trace X.csv
 workload run --topology star:n_hosts=4 --graph X.toml
 workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --topology X.toml

@@ -1,5 +1,6 @@
 """Workers and a live switch without sockets, joined by a link that loses, doubles and delays as a test decides."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from switch_model.live.data_plane import DataPlane
 from switch_model.live.datagrams import ARRIVED, address_key
 from switch_model.live.exchange import Exchange, Lease, frames_of
+from switch_model.live.frame_tags import worker_state, write_tags
 from switch_model.live.frames import frame_bytes, new_rows
 
 JOB, HOST, FIRST_PORT = 7, "127.0.0.1", 5000
@@ -16,17 +18,18 @@ class LossyLink:
     """A job of `n_workers` on slots from `first_slot`, and what is under way."""
 
     def __init__(self, n_workers: int, n_slots: int, rng: np.random.Generator, lose: float, double: float,
-                 elements: int = 64, first_slot: int = 0) -> None:  # fmt: skip
-        self.plane = DataPlane(first_slot + n_slots, elements)
+                 elements: int = 64, first_slot: int = 0, key: bytes = b"", begin: int = 0) -> None:  # fmt: skip
+        self.plane = DataPlane(first_slot + n_slots, elements, tagged=bool(key))
         peers = [(HOST, FIRST_PORT + rank) for rank in range(n_workers)]
-        self.plane.open(JOB, peers, first_slot, n_slots)
-        self.leases = [Lease(rank, n_workers, JOB, first_slot, n_slots, elements) for rank in range(n_workers)]
+        self.plane.open(JOB, peers, first_slot, n_slots, begin, key)
+        self.leases = [Lease(rank, n_workers, JOB, first_slot, n_slots, elements, begin, key)
+                       for rank in range(n_workers)]  # fmt: skip
         self.frames = [frames_of(lease) for lease in self.leases]
         self.keys = [address_key(*peer) for peer in peers]
         self.rng, self.lose, self.double, self.elements = rng, lose, double, elements
         self.up: list[tuple[int, np.ndarray]] = []
         self.down: list[tuple[int, np.ndarray]] = []
-        self.sequence, self.now = 0, 0.0
+        self.sequence, self.now, self.tag_bytes = begin, 0.0, self.leases[0].tag_bytes
 
     def all_reduce(self, tensors: list[np.ndarray]) -> list[np.ndarray]:
         """Let the workers exchange a tensor each; frames of the tensor before may still be under way."""
@@ -46,6 +49,9 @@ class LossyLink:
         return values
 
     def _send(self, rank: int, replies: np.ndarray) -> None:
+        if self.tag_bytes:
+            state = worker_state(self.leases[rank].key, rank)
+            write_tags(self.frames[rank], replies["row"], itertools.repeat(state))
         self.up += [(rank, self.frames[rank][row].copy()) for row in replies["row"]]
 
     def _deliver_up(self) -> None:
@@ -71,8 +77,8 @@ class LossyLink:
         return arrives, stays + again
 
     def _batch(self, frames: list[tuple[int, np.ndarray]], keys: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        words, arrived = new_rows(max(len(frames), 1), self.elements), np.zeros(len(frames), ARRIVED)
+        words, arrived = new_rows(max(len(frames), 1), self.elements, self.tag_bytes), np.zeros(len(frames), ARRIVED)
         for i, (rank, frame) in enumerate(frames):
             words[i] = frame
-            arrived[i] = (keys[rank], i, frame_bytes(self.elements), False)
+            arrived[i] = (keys[rank], i, frame_bytes(self.elements, self.tag_bytes), False)
         return words, arrived

@@ -14,7 +14,8 @@ from commsim.files.whole_files import check_writable, replacing
 from commsim.opening import check_regular
 from commsim.report.table import print_facts, print_table
 
-from ..flags import Flags, WithJson, flag, switched
+from ..flags import WithJson, flag, switched
+from .secret import WithSecret
 from .serve import PORT, port_number
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 COLUMNS = ["tensor", "time(ms)", "M elem/s", "packets/s", "resent", "sums"]
 
 
-class Server(Flags):
+class Server(WithSecret):
     """Where the switch is."""
 
     host: str = flag(default="127.0.0.1", metavar="ADDRESS", help="address of the switch")
@@ -49,7 +50,7 @@ class Config(WithJson, Server):
     slots: int | None = flag(metavar="N", help="slots, and packets outstanding (default: chosen by the switch)")
     rto: str = flag(default="10ms", metavar="TIME", help="time after which a packet without a result is sent again")
     join_timeout: str = flag(default="60s", metavar="TIME", help="time to wait for the other workers")
-    stall_timeout: str = flag(default="5min", metavar="TIME", help="time to go on without any packet")
+    stall_timeout: str = flag(default="5min", metavar="TIME", help="time to go on without a result")
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
     )
@@ -72,7 +73,7 @@ def run(config: Config) -> int:
 
     with SwitchGroup(
         config.job, config.rank, config.workers, host=config.host, port=port_number(config.port), slots=config.slots,
-        mode=config.datagrams, **times,
+        mode=config.datagrams, secret=config.secret_of(config.job), **times,
     ) as group:  # fmt: skip
         rows, last = _reduce(group, tensor, config)
         lease = group.lease
@@ -152,6 +153,7 @@ STATUS = ["job", "workers", "slots", "busy", "tensors", "waits for"]
 class StatusConfig(Server):
     """All flags of ``commsim switch status``."""
 
+    job: str = flag(default="job", metavar="NAME", help="job whose secret is used, where the switch has secrets")
     json: bool = switched(help="print the whole status as JSON")
 
 
@@ -159,7 +161,7 @@ def status(config: StatusConfig) -> None:
     """Ask and print."""
     from switch_model.live.session import ask_status
 
-    answer = ask_status(config.host, port_number(config.port))
+    answer = ask_status(config.host, port_number(config.port), secret=config.secret_of(config.job), job=config.job)
     if config.json:
         print(json.dumps(answer, indent=2))
         return

@@ -12,7 +12,8 @@ from commsim.core.errors import BackendError, InputError
 from commsim.core.units import parse_time, share
 from commsim.report.table import print_facts, write_results
 
-from ..flags import Flags, flag, repeated
+from ..flags import Flags, flag, repeated, switched
+from .secret import WithSecret
 
 if TYPE_CHECKING:
     from switch_model.bpf.server import KernelSwitch, StaticJob
@@ -111,7 +112,7 @@ def static_job(text: str) -> StaticJob:
 PORT = 48864
 
 
-class Config(Dataplane):
+class Config(WithSecret, Dataplane):
     """All flags of ``commsim switch serve``."""
 
     host: str | None = flag(metavar="ADDRESS", help="IPv4 address to listen on (default: 127.0.0.1)")
@@ -121,6 +122,7 @@ class Config(Dataplane):
     drop_in: float = flag(type=share, default=0.0, metavar="P", help="probability that an incoming packet is lost")
     drop_out: float = flag(type=share, default=0.0, metavar="P", help="probability that an outgoing packet is lost")
     seed: int = flag(default=0, metavar="N", help="seed of these losses")
+    no_secret: bool = switched(help="let anybody who reaches --host take part, where it is not of this machine alone")
     worker_timeout: str = flag(default="5s", metavar="TIME", help="time after which a silent worker counts as dead")
     datagrams: str | None = flag(
         metavar="segments|messages|single", help="how to receive and send (default: the fastest that works)"
@@ -155,11 +157,15 @@ def _switch(config: Config) -> LiveSwitch | KernelSwitch:
     options = SwitchOptions(
         host=_address(config.host or "127.0.0.1"), port=port_number(config.port, 0), pool_size=config.pool_size,
         elements=config.elements_per_packet, drop_in=config.drop_in, drop_out=config.drop_out,
-        seed=_not_negative(config.seed), worker_timeout=timeout, mode=config.datagrams,
+        seed=_not_negative(config.seed), worker_timeout=timeout, mode=config.datagrams, secrets=config.secrets(),
     )  # fmt: skip
-    if not ipaddress.ip_address(options.host).is_loopback:
-        print(f"commsim switch serve: warning: {options.host} can be reached from other machines, which "
-              "can take part in jobs", file=sys.stderr)  # fmt: skip
+    if config.no_secret and options.secrets:
+        raise InputError("--secret-file and --no-secret exclude each other")
+    if options.secrets and config.dataplane == "bpf":
+        raise InputError("--dataplane bpf has no secrets: the program in the kernel cannot check tags")
+    if not (ipaddress.ip_address(options.host).is_loopback or options.secrets or config.no_secret):
+        raise InputError(f"{options.host} can be reached from other machines: give --secret-file, which workers then "
+                         "need too, or --no-secret to let anybody take part")  # fmt: skip
     return kernel_switch(config, options, config.host) or LiveSwitch(options)
 
 

@@ -12,6 +12,7 @@ import pytest
 from live_processes import LIMIT_S, SwitchProcess
 
 from benchmarks import switch_world
+from commsim.cli.switch.secret import read_secrets
 from commsim.cli.switch.serve import Dataplane, kernel_switch, static_job
 from commsim.core.errors import BackendError, InputError
 from switch_model.live.server import SwitchOptions
@@ -77,7 +78,7 @@ def test_tensors_come_from_files_and_sums_go_to_files(switch, tmp_path):
 def test_status_shows_jobs_slots_and_counters(commsim, switch):
     waiting = started("all-reduce", "--rank", 1, "--workers", 3, "--port", switch.port, "--job", "half", "--slots", 64)
     try:
-        while not switch.status()["jobs"]:
+        while "half" not in {job["name"] for job in switch.status()["jobs"]}:
             assert waiting.poll() is None
         said = commsim("switch", "status", "--port", switch.port)
         assert said.code == 0
@@ -146,14 +147,57 @@ def test_what_the_switch_refuses_is_one_clear_line(commsim, switch):
     assert "job 'job': 600 slots do not fit in what is free of 512: at most 512 fit" in said
 
 
-@pytest.mark.slow
-def test_listening_to_other_machines_is_allowed_with_a_warning():
-    process = started("serve", "--host", "0.0.0.0", "--port", 0)
+def test_listening_to_other_machines_needs_a_secret_or_the_word_for_it(commsim):
+    for argv in (("--host", "0.0.0.0"), ("--host", "0.0.0.0", "--dataplane", "bpf", "--interfaces", "p0")):
+        said = commsim.refuses("switch", "serve", "--port", 0, *argv)
+        assert "0.0.0.0 can be reached from other machines: give --secret-file" in said
+    process = started("serve", "--host", "0.0.0.0", "--port", 0, "--no-secret")
     assert process.stdout.readline().startswith("# serving on 0.0.0.0, port ")
     process.terminate()
-    code, _, err = ended(process)
-    assert code == 0
-    assert "warning: 0.0.0.0 can be reached from other machines" in err
+    assert ended(process)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("short\n", "at least 16 characters"),
+        ("\n\n", "at least 16 characters"),
+        ("a b c\n", "line 1: expected SECRET, once, or NAME SECRET"),
+        ("0123456789abcdef\nfedcba9876543210\n", "line 2: expected SECRET, once, or NAME SECRET"),
+        ("a 0123456789abcdef\na fedcba9876543210\n", "line 2: expected SECRET, once, or NAME SECRET"),
+        ("0123456789abcdef\0\n", "line 1: expected SECRET"),
+        ("päßwort-päßwort-päßwort\n", "printable ASCII"),
+    ],
+)
+def test_a_file_that_has_no_secrets_is_refused_without_showing_what_it_has(commsim, tmp_path, text, complaint):
+    file = tmp_path / "secret"
+    file.write_text(text)
+    said = commsim.refuses("switch", "serve", "--port", 0, "--secret-file", file)
+    assert complaint in said
+    assert not any(word in said for word in text.split() if len(word) > 5)
+
+
+def test_secrets_and_what_contradicts_them(commsim, tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("0123456789abcdef\nmine fedcba9876543210\n")
+    assert read_secrets(str(file)).of("mine") == "fedcba9876543210"
+    assert read_secrets(str(file)).of("other") == "0123456789abcdef"
+    given = ("switch", "serve", "--port", 0, "--secret-file", file)
+    assert "exclude each other" in commsim.refuses(*given, "--no-secret")
+    assert "cannot check tags" in commsim.refuses(*given, "--dataplane", "bpf", "--interfaces", "p0")
+
+
+@pytest.mark.slow
+def test_commands_with_a_secret_reduce_and_one_without_is_told_what_to_give(commsim, tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("0123456789abcdef\n")
+    with SwitchProcess("--secret-file", file, "--drop-in", 0.02) as switch:
+        for code, out, err in workers(switch, 2, "--size", "256KiB", "--check", "--secret-file", file):
+            assert (code, out.split()[-1]) == (0, "right"), err
+        commsim("switch", "status", "--port", switch.port)
+        assert "only workers with its secret: --secret-file FILE" in commsim.err
+        commsim("switch", "status", "--port", switch.port, "--secret-file", file)
+        assert "dropped injected in" in commsim.out
 
 
 def test_a_file_that_is_no_tensor_is_refused_and_no_pickle_is_loaded(commsim, tmp_path):

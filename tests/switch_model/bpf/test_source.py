@@ -11,7 +11,7 @@ from switch_model.systems.switchml import switchml_udp
 COUNTED = (
     "PACKETS_IN", "PACKETS_OUT", "FIRST", "ADDED", "DUPLICATES", "COMPLETE", "ANSWERED", "WRONG_LENGTH",
     "UNKNOWN_SOURCE", "WRONG_TYPE", "WRONG_JOB", "NO_SUCH_SLOT", "OUT_OF_SEQUENCE", "INJECTED_IN", "INJECTED_OUT",
-    "NOT_SENT",
+    "NOT_SENT", "WRONG_TAG",
 )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def bad_frames(rng: np.random.Generator, group: SwitchGroup, n: int) -> list[byt
     for kind in rng.integers(0, 5, n):
         values = rng.bytes(4 * 64)
         first, job, slot, version = 0x11, lease.job_number, lease.first_slot, int(rng.integers(2))
-        tsi = int(rng.integers(2**31, 2**32))  # far from what comes next
+        tsi = (group._sequence + int(rng.integers(2**30, 2**31))) % 2**32  # far from what comes next
         if kind == 0:
             first = int(rng.choice([b for b in range(256) if b != 0x11]))
         elif kind == 1:

@@ -7,19 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commsim.core.errors import InputError
-from switch_model.live.jobs import Jobs
+from switch_model.live.authentication import Secrets
+from switch_model.live.jobs import MAX_JOBS, Jobs
 
 
 class World:
     """Records what a plane and connections are told."""
 
-    def __init__(self, pool_size: int = 256) -> None:
+    def __init__(self, pool_size: int = 256, secrets: Secrets | None = None) -> None:
+        self.secrets = secrets
         self.pool_size, self.running, self.said = pool_size, dict[int, tuple[int, int]](), dict[int, list[Any]]()
         self.ended: set[int] = set()
-        self.jobs = Jobs(self, self.send)
+        self.jobs = Jobs(self, self.send, secrets)
 
-    def open(self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int) -> None:
+    def open(
+        self, job_number: int, peers: list[tuple[str, int]], first_slot: int, n_slots: int, begin: int = 0,
+        key: bytes = b"",
+    ) -> None:  # fmt: skip
         assert len(set(peers)) == len(peers)
+        assert begin % (2 * n_slots) == 0
+        assert (key == b"") == (self.secrets is None)
         if any(first < first_slot + n_slots and first_slot < first + n for first, n in self.running.values()):
             raise AssertionError("ranges overlap")
         self.running[job_number] = first_slot, n_slots
@@ -67,12 +74,25 @@ def test_those_who_wait_know_for_whom_and_all_are_told_when_the_last_has_come(wo
     assert world.joins(1, 2, 3) == [{"waiting_for": [0, 1]}]
     assert world.joins(2, 0, 3) == [{"waiting_for": [1]}]
     assert world.joins(3, 1, 3)[-1]["joined"] == "a"
-    assert (
-        world.last(1)
-        == world.last(2)
-        == world.last(3)
-        == {"joined": "a", "job_number": 0, "first_slot": 0, "slots": 128}
-    )
+    assert world.last(1) == world.last(2) == world.last(3)
+    assert {name: world.last(1)[name] for name in ("joined", "first_slot", "slots")} == {
+        "joined": "a", "first_slot": 0, "slots": 128,
+    }  # fmt: skip
+
+
+def test_number_and_first_packet_of_a_job_are_drawn_and_nobody_has_the_number_of_another() -> None:
+    world = World(MAX_JOBS)
+    told = [world.joins(n, 0, 1, f"job {n}", slots=1)[-1] for n in range(MAX_JOBS)]
+    assert {job["job_number"] for job in told} == set(range(MAX_JOBS))
+    assert [job["job_number"] for job in told] != sorted(job["job_number"] for job in told)
+    assert len({job["begin"] for job in told}) > MAX_JOBS - 3  # 2**31 places
+
+
+def test_jobs_with_secrets_have_keys_of_their_own_and_a_job_without_a_secret_does_not_start() -> None:
+    world = World(secrets=Secrets(of_job={"a": "s" * 16}))
+    assert world.joins(1, 0, 1, "a")[-1]["salt"]
+    with pytest.raises(InputError, match="job 'b' has no secret on this switch"):
+        world.joins(2, 0, 1, "b")
 
 
 def test_jobs_get_disjoint_slots_and_what_does_not_fit_is_told_what_would(world: World) -> None:
