@@ -165,7 +165,8 @@ def list_models(config: ModelsConfig) -> None:
 
     models = read_assumptions(config.assume).models if config.assume else MODELS
     print(
-        "# sizes: CASSINI, table 3, the smallest of a range; vgg16's computation: CASSINI, section 2; all else assumed"
+        "# sizes: CASSINI, table 3, the smallest of a range; vgg16's computation: CASSINI, section 2; CPUs per GPU, on "
+        "hosts whose CPUs are given: two of Synergy's profiles; all else assumed"
     )
     print(
         f"# traffic: ring all-reduce of the size in every iteration, at {EFFICIENCY:.0%} of the host's port (assumed)"

@@ -1,8 +1,9 @@
 """Models: assumed computation and communication of an iteration, and the file that changes them.
 
-The sizes are those of CASSINI's Table 3 (where it gives a range, the smallest). **Everything else is assumed**: seconds
-of computation per iteration on a reference GPU, how busy the model keeps it, speeds on other GPUs, CPUs. Of VGG16 the
-computation is CASSINI's (section 2: 141 of 255 ms). All can be set in a file, see :mod:`commsim.cluster.models`.
+The sizes are those of CASSINI's Table 3 (where it gives a range, the smallest). CPUs are those of two of Synergy's
+profiles, and count on hosts whose CPUs the file names. **Everything else is assumed**: seconds of computation per
+iteration on a reference GPU, how busy the model keeps it, speeds on other GPUs. Of VGG16 the computation is CASSINI's
+(section 2: 141 of 255 ms). All can be set in a file.
 
 Traffic follows from the size: in each iteration all workers all-reduce the gradients in a ring, so every host sends
 ``2 (g-1)/g`` times the size, at :data:`EFFICIENCY` of its port's rate.
@@ -72,7 +73,7 @@ class Model:
     skewed : bool
         Whether few tensors hold most of the size, so that scattered placement hurts (Tiresias).
     cpu : float
-        CPUs per GPU that it needs to run at full speed; 0 for a model that does not mind.
+        CPUs per GPU that it needs to run at full speed, on a host that has a number of them; 0: it does not mind.
     noise : float
         Gradient noise scale in units of one GPU's batch: with g GPUs a sample is worth ``noise/(noise + g)`` (Pollux).
     speeds : mapping of str to float
@@ -89,26 +90,32 @@ class Model:
     speeds: Mapping[str, float] = field(default_factory=dict)
 
 
-def _model(name: str, megabytes: float, compute: float, busy: float, skewed: bool, transformer: bool) -> Model:
-    return Model(name, megabytes * 1e6, compute, busy, skewed, speeds=_TRANSFORMERS if transformer else _CONVOLUTIONS)
+# CPUs per GPU: where more no longer help ResNet50, which decodes images, and GNMT, which reads text, in the profiles of
+# Synergy (OSDI 2022); assumed of all that read images, and of all others.
+_IMAGES, _TEXTS = 4.0, 1.0
+
+
+def _model(name: str, megabytes: float, compute: float, busy: float, skewed: bool, images: bool) -> Model:
+    cpu, speeds = (_IMAGES, _CONVOLUTIONS) if images else (_TEXTS, _TRANSFORMERS)
+    return Model(name, megabytes * 1e6, compute, busy, skewed, cpu, speeds=speeds)
 
 
 MODELS = {
     model.name: model
     for model in (
-        _model("vgg11", 507, 0.120, 0.90, True, False),
-        _model("vgg16", 528, 0.141, 0.95, True, False),
-        _model("vgg19", 549, 0.160, 0.95, True, False),
-        _model("wideresnet101", 243, 0.150, 0.95, False, False),
-        _model("resnet50", 98, 0.120, 0.85, False, False),
-        _model("bert", 450, 0.200, 0.80, False, True),
-        _model("roberta", 800, 0.300, 0.85, False, True),
-        _model("camembert", 266, 0.200, 0.80, False, True),
-        _model("xlm", 1116, 0.350, 0.85, False, True),
-        _model("gpt1", 650, 0.300, 0.90, False, True),
-        _model("gpt2", 1623, 0.500, 0.90, False, True),
-        _model("gpt3", 1952, 0.600, 0.95, False, True),
-        _model("dlrm", 890, 0.250, 0.40, True, False),
+        _model("vgg11", 507, 0.120, 0.90, True, True),
+        _model("vgg16", 528, 0.141, 0.95, True, True),
+        _model("vgg19", 549, 0.160, 0.95, True, True),
+        _model("wideresnet101", 243, 0.150, 0.95, False, True),
+        _model("resnet50", 98, 0.120, 0.85, False, True),
+        _model("bert", 450, 0.200, 0.80, False, False),
+        _model("roberta", 800, 0.300, 0.85, False, False),
+        _model("camembert", 266, 0.200, 0.80, False, False),
+        _model("xlm", 1116, 0.350, 0.85, False, False),
+        _model("gpt1", 650, 0.300, 0.90, False, False),
+        _model("gpt2", 1623, 0.500, 0.90, False, False),
+        _model("gpt3", 1952, 0.600, 0.95, False, False),
+        Model("dlrm", 890e6, 0.250, 0.40, True, _TEXTS, speeds=_CONVOLUTIONS),
     )
 }
 

@@ -1,4 +1,4 @@
-"""Layers of published networks, and training iterations that exchange their gradients through servers or buckets."""
+"""Training iterations of published networks: layers through servers or buckets, experts, pieces for another mesh."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ Layers = list[tuple[float, float]]
 
 BACKWARD = 2.0  # a backward pass computes gradients of weights and of inputs, each as much as the forward pass
 FLOAT = 4.0
+# Bytes of a layer's weights that all GPUs hold: attention of Lina's smallest model, 512 wide, 4 matrices.
+SHARED_GRADIENTS = 4 * 512**2 * FLOAT
 P3_SLICE, BYTESCHEDULER_PARTITION = 50e3, 1e6  # numbers: the defaults of both programs
 
 
@@ -155,3 +157,42 @@ def overlapped(forward: float, backward: float, communication: float, size: floa
     trace = BackwardTrace(np.full(tensors, size / tensors), ready, np.full(tensors, forward / tensors), update=update)
     setting = Setting(trace, 32, lambda task: communication * task.size / size if task.operation else task.duration)
     return train("ddp", setting).iteration_time
+
+
+@measure
+def resharding_gain(receivers: int, chunks: int = 64) -> float:
+    """How many times faster a chain of chunks to all receivers is than a message to each."""
+    from commsim.workload.parallel.resharding import resharding_time
+
+    each, chain = (resharding_time(name, 1.0, 1.0, receivers, n_chunks=chunks) for name in ("send_recv", "broadcast"))
+    return each / chain
+
+
+@measure
+def expert_gain(
+    layers: int, ranks: int, all_to_all: float, share: float, slowed: float = 1.83, gbps: float = 100.0
+) -> float:
+    """How many times faster a step of experts is with Lina's order than as it was measured without.
+
+    Parameters
+    ----------
+    layers, ranks : int
+        Of the model, each with experts; GPUs, one expert each.
+    all_to_all : float, s
+        Of a step without Lina, of which it is the `share`. Computation takes the rest, half of it experts.
+    slowed : float
+        How many times longer all-to-alls of the backward pass took, beside all-reduces.
+    gbps : float
+        Of a GPU.
+    """
+    from commsim.workload.cost_of import closed_form_costs
+    from commsim.workload.parallel.layer_parallel import SENDING_POLICIES, ExpertLayer, expert_graph
+    from commsim.workload.task_graph import simulate_graph
+
+    step = all_to_all / share
+    alone = all_to_all / (2 * layers * (1 + slowed))  # two of each layer in the forward pass, two in the backward pass
+    half = (step - all_to_all) / layers / (1 + BACKWARD) / 2
+    tokens = alone * gbps * GBPS * ranks / (ranks - 1)
+    layer = ExpertLayer(half, half, tokens, SHARED_GRADIENTS, BACKWARD)
+    graph = expert_graph(layer, layers, ranks, SENDING_POLICIES["lina"])
+    return step / simulate_graph(graph, closed_form_costs(bandwidth=gbps * GBPS)).iteration_time

@@ -171,6 +171,17 @@ def link_phases(timeline: Timeline, rank: int = 0, gap: float = 0.0) -> tuple[Ph
     return tuple(phases)
 
 
+def busiest_rank(timeline: Timeline, n_ranks: int) -> int:
+    """Return which of the first ranks sends most bytes in an iteration; of equal ones the first."""
+    sent = np.zeros(n_ranks)
+    for task in timeline.graph.tasks:
+        senders = task.group[:1] if task.operation == "send" else task.group
+        for rank in senders:
+            if rank < n_ranks:
+                sent[rank] += sent_by_each(task)
+    return int(sent.argmax())
+
+
 def _beside(timeline: Timeline, rank: int) -> list[tuple[float, float]]:
     """Spans of the computations of the worker that takes part in all communications of a rank, if there is one."""
     tasks = [task for task in timeline.graph.tasks if rank in task.group]

@@ -80,3 +80,10 @@ def test_vgg16_on_two_workers_of_50_gbps_is_cassinis_profile():
     assert job.phases[0].rate == EFFICIENCY * 50e9 / 8
     assert job.n_bytes == pytest.approx(528e6)
     assert profile(MODELS["vgg16"], "vgg16", 8, 1, 50e9 / 8).phases == ()
+
+
+def test_models_of_images_need_more_than_a_share_of_synergys_hosts_and_others_leave_some():
+    share = 24 / 8  # CPUs per GPU of its testbed
+    needs = {name: model.cpu for name, model in MODELS.items()}
+    assert all(needs[name] > share for name in ("vgg16", "resnet50", "wideresnet101"))
+    assert all(needs[name] < share for name in ("bert", "gpt3", "dlrm"))

@@ -179,6 +179,8 @@ ELSEWHERE = {
     "workload moe",
     "workload reshard",
     "workload run --phases",
+    "workload pipeline --phases",
+    "workload moe --phases",
     "workload run --vector-add",
     "workload share --shifts",
 }

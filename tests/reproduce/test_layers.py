@@ -2,7 +2,16 @@ import math
 
 import pytest
 
-from commsim.reproduce.layers import FLOAT, LAYERS, greatest_gain, overlapped, server_images, server_iteration
+from commsim.reproduce.layers import (
+    FLOAT,
+    LAYERS,
+    expert_gain,
+    greatest_gain,
+    overlapped,
+    resharding_gain,
+    server_images,
+    server_iteration,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +54,13 @@ def test_overlap_lies_between_the_longer_part_and_the_sum():
     found = overlapped(forward, backward, communication, 102.2e6, 161)
     rest = 1 - forward - backward - communication
     assert max(backward, communication) + forward + rest < found < 1
+
+
+def test_experts_gain_what_pipelining_hides_and_at_most_all_to_all():
+    for experts, all_to_all, share in ((4, 0.259, 0.367), (16, 0.333, 0.395)):
+        gain = expert_gain(12, experts, all_to_all, share)
+        assert 1.2 < gain < 1 / (1 - share)
+
+
+def test_a_chain_to_many_receivers_takes_one_message_and_the_chunks_that_fill_it():
+    assert resharding_gain(8, chunks=64) == pytest.approx(8 / (1 + 7 / 64))

@@ -11,7 +11,8 @@ from commsim.report.table import print_table
 
 from ..flags import WithJson, flag, repeated
 from ..flags.costs import TOPOLOGY
-from .costs import Communication, costs
+from .costs import costs
+from .phases import WithPhases
 
 if TYPE_CHECKING:
     from commsim.workload.parallel.layer_parallel import SendingPolicy
@@ -27,7 +28,7 @@ HOLDS = {
 PIPELINE = ["schedule", "iteration", "bubble(%)", "formula(%)", "exposed", "messages", "copies", "activations held"]
 
 
-class PipelineConfig(Communication):
+class PipelineConfig(WithPhases):
     """All flags of ``commsim workload pipeline``."""
 
     schedule: tuple[str, ...] = repeated(
@@ -58,6 +59,7 @@ def run_pipeline(config: PipelineConfig) -> None:
         raise InputError(f"unknown --schedule {unknown[0]!r}; known: {', '.join(ORDERS)}")
     if config.chunks is not None and "interleaved" not in names:
         raise InputError("--chunks goes with --schedule interleaved")
+    config.check_phases()
     runs = [_simulate(config, name) for name in names]
     rows = [_pipeline_row(order, timeline) for order, timeline in runs]
     title = f"{config.stages} stages, {config.micro_batches} micro-batches, {config.data_parallel} pipelines"
@@ -70,6 +72,12 @@ def run_pipeline(config: PipelineConfig) -> None:
         from commsim.workload.timeline import chrome_trace
 
         write_json(config.timeline, chrome_trace(runs[0][1]))
+    if config.phases:
+        from commsim.workload.timeline import busiest_rank
+
+        order, timeline = runs[0]
+        n_gpus = config.stages * config.data_parallel
+        config.write_phases(timeline, n_gpus, order.name, busiest_rank(timeline, order.n_workers))
     config.write_json(rows)
 
 
@@ -128,7 +136,7 @@ def _text(row: dict[str, Any]) -> list[str]:
 MOE = ["policy", "iteration", "exposed", "all-to-all", "all-reduce", "computation"]
 
 
-class MoeConfig(Communication):
+class MoeConfig(WithPhases):
     """All flags of ``commsim workload moe``."""
 
     policy: tuple[str, ...] = repeated(metavar="NAME", help="fifo, priority, lina (default: all); repeatable")
@@ -155,7 +163,9 @@ def run_moe(config: MoeConfig) -> None:
     if config.micro_op is not None:
         micro_op = parse_size(config.micro_op, "--micro-op")
         policies = [replace(p, micro_op=micro_op) if p.name == "lina" else p for p in policies]
-    rows = [_moe_row(config, policy) for policy in policies]
+    config.check_phases()
+    runs = [_moe_run(config, policy) for policy in policies]
+    rows = [row for row, _ in runs]
     times = ("iteration_s", "exposed_comm_s", "all_to_all_s", "all_reduce_s", "compute_s")
     title = f"{config.layers} layers on {config.ranks} GPUs"
     print_table(MOE, [[row["policy"], *(format_time(row[key]) for key in times)] for row in rows], title)
@@ -163,10 +173,11 @@ def run_moe(config: MoeConfig) -> None:
         f"# shared fairly instead, an all-to-all beside an all-reduce takes up to {rows[0]['shared_slow_down']:.2f} "
         "times as long as alone"
     )
+    config.write_phases(runs[0][1], config.ranks, policies[0].name)
     config.write_json(rows)
 
 
-def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
+def _moe_run(config: MoeConfig, policy: SendingPolicy) -> tuple[dict[str, Any], Timeline]:
     from commsim.workload.parallel.layer_parallel import ExpertLayer, expert_graph, shared_slow_down
     from commsim.workload.task_graph import Task, simulate_graph
 
@@ -182,7 +193,7 @@ def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
         time_of(Task(op, (), operation=op, group=group, size=size)) if size and config.ranks > 1 else 0.0
         for op, size in (("all_to_all", layer.tokens), ("all_reduce", layer.gradients))
     ]
-    return {
+    row = {
         "policy": policy.name,
         "iteration_s": timeline.iteration_time,
         "exposed_comm_s": timeline.exposed_communication,
@@ -191,6 +202,7 @@ def _moe_row(config: MoeConfig, policy: SendingPolicy) -> dict[str, Any]:
         "compute_s": spent[""],
         "shared_slow_down": shared_slow_down(*alone) if alone[0] else 1.0,
     }
+    return row, timeline
 
 
 class ReshardConfig(WithJson):

@@ -12,7 +12,8 @@ from commsim.files.whole_files import write_json
 from commsim.report.table import print_facts, print_table
 
 from ..flags import WithJson, flag, repeated
-from .costs import Communication, costs
+from .costs import costs
+from .phases import WithPhases
 
 if TYPE_CHECKING:
     from commsim.workload.data_parallel import Training
@@ -26,7 +27,7 @@ ONLY_TRACE = ("workers", "batch_time", "optimizer_time", "compression", "vector_
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 
 
-class Config(Communication):
+class Config(WithPhases):
     """All flags of ``commsim workload run``."""
 
     trace: str | None = flag(metavar="FILE.csv", help="gradients: columns numel and gap_us, or nbytes and wait_us")
@@ -60,9 +61,6 @@ class Config(Communication):
     timeline: str | None = flag(
         metavar="FILE.json", help="write trace events of the first iteration, for chrome://tracing"
     )
-    phases: str | None = flag(metavar="FILE.json", help="write the link's demand over time as a jobs.json")
-    phase_gap: str | None = flag(metavar="TIME", help="phases at most this far apart are merged (default: 0 s)")
-    job: str | None = flag(metavar="NAME", help="name of the job in --phases (default: the file's)")
 
 
 def list_policies(config: WithJson) -> None:
@@ -266,16 +264,8 @@ def _write_files(config: Config, timeline: Timeline, n_gpus: int) -> None:
     InputError
         If a flag changes nothing, or a file cannot be written.
     """
-    if config.phases is None and (given := config.given("phase_gap", "job")):
-        raise InputError(f"{given[0]} changes nothing without --phases")
-    if config.phases:
-        from commsim.workload.timeline import job_row, link_phases
-
-        gap = 0.0 if config.phase_gap is None else parse_time(config.phase_gap, "--phase-gap")
-        name = config.job or Path(config.trace or config.graph or "").stem
-        row = job_row(name, n_gpus, timeline.iteration_time, link_phases(timeline, gap=gap))
-        write_json(config.phases, [row])
-        print(f"{config.phases}: {len(row['phases'])} phases of a link, period {format_time(timeline.iteration_time)}")
+    config.check_phases()
+    config.write_phases(timeline, n_gpus, Path(config.trace or config.graph or "").stem)
     if config.timeline:
         from commsim.workload.timeline import chrome_trace
 

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from commsim.workload.sharing.periodic import read_jobs
+
 STAGES = ["workload", "pipeline", "--stages", 8, "--micro-batches", 32, "--forward", "10ms"]
 MS_BACK = [*STAGES, "--backward", "1ms"]
 MOE = ["workload", "moe", "--layers", 12, "--ranks", 16, "--attention", "2ms", "--expert", "3ms", "--tokens", "64MB"]
@@ -108,3 +110,33 @@ def test_a_local_network_gathers_faster(commsim):
 )
 def test_what_cannot_be_played_is_refused_on_one_line(commsim, words, flags, message):
     assert message in commsim.refuses(*words, *flags)
+
+
+def test_a_pipeline_sends_small_peaks_and_then_its_gradients(commsim, tmp_path):
+    shape = ("--stages", "2", "--micro-batches", "3", "--forward", "30ms", "--backward", "60ms")
+    sizes = ("--activation", "10MB", "--weights", "400MB", "--data-parallel", "2", "--bandwidth", "50Gbps")
+    path = tmp_path / "jobs.json"
+    assert commsim("workload", "pipeline", *shape, *sizes, "--phases", path, "--job", "gpt2").code == 0
+    (job,) = read_jobs(path)
+    assert (job.name, job.n_gpus) == ("gpt2", 4)
+    assert len(job.phases) == 4  # each micro-batch's activations, and the all-reduce of two pipelines
+    sent = [phase.rate * phase.duration for phase in job.phases]
+    assert sent == pytest.approx([10e6, 10e6, 10e6, 400e6])
+    assert job.phases[-1].offset + job.phases[-1].duration == pytest.approx(job.period)
+
+
+def test_phases_of_experts_hold_all_that_a_gpu_sends(commsim, tmp_path):
+    path = tmp_path / "jobs.json"
+    layer = ("--layers", "2", "--ranks", "4", "--attention", "1ms", "--expert", "1ms", "--bandwidth", "100Gbps")
+    sizes = ("--tokens", "10MB", "--gradients", "20MB", "--policy", "lina")
+    assert commsim("workload", "moe", *layer, *sizes, "--phases", path).code == 0
+    (job,) = read_jobs(path)
+    assert job.name == "lina"
+    sent = sum(phase.rate * phase.duration for phase in job.phases)
+    assert sent == pytest.approx(2 * 4 * 10e6 * 3 / 4 + 2 * 20e6 * 2 * 3 / 4)  # four all-to-alls of a layer, one ring
+
+
+def test_what_belongs_to_phases_is_refused_without_them(commsim):
+    told = commsim.refuses("workload", "pipeline", "--stages", "2", "--micro-batches", "2", "--forward", "1s",
+                           "--backward", "1s", "--job", "x")  # fmt: skip
+    assert "--job changes nothing without --phases" in told

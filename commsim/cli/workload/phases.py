@@ -1,0 +1,60 @@
+"""Flags of verbs that write an iteration's phases on a link, and the writing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from commsim.core.errors import InputError
+from commsim.core.units import format_time, parse_time
+from commsim.files.whole_files import write_json
+
+from ..flags import flag
+from .costs import Communication
+
+if TYPE_CHECKING:
+    from commsim.workload.timeline import Timeline
+
+
+class WithPhases(Communication):
+    """Flags of the phases, after those of communication costs."""
+
+    TITLE: ClassVar[str] = "demand on a link"
+    phases: str | None = flag(metavar="FILE.json", help="write the link's demand over time as a jobs.json")
+    phase_gap: str | None = flag(metavar="TIME", help="phases at most this far apart are merged (default: 0 s)")
+    job: str | None = flag(metavar="NAME", help="name of the job in --phases")
+
+    def check_phases(self) -> None:
+        """Refuse flags that change nothing.
+
+        Raises
+        ------
+        InputError
+            If what belongs to ``--phases`` is given without it.
+        """
+        if self.phases is None and (given := self.given("phase_gap", "job")):
+            raise InputError(f"{given[0]} changes nothing without --phases")
+
+    def write_phases(self, timeline: Timeline, n_gpus: int, name: str, rank: int = 0) -> None:
+        """Write the phases of one rank's link, if they are asked for.
+
+        Parameters
+        ----------
+        timeline : Timeline
+            One iteration.
+        n_gpus : int
+            Of the job.
+        name : str
+            Of the job, unless ``--job`` says another.
+        rank : int
+            Whose link.
+        """
+        from commsim.workload.timeline import job_row, link_phases
+
+        if self.phases is None:
+            return
+        gap = 0.0 if self.phase_gap is None else parse_time(self.phase_gap, "--phase-gap")
+        row = job_row(self.job or name, n_gpus, timeline.iteration_time, link_phases(timeline, rank, gap))
+        write_json(self.phases, [row])
+        whose = f"the link of rank {rank}" if rank else "a link"
+        period = format_time(timeline.iteration_time)
+        print(f"{self.phases}: {len(row['phases'])} phases of {whose}, period {period}")
