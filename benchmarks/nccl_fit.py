@@ -3,7 +3,8 @@
 python -m benchmarks.nccl_fit --data DIR [--left-out]
 
 Rule of the choice: for a generation of GPUs, of the source with the most operations, one all-reduce on the whole
-machine, one on two of its GPUs where there is one, one all-gather (or reduce-scatter), one exchange; for a network,
+machine, one on two of its GPUs where there is one, one all-gather (or reduce-scatter), one exchange; for Blackwell
+also NVLink SHARP with four heads, since eight do not tell what a head costs from what a loop costs; for a network,
 the first healthy system of the index that has it, and of it one table (InfiniBand: a ring on 4 machines, and a tree
 on 4 and on 16; Slingshot: 8 and 32 machines). Sizes count alike, residuals are logarithms, large ones count linearly
 (soft L1 from 8 %). Parameters that no row depends on stay where they were.
@@ -36,6 +37,7 @@ TABLES = {
     ),
     "primitives.blackwell": (
         "aic_b200_1x8_ar_2275", "aic_b200_1x8_ag_2275", "aic_gb200_1x4_rs_2292", "aic_gb200_1x4_a2a_2292",
+        "gb300_1x4_ar_nvls",
     ),
     "pcie.blackwell": ("aic_rtx_pro_6000_1x8_ar_2292",),
     "plugin.infiniband": ("mn5_h100_4x4_ar_ring", "mn5_h100_4x4_ar_tree", "mn5_h100_16x4_ar_tree"),
@@ -49,7 +51,7 @@ TABLES = {
     "plugin.tcpxo": ("gcp_a3mega_2x8_ar",),
 }  # fmt: skip
 # What is fitted of a network besides latencies and efficiencies.
-MORE = {"slingshot": ("announce",), "roce": ("post",)}
+MORE = {"slingshot": ("announce",), "roce": ("post",), "efa_staged": ("copy",)}
 PLAIN = ("hop_ll", "hop_ll128", "hop_simple", "efficiency", "ll_efficiency")
 STRENGTH, SOFT = 0.03, 0.08
 # Largest change of a parameter, as a logarithm.
@@ -123,7 +125,7 @@ def written(known: Costs, section: str) -> list[str]:
     for key in order:
         if key in values:
             is_plain = key.endswith("efficiency")
-            is_rate = "rate" in key
+            is_rate = "rate" in key or key == "copy"
             unit, suffix = (1.0, "") if is_plain else (1e-9, "_GBps") if is_rate else (1e6, "_us")
             lines.append(f"{key}{suffix} = {values[key] * unit:.4g}")
     return lines

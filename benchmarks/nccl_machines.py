@@ -18,6 +18,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import operation as operation_of
 from commsim.nccl.prediction import Site
 from commsim.nccl.search import CHANNEL_GBS, Channels, Setting, doubled, nvls_channels, packed_channels, tree_intra
+from commsim.nccl.site import efa_of
 
 SMALLEST = 1024
 # GPUs by what a machine is called, the first that matches: generation, and whether PCIe is all that joins them.
@@ -60,6 +61,8 @@ class Table:
         What the index does not say.
     why_not : str
         Why `site` is None.
+    trusted_from : int, bytes
+        Size below which the index says that something else was measured, such as the waiting for other ranks.
     """
 
     id: str
@@ -73,6 +76,7 @@ class Table:
     system: str
     assumed: tuple[str, ...] = ()
     why_not: str = ""
+    trusted_from: int = 0
 
 
 def read_tables(folder: Path) -> tuple[Table, ...]:
@@ -117,10 +121,11 @@ def _table(folder: Path, line: dict[str, str]) -> Table:
     algorithm = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvlstree": "nvls_tree"}.get(
         line["forced_algo"].lower(), ""
     )
+    trusted = re.search(r"use sizes from (\d+) MB", line["notes"])
     return Table(
         line["id"], operation, algorithm, line["forced_proto"].lower(), site, line["healthy"] == "yes",
         version is not None and nics, tuple((size, time) for size, time in rows if size >= SMALLEST),
-        line["source"].split(":")[0], tuple(assumed), why_not,
+        line["source"].split(":")[0], tuple(assumed), why_not, int(trusted[1]) * 10**6 if trusted else 0,
     )  # fmt: skip
 
 
@@ -171,7 +176,7 @@ def site_of(line: dict[str, str], assumed: list[str]) -> Site:
     least = re.search(r"min (\d+) channels", line["notes"])
     return Site(
         setting, link, is_pcie, nic * n_nics, network, version or (2, 27), int(least[1]) if least else 0,
-        "p2p_disable" not in line["notes"].lower(),
+        "p2p_disable" not in line["notes"].lower(), max(1, n_nics),
     )  # fmt: skip
 
 
@@ -207,9 +212,7 @@ def _network(words: str, gpu: str) -> str:
     name = next((name for word, name in NETWORKS if word in words), "infiniband")
     if name != "efa":
         return name
-    if "no gpudirect" in words or "gpudirect off" in words:
-        return "efa_staged"
-    return "efa2" if gpu in ("hopper", "blackwell") else "efa"
+    return efa_of(gpu, gpudirect=not ("no gpudirect" in words or "gpudirect off" in words))
 
 
 def _setting(

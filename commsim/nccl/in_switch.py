@@ -1,12 +1,11 @@
 """Time of calls that are neither ring nor tree: NVLink SHARP, PAT, and exchanges of messages.
 
 With NVLink SHARP each rank (head) owns a part of what the switch adds. A channel serves all heads in each loop, one
-after another, so that a loop takes ::
-
-    loop + heads (head + chunk / rate)
-
-and three groups of warps (scatter, reduce, gather) work on three loops at once, so that two loops are added for
-filling. The switch bounds it: a GPU sends all bytes and the results of its own part, ``(1 + 1/heads) S``.
+after another, in ``heads (head + chunk / rate)``; meanwhile its own part goes to the switch, is added and comes back,
+which takes ``loop`` however many heads there are. A loop waits for both (root of the sum of squares). Three groups of
+warps (scatter, reduce, gather) work on three loops at once, so that two loops are added for filling. The switch bounds
+it: in an all-reduce a GPU sends all bytes and the results of its own part, ``(1 + 1/heads) S``; in an all-gather it
+receives all, in a reduce-scatter it sends all.
 
 References
 ----------
@@ -17,10 +16,11 @@ from __future__ import annotations
 
 import math
 
-from collectives.nccl.call import Call
+from collectives.nccl.call import BY_RANK, Call
 from collectives.nccl.point_to_point import message, peer_channels
 from collectives.nccl.rules import cut
 
+from .primitive_costs import Primitives
 from .steps import Ways, both
 
 # Warps that scatter, that reduce, and that gather work on three loops at once.
@@ -29,8 +29,13 @@ FILLING = 2
 SEPARATE_CHUNKS = 2
 
 
+def loop_time(primitives: Primitives, heads: int, chunk: float) -> float:
+    """Return the seconds of a channel's loop: its heads one after another, or its own part's way if that is longer."""
+    return both(primitives.nvls_loop, heads * (primitives.nvls_head + chunk / primitives.nvls_rate))
+
+
 def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
-    """Return the seconds of an all-reduce by NVLink SHARP, with a tree between machines if there are several.
+    """Return the seconds of NVLink SHARP; with several machines, a tree or an adding network joins the heads of a rail.
 
     Parameters
     ----------
@@ -45,16 +50,18 @@ def nvls_time(ways: Ways, call: Call, bare_link: float) -> float:
     part, n, p, heads = parts[0], len(parts), ways.primitives, call.n_heads
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
     loop_bytes = n * heads * chunk
-    loop = p.nvls_loop + heads * (p.nvls_head + chunk / p.nvls_rate)
-    loop = max(loop, loop_bytes * (1 + 1 / heads) / bare_link)
-    loops = max(1.0, part.n_bytes / (heads * part.chunk))
+    loop = loop_time(p, heads, chunk)
+    is_half = call.operation in BY_RANK  # each loop then has a chunk of every rank's part
+    loop = max(loop, loop_bytes * (1 if is_half else 1 + 1 / heads) / bare_link)
+    loops = max(1.0, part.n_bytes / (part.chunk if is_half else heads * part.chunk))
     if ways.plugin is None:
         return p.launch + (loops + FILLING) * loop
-    depth = call.n_nodes.bit_length() - 1
+    is_tree = call.algorithm == "nvls_tree"
+    depth = call.n_nodes.bit_length() - 1 if is_tree else 1  # else the network adds: there and back
     hop = ways.plugin.hop("simple") + p.slice
     by_nic = loop_bytes / ways.outside("simple")
     filling = 2 * depth * (hop + both(chunk / p.rate_simple, by_nic)) + (1 + FILLING) * loop
-    return p.launch + filling + (loops - 1) * both(loop, by_nic * (1 if call.n_nodes == 2 else 2))
+    return p.launch + filling + (loops - 1) * both(loop, by_nic * (2 if is_tree and call.n_nodes > 2 else 1))
 
 
 def pat_time(ways: Ways, call: Call) -> float:
@@ -91,19 +98,19 @@ def exchange_time(
     All peers are served at once, so that the link or the NIC bounds what the latency of protocol and chunks leaves.
     """
     p, many = ways.primitives, ways.plugin is not None
-    least, most = peer_channels(_power_below(n_channels), n_ranks, ways.nics if many else None)
+    least, most = peer_channels(_power_below(n_channels), n_ranks, ways.nics / ways.n_nics if many else None)
     sent = message(each, least, most, network=many, many_nodes=many)
     if ways.plugin is None:
         if sent.protocol == "ll":
             return p.launch + p.p2p_ll + both(sent.part / p.rate_ll, each * (n_ranks - 1) / ways.inside("ll"))
         chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)
-        rate = bare_link * p.p2p_efficiency
+        rate = bare_link * (p.p2p_efficiency if n_ranks > 2 else 1.0)  # one peer meets nobody else's messages
         return p.launch + p.p2p_simple + chunks * p.p2p_chunk + each * (n_ranks - 1) / rate
     peers = n_ranks - near
     hop = ways.plugin.hop("simple")
     chunks = min(float(SEPARATE_CHUNKS), each / sent.chunk)
     out = each * peers * together
-    rate = ways.nics * ways.plugin.efficiency
+    rate = ways.outside("simple")
     return p.launch + p.p2p_simple + hop + peers * ways.plugin.post + chunks * (hop + p.slice) + out / rate
 
 

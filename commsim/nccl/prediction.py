@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collectives.nccl.call import FEW, MANY, MORE_CHANNELS, Call, nvls_channels
 from commsim.core.errors import InputError
@@ -43,6 +43,8 @@ class Site:
         That a call may have at least (``NCCL_MIN_NCHANNELS``); 0 for what the search finds.
     p2p : bool
         Whether GPUs of a machine reach each other without the network.
+    n_nics : int
+        NICs of a machine.
     """
 
     setting: Setting
@@ -53,6 +55,7 @@ class Site:
     version: tuple[int, ...] = (2, 30)
     n_channels: int = 0
     p2p: bool = True
+    n_nics: int = 1
 
     @property
     def max_channels(self) -> int:
@@ -156,7 +159,8 @@ def ways_of(site: Site, known: Costs) -> Ways:
     link = site.link * share
     if site.setting.n_nodes == 1 and site.p2p:
         return Ways(link, primitives, ll_link=ll_share)
-    return Ways(link, primitives, known.of_network(site.network), site.nics, ll_share)
+    per_node = site.setting.n_ranks // site.setting.n_nodes
+    return Ways(link, primitives, known.of_network(site.network), site.nics, ll_share, max(1, site.n_nics), per_node)
 
 
 def cell_seconds(site: Site, ways: Ways, operation: str, cell: Cell, size: int) -> float:
@@ -190,8 +194,9 @@ def call_of(site: Site, operation: str, cell: Cell, size: int) -> Call:
 def _exchange(site: Site, ways: Ways, operation: str, size: int) -> float:
     n = site.setting.n_ranks
     bare = ways.link if site.pcie else site.link
-    if operation == "send_recv":  # each rank sends all of it to the next one
-        return exchange_time(ways, size, 2, 1, site.max_channels, bare)
+    if operation == "send_recv":  # each rank sends all of it to the next one; one rank of a machine out of it
+        alone = replace(ways, nics=ways.nics / min(ways.n_nics, ways.per_node), n_nics=1)
+        return exchange_time(alone, size, 2, 1, site.max_channels, bare)
     per_node = n // site.setting.n_nodes if site.p2p else 1
     together = n // site.setting.n_nodes
     return exchange_time(ways, -(-size // n), n, per_node, site.max_channels, bare, together)

@@ -84,7 +84,9 @@ class Plugin:
     announce : float, s
         What that takes.
     post : float, s
-        For each peer, in an exchange of messages between all peers.
+        Of each message: of the next peer in an exchange, of the next channel in a ring or tree.
+    copy : float, bytes/s
+        That the CPU copies for each rank, where the NIC cannot write to the receiver's buffer by itself.
     protocols : tuple of str
         That NCCL may use over it.
     """
@@ -97,13 +99,18 @@ class Plugin:
     eager: float = float("inf")
     announce: float = 0.0
     post: float = 1e-6
+    copy: float = float("inf")
     protocols: tuple[str, ...] = ("ll", "ll128", "simple")
 
     def hop(self, protocol: str, message: float = 0.0) -> float:
         """Return the latency of a hop over the network for a message of so many bytes on the wire."""
         if protocol == "ll":
-            return self.hop_ll + (self.announce if message > self.eager else 0.0)
+            return self.hop_ll + self.announced(protocol, message)
         return self.hop_ll128 if protocol == "ll128" else self.hop_simple
+
+    def announced(self, protocol: str, message: float) -> float:
+        """Return what announcing a message takes; nothing if it need not be."""
+        return self.announce if protocol == "ll" and message > self.eager else 0.0
 
 
 @dataclass(frozen=True, slots=True)

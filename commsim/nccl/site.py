@@ -14,7 +14,7 @@ from .of_network import links_inside, links_outside
 from .prediction import Site
 from .search import Setting
 
-# EFA of Hopper's and later machines is another one than that of P4d.
+# EFA of Hopper's and later machines is another one than that of P4d; it writes to the receiver's memory by itself.
 NEW_EFA = ("hopper", "blackwell")
 
 
@@ -46,6 +46,24 @@ def site_of(network: Network, placement: Placement, setting: Setting) -> Site:
             f"{network.name} does not say which network joins its machines (hardware: net=infiniband, ...)"
         )
     if name == "efa":
-        name = "efa_staged" if facts.get("gpudirect") == "no" else "efa2" if setting.gpu in NEW_EFA else "efa"
+        name = efa_of(setting.gpu, facts.get("gpudirect") != "no")
     inside = link if np.isfinite(link) else 0.0
-    return Site(setting, inside, path not in ("NVL",) and inside > 0, rate * max(n_nics, 1), name, setting.version)
+    is_pcie = path not in ("NVL",) and inside > 0
+    return Site(
+        setting, inside, is_pcie, rate * max(n_nics, 1), name, setting.version, n_nics=max(n_nics, 1)
+    )  # fmt: skip
+
+
+def efa_of(gpu: str, gpudirect: bool) -> str:
+    """Return which EFA a generation's machines have; before P4d, and without GPUDirect on it, the CPU copies all bytes.
+
+    Parameters
+    ----------
+    gpu : str
+        Generation.
+    gpudirect : bool
+        Whether NICs reach the GPUs' memory. Without it a new EFA still writes to the host's memory by itself.
+    """
+    if gpu in NEW_EFA:
+        return "efa2"
+    return "efa" if gpudirect else "efa_staged"

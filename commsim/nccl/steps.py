@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collectives.nccl.call import PROTOCOLS, Call
-from collectives.nccl.rules import Part, cut
+from collectives.nccl.rules import WIDE_THREADS, Part, cut
 
 from .primitive_costs import Plugin, Primitives
 
@@ -31,8 +31,11 @@ ORDER = 2
 MORE_PRIMITIVES = 1
 # Operations whose rings are chains: a rank passes a chunk on once.
 CHAINS = ("broadcast", "reduce")
-# A tree sends up and down at once, each with half of a channel's threads.
-SHARE_OF_THREADS = 0.5
+# A tree sends up and down at once, each with half of its threads, of which it always has all 640 (a ring with LL or
+# Simple has fewer). While the first chunk is under way only one direction is, bounded by its own threads; later both
+# directions share what the channel moves.
+SHARE_ALONE = {name: WIDE_THREADS / 2 / protocol.threads for name, protocol in PROTOCOLS.items()}
+SHARE_TOGETHER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Ways:
         Of all NICs of a machine that are used.
     ll_link : float
         Of `link`, what LL reaches besides its flags.
+    n_nics, per_node : int
+        NICs of a machine, and its ranks.
     """
 
     link: float
@@ -58,6 +63,8 @@ class Ways:
     plugin: Plugin | None = None
     nics: float = 0.0
     ll_link: float = 1.0
+    n_nics: int = 1
+    per_node: int = 1
 
     def inside(self, protocol: str) -> float:
         """Return the data rate of a GPU's links."""
@@ -70,7 +77,12 @@ class Ways:
             return float("inf")
         p = PROTOCOLS[protocol]
         flags = self.plugin.ll_efficiency if protocol == "ll" else 1.0
-        return self.nics * self.plugin.efficiency * flags * p.payload / p.wire
+        rate = min(self.nics * self.plugin.efficiency, self.plugin.copy * self.per_node)
+        return rate * flags * p.payload / p.wire
+
+    def sharing(self, n_channels: int) -> int:
+        """Return how many of so many channels leave the machine by the same rank, whose proxy serves one at a time."""
+        return -(-n_channels // min(self.n_nics, self.per_node))
 
 
 def both(a: float, b: float) -> float:
@@ -128,13 +140,21 @@ def _ring_loop(ways: Ways, call: Call, n: int, chunk: int, slices: int, n_steps:
     crossing = min(n_steps, (2 if call.operation == "all_reduce" else 1) * (call.n_nodes - 1))
     if call.n_nodes == call.n_ranks:
         crossing, by_link = n_steps, 0.0
-    hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+    wire = chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload
+    hop = ways.plugin.hop(protocol, wire)
+    each = ways.plugin.post + ways.plugin.announced(protocol, wire)
+    sharing = ways.sharing(n)  # channels whose messages follow each other
+    hop += (sharing - 1) * ways.plugin.post
     net_first, net_later = step_times(ways, protocol, chunk, slices, hop)
     by_nic = chunk * n / ways.outside(protocol)
     # One chunk goes round by fast and slow hops; and each link carries all chunks of the loop.
     round_trip = (n_steps - crossing) * both(first, by_link) + crossing * both(net_first, by_nic)
+    if crossing == n_steps:  # the chunk has waited for the others of its loop on every hop
+        return round_trip + more, n_steps * max(later, net_later, by_nic) + more
     slowest = max(by_link, by_nic)
-    return both(round_trip, n_steps * slowest) + more, n_steps * max(later, net_later, slowest) + more
+    queue = n_steps * sharing * each
+    first_loop = max(both(round_trip, n_steps * slowest), queue)
+    return first_loop + more, max(n_steps * max(later, net_later, slowest), queue) + more
 
 
 def tree_time(ways: Ways, call: Call) -> float:
@@ -156,13 +176,15 @@ def tree_time(ways: Ways, call: Call) -> float:
     part, n, p, protocol = parts[0], len(parts), ways.primitives, call.protocol
     per_node = call.n_ranks // call.n_nodes
     chunk = part.chunk if part.n_loops > 1 else part.last_chunk
-    one = chunk / (SHARE_OF_THREADS * p.rate(protocol)) + (p.slice if protocol == "simple" else 0.0)
+    cost = p.slice if protocol == "simple" else 0.0
+    one, later = (chunk / (share * p.rate(protocol)) + cost for share in (SHARE_ALONE[protocol], SHARE_TOGETHER))
     by_link = chunk * n / ways.inside(protocol)
     total = p.launch + 2 * (per_node - 1) * both(one + p.hop(protocol), by_link)
-    steady = both(one, by_link * 2 * (per_node - 1) / per_node)
+    steady = both(later, by_link * 2 * (per_node - 1) / per_node)
     if ways.plugin is not None:
         by_nic = chunk * n / ways.outside(protocol) * (1 if call.n_nodes == 2 else 2)
         hop = ways.plugin.hop(protocol, chunk * PROTOCOLS[protocol].wire / PROTOCOLS[protocol].payload)
+        hop += (ways.sharing(n) - 1) * ways.plugin.post
         total += 2 * (call.n_nodes.bit_length() - 1) * both(one + hop, by_nic)
         steady = max(steady, by_nic)
     return total + (_loops(part) - 1) * steady

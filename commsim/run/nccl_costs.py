@@ -21,10 +21,10 @@ from commsim.core.machine import NVLINK_METRIC
 from commsim.core.network import GPU, Network
 from commsim.core.network_queries import units
 from commsim.nccl.choice import Cell
-from commsim.nccl.in_switch import FILLING, SEPARATE_CHUNKS
+from commsim.nccl.in_switch import FILLING, SEPARATE_CHUNKS, loop_time
 from commsim.nccl.prediction import Site, call_of, ways_of
 from commsim.nccl.primitive_costs import costs
-from commsim.nccl.steps import SHARE_OF_THREADS, Ways
+from commsim.nccl.steps import SHARE_TOGETHER, Ways
 
 # Algorithms whose messages are steps of primitives.
 STEPS = ("ring", "tree", "pat")
@@ -73,7 +73,10 @@ def message_times(
     """
     ways = ways_of(site, costs())
     if operation not in ALLOWED:
-        return _exchange(network, site, ways, size if operation == "send_recv" else size // site.setting.n_ranks)
+        is_pair = operation == "send_recv" or site.setting.n_ranks == 2
+        return _exchange(
+            network, site, ways, size // (1 if operation == "send_recv" else site.setting.n_ranks), is_pair
+        )
     cell = Cell(parameters["algorithm"], parameters["protocol"], 0.0, 0.0)
     launch = ways.primitives.launch
     if cell.algorithm.startswith("collnet"):
@@ -84,7 +87,7 @@ def message_times(
         return MessageTimes(_priced(network, site, ways, cell.protocol), _rate(ways, call, part), launch)
     # NVLink SHARP: a channel serves all heads in a loop, of which it has three under way.
     p, chunk = ways.primitives, part.chunk if part.n_loops > 1 else part.last_chunk
-    loop = p.nvls_loop + call.n_heads * (p.nvls_head + chunk / p.nvls_rate)
+    loop = loop_time(p, call.n_heads, chunk)
     bare = _priced(network, site, without_hops(ways, site.link), "simple")
     return MessageTimes(bare, call.n_heads * chunk / loop, launch + FILLING * loop)
 
@@ -92,20 +95,20 @@ def message_times(
 def _rate(ways: Ways, call: Call, part: Part) -> float:
     """Bytes on the wire over what a channel's primitives take for them, every slice with what it costs by itself."""
     p, protocol = ways.primitives, PROTOCOLS[call.protocol]
-    rate = p.rate(call.protocol) * (SHARE_OF_THREADS if call.algorithm == "tree" else 1.0)
+    rate = p.rate(call.protocol) * (SHARE_TOGETHER if call.algorithm == "tree" else 1.0)
     each = part.n_bytes * (call.n_ranks if call.operation in BY_RANK else 1) / max(1, part.n_slices)
     fixed = p.slice if call.protocol == "simple" else 0.0
     return each / (each / rate + fixed) * protocol.wire / protocol.payload
 
 
-def _exchange(network: Network, site: Site, ways: Ways, each: int) -> MessageTimes:
-    """Messages to all peers at once: a fixed part by protocol, and of its first chunks."""
+def _exchange(network: Network, site: Site, ways: Ways, each: int, is_pair: bool) -> MessageTimes:
+    """Messages to all peers at once: a fixed part by protocol, and of its first chunks; a pair has its link alone."""
     p, many = ways.primitives, ways.plugin is not None
-    least, most = peer_channels(EXCHANGE_CHANNELS, site.setting.n_ranks, site.nics if many else None)
+    n = 2 if is_pair else site.setting.n_ranks
+    least, most = peer_channels(EXCHANGE_CHANNELS, n, site.nics / site.n_nics if many else None)
     sent = message(each, least, most, network=many, many_nodes=many)
-    priced = _priced(
-        network, site, without_hops(ways, site.link if site.pcie else site.link * p.p2p_efficiency), "simple"
-    )
+    link = site.link if site.pcie or is_pair else site.link * p.p2p_efficiency
+    priced = _priced(network, site, without_hops(ways, link), "simple")
     if sent.protocol == "ll" and not many:
         return MessageTimes(priced, p.rate_ll, p.launch + p.p2p_ll)
     chunks = min(float(SEPARATE_CHUNKS), sent.part / sent.chunk)

@@ -58,6 +58,14 @@ def test_a_table_without_times_gives_them_by_its_bus_bandwidth(tmp_path):
     assert time == pytest.approx(size * 14 / 8 / 70e9)
 
 
+def test_sizes_that_the_index_does_not_trust_are_left_out_of_one_class_only(tmp_path):
+    waits = DGX | {"notes": "includes waiting for other ranks: use sizes from 1 MB up"}
+    folder(tmp_path, a=(waits, [(1024, 99, "", ""), (2**20, 30, "", "")]), b=(DGX, [(1024, 15, "", "")]))
+    tables = {table.id: table for table in read_tables(tmp_path)}
+    sums = nccl_tables.summary(tables, {i: nccl_tables.rows_of(t, costs()) for i, t in tables.items()})
+    assert (sums["all healthy"]["rows"], sums[nccl_tables.TRUSTED]["rows"]) == (3, 2)
+
+
 def test_a_folder_without_an_index_is_refused_in_one_line(tmp_path, capsys):
     assert nccl_tables.main(["--data", str(tmp_path)]) == 2
     assert "has no index.csv" in capsys.readouterr().err
@@ -84,11 +92,16 @@ def test_public_tables_are_predicted_within_what_is_asked_for():
     tables = {table.id: table for table in read_tables(DATA)}
     known = costs()
     found = {i: nccl_tables.rows_of(t, known) for i, t in tables.items() if not nccl_tables.usable(t, known)}
-    sums = nccl_tables.summary(tables, found)["healthy, version and NICs known"]
+    classes = nccl_tables.summary(tables, found)
+    sums, unseen = classes["healthy, version and NICs known"], classes["of these not fitted on"]
     assert sums["large"] <= 0.10
     assert sums["small"] <= 0.20
     assert sums["p90"] <= 0.30
     assert sums["tuner"] >= 2 * sums["same_rows"]
+    assert sums["within"] >= 0.70 * sums["tables"]
+    assert (unseen["large"] <= 0.10, unseen["small"] <= 0.20, unseen["p90"] <= 0.30) == (True, True, True)
+    rack = nccl_tables.group(found["cw_gb200_18x4_ar"])  # 72 GPUs of a GB200 NVL72, not fitted on
+    assert rack.large <= 0.08
     fitted = [i for i in found if i in known.fitted_on]
     assert set(fitted) == set(known.fitted_on)
     assert len(fitted) <= len(found) / 2

@@ -7,11 +7,12 @@ import pytest
 
 from collectives.nccl.call import Call
 from commsim.core.errors import InputError
-from commsim.nccl.in_switch import nvls_time
+from commsim.nccl.in_switch import loop_time, nvls_time
 from commsim.nccl.prediction import Site, chosen, predict
 from commsim.nccl.primitive_costs import PATH, Plugin, Primitives, costs, read_costs
 from commsim.nccl.search import Channels, Setting
-from commsim.nccl.steps import Ways, ring_time, step_times, tree_time
+from commsim.nccl.site import efa_of
+from commsim.nccl.steps import SHARE_ALONE, Ways, ring_time, step_times, tree_time
 
 US, GB, MIB, GIB = 1e-6, 1e9, 2**20, 2**30
 # Costs without any latency: only rates are left.
@@ -59,7 +60,7 @@ def test_a_small_ring_takes_its_hops():
     costs_of_hops = Primitives(5 * US, 1 * US, 0, 0, 0, 1e15, 1e15, 1e15, 0, 0, 1e15, 0, 0, 0, 1.0)
     call = Call("all_reduce", 1024, 8, 1, "ring", "ll", 24)
     assert ring_time(Ways(1e15, costs_of_hops), call) == pytest.approx(5 * US + 14 * US)
-    plugin = Plugin(4 * US, 0, 0, 1.0)
+    plugin = Plugin(4 * US, 0, 0, 1.0, post=0.0)
     call = Call("all_reduce", 1024, 16, 2, "ring", "ll", 16)
     assert ring_time(Ways(1e15, costs_of_hops, plugin, 1e15), call) == pytest.approx((5 + 28 * 1 + 2 * 4) * US)
     call = Call("all_reduce", 1024, 32, 4, "tree", "ll", 16)  # up and down: 7 hops inside, 2 between
@@ -173,3 +174,75 @@ def test_a_forced_ring_loses_to_a_tree_the_more_the_more_machines_there_are():
 
     assert ratio(4, 8 * MIB) < ratio(16, 8 * MIB) < ratio(64, 8 * MIB)
     assert ratio(16, 8 * MIB) > 1 > ratio(4, 64 * MIB)
+
+
+def test_announced_messages_of_a_nic_follow_each_other():
+    """16 channels of 2 x 4 ranks, 4 of them on each NIC, 14 steps: so many announcements, however fast the rest is."""
+    plugin = Plugin(0, 0, 0, 1.0, eager=5000, announce=12 * US, post=0.0)
+    call = Call("all_reduce", 2**19, 8, 2, "ring", "ll", 16)
+    ways = Ways(1e15, FREE, plugin, 1e15, n_nics=4, per_node=4)
+    assert ring_time(ways, call) == pytest.approx(14 * 4 * 12 * US, rel=1e-3)
+    small = Call("all_reduce", 2**12, 8, 2, "ring", "ll", 16)  # below the limit, no message is announced
+    assert ring_time(ways, small) < 1 * US
+
+
+def test_messages_of_channels_that_leave_by_one_rank_are_posted_one_after_another():
+    ways = Ways(1e15, FREE, Plugin(0, 0, 0, 1.0, post=2 * US), 1e15)
+    posts = [ring_time(ways, Call("all_gather", size, 2, 2, "ring", "ll", 4)) for size in (2**13, 2**15)]
+    assert posts == pytest.approx([0, 3 * 2 * US], abs=1e-9)  # 1 channel, then 4
+
+
+def test_a_ring_of_one_gpu_in_each_machine_waits_for_its_nic_once():
+    call = Call("all_gather", 8 * MIB, 2, 2, "ring", "simple", 2)
+    assert ring_time(Ways(1e15, FREE, Plugin(0, 0, 0, 1.0, post=0.0), 10 * GB), call) == pytest.approx(
+        4 * MIB / (10 * GB), rel=1e-3
+    )
+
+
+def test_a_cpu_that_copies_bounds_each_rank():
+    plugin = Plugin(0, 0, 0, 1.0, copy=3 * GB)
+    assert Ways(1e15, FREE, plugin, 50 * GB, per_node=1).outside("simple") == 3 * GB
+    assert Ways(1e15, FREE, plugin, 50 * GB, per_node=4).outside("simple") == 12 * GB
+    assert Ways(1e15, FREE, plugin, 10 * GB, per_node=4).outside("simple") == 10 * GB
+    assert [efa_of("volta", gpudirect=False), efa_of("ampere", gpudirect=True)] == ["efa_staged", "efa"]
+    assert efa_of("blackwell", gpudirect=False) == "efa2"  # writes to the host's memory without the CPU
+
+
+def test_a_loop_of_nvlink_sharp_is_as_long_as_its_heads_or_its_own_part_s_way():
+    p = Primitives(0, 0, 0, 0, 0, 1e15, 1e15, 1e15, 10 * US, 1 * US, 100 * GB, 0, 0, 0, 1.0)
+    assert loop_time(p, 1, 0) == pytest.approx(10 * US, rel=0.01)
+    assert loop_time(p, 100, 1e5) == pytest.approx(200 * US, rel=0.01)
+
+
+@pytest.mark.parametrize("operation", ["all_gather", "reduce_scatter"])
+def test_halves_by_nvlink_sharp_take_their_bytes_over_the_link(operation):
+    call = Call(operation, 16 * GIB, 8, 1, "nvls", "simple", 16)
+    assert nvls_time(Ways(0, FREE), call, 400 * GB) == pytest.approx(16 * GIB / (400 * GB), rel=0.01)
+
+
+def test_nvlink_sharp_over_a_network_that_adds_sends_each_byte_once():
+    tree, plain = (
+        nvls_time(Ways(1e15, FREE, WIRE, 50 * GB), Call("all_reduce", 16 * GIB, 64, 8, name, "simple", 16), 1e15)
+        for name in ("nvls_tree", "nvls")
+    )
+    assert plain == pytest.approx(16 * GIB / (50 * GB), rel=0.01)
+    assert tree == pytest.approx(2 * plain, rel=0.01)
+
+
+def test_one_rank_of_a_machine_sends_by_its_own_nic():
+    ring = Channels(4, 24e9, 24e9)
+    where = Setting(8, 2, "hopper", "other", {"ring": ring, "tree": ring})
+    site = Site(where, 370.8e9, nics=100e9, network="infiniband", n_nics=4)
+    reached = 2**30 / predict(site, "send_recv", 2**30).seconds
+    assert reached == pytest.approx(25e9 * costs().of_network("infiniband").efficiency, rel=0.02)
+
+
+def test_a_pair_has_its_link_alone():
+    pair, all_eight = one_machine(n=2), one_machine()
+    rate = 2**32 / predict(pair, "send_recv", 2**32).seconds
+    assert rate == pytest.approx(pair.link, rel=0.02)
+    assert 7 / 8 * 2**32 / predict(all_eight, "all_to_all", 2**32).seconds < 0.9 * pair.link
+
+
+def test_trees_take_the_threads_that_rings_do_not_have():
+    assert SHARE_ALONE == {"ll": 320 / 512, "ll128": 320 / 640, "simple": 320 / 512}
