@@ -62,7 +62,11 @@ class Execution:
         self.memory = transport.empty(int(bounds[-1]), dtype)
         self.input = self.memory[:n_elements]
         self.output = self.input if schedule.in_place else self.memory[n_elements : 2 * n_elements]
-        self._order = order_of(self.steps, transport.look_ahead, transport.wait_some is not None)
+        # The library has one connection for all channels to a peer. Where they have weights, what a leaf sends, all ready
+        # from the beginning, would stand in it before what others wait for.
+        self._order = order_of(
+            self.steps, transport.look_ahead, transport.wait_some is not None, by_channel=schedule.shares_equally
+        )
         n = len(self.steps)
         self._stages = [list(stage) for _, stage in groupby(range(n), key=lambda k: self.steps[k].stage)]
         stages = schedule.expand()["stage"]  # of all ranks, not of this one only

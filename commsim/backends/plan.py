@@ -239,7 +239,7 @@ class Order:
     soonest: list[int]
 
 
-def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool) -> Order:
+def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool, *, by_channel: bool = True) -> Order:
     """Find what each event waits for within its stage; what is before a fence is over when a stage starts.
 
     Parameters
@@ -250,6 +250,8 @@ def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool) -> Order:
         A receive begins when what stands this many steps before it, and is not a receive itself, has begun.
     any_order : bool
         Whether sends to different peers may overtake each other; else what is not a receive begins in program order.
+    by_channel : bool
+        Whether messages of different channels to one peer may overtake each other.
     """
     n = len(steps)
     following: list[list[int]] = [[] for _ in range(2 * n)]
@@ -269,7 +271,7 @@ def order_of(steps: Sequence[Step], look_ahead: int, any_order: bool) -> Order:
         if k >= look_ahead and steps[k - look_ahead].kind != RECEIVE:
             turn = k - look_ahead
         if any_order:
-            lines: list[object] = [k if step.kind == LOCAL else (step.kind, step.peer, step.tag)]
+            lines: list[object] = [k if step.kind == LOCAL else (step.kind, step.peer, by_channel and step.tag)]
         else:
             lines = ["receives"] if step.kind == RECEIVE else ["receives", "others"]
         at_beginning += [latest[line] for line in lines if line in latest]

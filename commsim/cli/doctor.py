@@ -119,6 +119,7 @@ def _testbed(root: bool) -> list[tuple[str, str, str]]:
         ("tc tbf", tried(requirements.has_buckets), "the rates of their links"),
         ("tc netem", tried(requirements.has_netem), "emulated delay and loss"),
         ("nft egress", tried(requirements.has_nftables), "emulated loss, where there is no netem"),
+        ("tc htb", tried(requirements.has_fair_queues), "a queue for every pair of hosts at a testbed's ports"),
         ("testbed", _said(requirements.lacking()), "commsim testbed: a network of namespaces"),
     ]
 

@@ -13,8 +13,9 @@ from typing import Any
 from commsim.core.errors import BackendError
 from switch_model.bpf.commands import output_of
 
+from .fair import queue_fairly
 from .layout import FRAME, OTHER_END, OWN_DEVICE, PREFIX_LENGTH, Layout, NextHops, Port, Shape, next_hops, shape_of
-from .places import Place, require
+from .places import Place, has_fair_queues, require
 
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",  # its neighbour discovery would be counted as traffic
@@ -105,6 +106,8 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
         for port in layout.ports_of(node):
             output_of([*entering(name), "ethtool", "-K", port.device, *NO_OFFLOADS])
             shapes[port.link].lose(name, port.device)
+        if has_fair_queues():
+            queue_fairly(layout, name, node, shapes)
 
 
 def _window(layout: Layout) -> str:

@@ -225,6 +225,13 @@ def has_nftables() -> bool:
     return shutil.which("nft") is not None and _works(f"nft '{rule}'")
 
 
+@functools.cache
+def has_fair_queues() -> bool:
+    """Whether ports can have a queue for every pair of hosts."""
+    rule = "table netdev t { chain c { type filter hook egress device lo priority 0; meta priority set 0x30001; }; }"
+    return shutil.which("nft") is not None and _works(f"tc qdisc add dev lo root htb && nft '{rule}'")
+
+
 def _is_root() -> bool:
     return sys.platform == "linux" and os.geteuid() == 0
 

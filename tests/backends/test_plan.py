@@ -77,3 +77,13 @@ def test_nothing_waits_for_what_stands_before_a_fence() -> None:
     p.fence()
     p.copy(0, src=1, dst=0)
     assert order_of(plan_rank(p.build(), 1, 1), 8, True).waits == [0, 0, 1, 1]
+
+
+def test_channels_to_one_peer_may_be_told_to_keep_the_order_of_the_program() -> None:
+    p = Program(2, n_chunks=2)
+    p.copy(0, src=0, dst=1, channel=0)
+    p.copy(1, src=0, dst=1, channel=1)
+    steps = plan_rank(p.build(), 0, 2)
+    assert order_of(steps, 8, True).waits[1] == 0
+    assert order_of(steps, 8, True, by_channel=False).waits[1] == 1
+    assert order_of(steps, 8, True, by_channel=False).following[0] == [1]

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 
 import numpy as np
@@ -14,9 +15,10 @@ from commsim.testbed import build as room
 from commsim.testbed.build import build
 from commsim.testbed.layout import lay_out
 from commsim.testbed.measure import read_counts
-from commsim.testbed.places import KEPT, Place
+from commsim.testbed.places import KEPT, Place, has_fair_queues
 from commsim.testbed.places import testbeds as all_testbeds
 from commsim.testbed.runs import built, up
+from switch_model.bpf.commands import output_of
 
 pytestmark = pytest.mark.needs_kernel("testbed")
 STAR = "star:n_hosts=3,bandwidth=200Mbps,latency=0s"
@@ -55,6 +57,19 @@ def test_everybody_hears_everybody_and_every_byte_is_counted(spec, bridged):
         leaving = [counted.packets[port.link] for seat in layout.seats for port in layout.ports_of(seat)]
         assert sum(leaving) >= len(layout.seats) * (len(layout.seats) - 1)
         assert (counted.n_bytes >= 14 * counted.packets).all()
+
+
+@pytest.mark.skipif(not has_fair_queues(), reason="needs tc htb and nft egress, as commsim doctor says")
+def test_every_pair_of_hosts_has_a_queue_of_its_own_at_a_port():
+    network = load_network("star:n_hosts=4,bandwidth=200Mbps,latency=0s")
+    with up_for_now(network) as (place, layout, _), ears(place, layout, layout.seats) as sockets:
+        for source in range(3):
+            sockets[source].sendto(b"x" * 5000, (str(layout.address(3)), PORT))
+            sockets[3].recvfrom(9000)
+        (into,) = [p for p in layout.ports if layout.network.link_name(p.link) == "switch0->h3"]
+        rows = output_of(["tc", "-s", "-j", "-n", place.namespace(into.node), "qdisc", "show", "dev", into.device])
+        sent = [row["bytes"] for row in json.loads(rows) if row["kind"] == "bfifo"]
+        assert sorted(n > 5000 for n in sent) == [False, True, True, True]
 
 
 def test_the_live_switch_can_be_reached_where_the_network_has_its_switch():
