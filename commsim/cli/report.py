@@ -13,7 +13,7 @@ from commsim.core.errors import InputError
 from commsim.core.operations import OPERATIONS
 from commsim.report.table import given_remarks, print_remarks
 
-from .flags import Flags, Verb, flag, repeated, switched
+from .flags import Flags, Verb, WithJson, flag, repeated, switched
 
 if TYPE_CHECKING:
     from commsim.report.columns import Table
@@ -53,15 +53,25 @@ class Data(Flags):
     rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word by another name; repeatable")
 
 
-class Config(Data):
+class Config(Data, WithJson):
     """All flags of ``commsim report``."""
 
+    other: str | None = flag(
+        "other", nargs="?", metavar="OTHER", help="a second result or sweep: prints both side by side, writes no page"
+    )
     no_detail: bool = switched(help="show the rows only, without simulating the runs of a result again")
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
 
 def run(config: Config) -> None:
-    """Read, and write the page."""
+    """Read, and write the page; of two results, print what differs."""
+    if config.other is not None:
+        from .difference import print_difference
+
+        print_difference(config, config.other)
+        return
+    if config.json or config.csv:
+        raise InputError("--json and --csv are of two results: commsim report A B")
     check_page(config.output)
     study = read_data(config, detail=not config.no_detail)
     _write(study, config.output)

@@ -253,3 +253,19 @@ def test_a_page_and_a_plot_of_a_sweep_say_what_run_says(commsim, tmp_path):
     assert commsim("report", folder, "-o", tmp_path / "r.html").code == 0
     assert said[0] in (tmp_path / "r.html").read_text()
     assert said[0] in commsim("plot", "busbw", folder, "-o", tmp_path / "p.svg").out
+
+
+def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
+    line = ("run", "ring_all_reduce", "--topology")
+    for name, spec, end in (("a", "star:n_hosts=4", "4M"), ("b", "star:n_hosts=4,bandwidth=200Gbps", "2M")):
+        assert commsim(*line, spec, "-b", "1M", "-e", end, "--json", tmp_path / f"{name}.json").code == 0
+    answer = commsim.results("report", tmp_path / "a.json", tmp_path / "b.json")
+    assert [one["size_B"] for one in answer["results"]] == [2**20, 2**21]
+    assert [one["size_B"] for one in answer["only_a"]] == [2**22]
+    assert answer["differs"]["topology"] == {"a": "star:n_hosts=4", "b": "star:n_hosts=4,bandwidth=200Gbps"}
+    bandwidth = next(one for one in answer["critical_path"] if one["cause"] == "bandwidth")
+    assert bandwidth["a_s"] == pytest.approx(2 * bandwidth["b_s"])  # at the largest size that both have
+    printed = commsim("report", tmp_path / "a.json", tmp_path / "b.json").out
+    assert "only in A: collective=ring_all_reduce" in printed
+    assert "--where" in commsim.refuses("report", tmp_path / "a.json", tmp_path / "b.json", "--where", "size=1MiB")
+    assert "of two results" in commsim.refuses("report", tmp_path / "a.json", "--json", "-")

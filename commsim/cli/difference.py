@@ -1,0 +1,100 @@
+"""``commsim report A B``: two results or sweeps side by side, and the runs in detail where they can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from commsim.core.errors import CommsimError, InputError
+from commsim.report.table import print_remarks, print_table
+
+if TYPE_CHECKING:
+    from commsim.report.rows.difference import Difference
+    from commsim.report.simulated_run import SimulatedRun
+
+    from .report import Config
+
+MAX_LISTED = 20
+TASK = ("collective", "operation", "n_ranks", "size_B")
+
+
+def print_difference(config: Config, other: str) -> None:
+    """Read both, print pairs and what only one has, and compare links and critical paths.
+
+    Raises
+    ------
+    InputError
+        If a flag is given that has no effect here, or nothing is common to both.
+    """
+    from commsim.report.rows.difference import difference, read_rows, runs_beside
+
+    for name in config.given("measured", "operation", "ranks", "where", "rename"):
+        raise InputError(f"{name} goes with one result, not with two")
+    (config_a, a), (config_b, b) = read_rows(config.input), read_rows(other)
+    found = difference(a, b, config_a, config_b)
+    _print(found, config.input, other)
+    path: Sequence[Mapping[str, Any]] = ()
+    links: Sequence[Mapping[str, Any]] = ()
+    if not config.no_detail and config_a and config_b:
+        sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
+        both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
+        runs = [_largest(*one) for one in ((config_a, both[0], config.input), (config_b, both[1], other))]
+        if runs[0] is not None and runs[1] is not None:
+            path, links = runs_beside(runs[0], runs[1])
+            what = f"{runs[0].name} and {runs[1].name}, {runs[0].result.size:.0f} B"
+            _print_sides(path, "cause", f"critical path, us: {what}")
+            _print_sides(links, "link", "busy time of the links that differ most, us")
+    more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
+    differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
+    config.write_json(
+        found.pairs, config.flags("output"), **more, differs=differs, critical_path=list(path), links=list(links)
+    )
+
+
+def _print(found: Difference, a: str, b: str) -> None:
+    print_remarks([f"A: {a}", f"B: {b}", *(f"{name}: A {of[0]}, B {of[1]}" for name, of in found.differs.items())])
+    keys = [name for name in found.pairs[0] if name not in ("a", "b", "time_ratio")]
+    varying = [name for name in keys if name in TASK or len({str(one[name]) for one in found.pairs}) > 1]
+    rows = []
+    for one in found.pairs[:MAX_LISTED]:
+        cells = [_word(one[name]) for name in varying]
+        cells += [_times(one[side].get("time_s"), 1e6) for side in ("a", "b")]
+        cells.append("-" if one["time_ratio"] is None else f"{one['time_ratio']:.4g}")
+        cells += [_times(one[side].get("busbw_Bps"), 1e-9) for side in ("a", "b")]
+        rows.append([*cells, *(str(one[side].get("busiest_link") or "-") for side in ("a", "b"))])
+    columns = [*varying, "A(us)", "B(us)", "B/A", "A(GB/s)", "B(GB/s)", "A busiest", "B busiest"]
+    least = ["A busiest", "B busiest", "operation", "A(GB/s)", "B(GB/s)"]
+    print_table(columns, rows, f"{len(found.pairs)} rows of the same configuration", least)
+    if len(found.pairs) > MAX_LISTED:
+        print_remarks([f"{len(found.pairs) - MAX_LISTED} more pairs; --json and --csv have all"])
+    for side, only in (("A", found.only_a), ("B", found.only_b)):
+        shown = [" ".join(f"{name}={_word(row[name])}" for name in varying) for row in only[:MAX_LISTED]]
+        print_remarks(f"only in {side}: {one}" for one in shown)
+        if len(only) > MAX_LISTED:
+            print_remarks([f"only in {side}: {len(only) - MAX_LISTED} more"])
+
+
+def _print_sides(rows: Sequence[Mapping[str, Any]], name: str, title: str) -> None:
+    cells = [[row[name], *(_times(row[side], 1e6) for side in ("a_s", "b_s"))] for row in rows]
+    print_table([name, "A(us)", "B(us)"], cells, title)
+
+
+def _times(value: float | None, factor: float) -> str:
+    return "-" if value is None else f"{round(value * factor, 9):.6g}"
+
+
+def _word(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _largest(config: Mapping[str, Any], rows: list[dict[str, Any]], path: str) -> SimulatedRun | None:
+    """Simulate the first collective of a result again at its largest size; say why that cannot be."""
+    from .run.config import config_of
+    from .run.replay import replay
+
+    try:
+        runs, left_out = replay(config_of(config, path), rows, trusted=False)
+    except CommsimError as error:
+        runs, left_out = [], {path: str(error)}
+    print_remarks(f"{path}: {spec}: no details: {why}" for spec, why in left_out.items() if not runs)
+    return runs[0] if runs else None

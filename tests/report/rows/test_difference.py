@@ -1,0 +1,48 @@
+"""Two results beside each other."""
+
+import pytest
+
+from commsim.core.errors import InputError
+from commsim.report.rows.difference import difference, runs_beside
+from commsim.report.simulated_run import simulate_run
+from commsim.run import prepare
+
+
+def rows(times, engine="flow", **more):
+    """Return a row for each size."""
+    return [{"collective": "ring", "engine": engine, "size_B": size, "time_s": t, **more} for size, t in times.items()]
+
+
+def test_rows_are_matched_by_what_was_asked():
+    found = difference(rows({1: 1.0, 2: 2.0, 4: 4.0}), rows({4: 2.0, 2: 3.0, 8: 1.0}))
+    assert [(one["size_B"], one["time_ratio"]) for one in found.pairs] == [(2, 1.5), (4, 0.5)]
+    assert [one["size_B"] for one in found.only_a] == [1]
+    assert [one["size_B"] for one in found.only_b] == [8]
+    assert not found.differs
+
+
+def test_what_each_has_throughout_is_told_and_does_not_keep_rows_apart():
+    found = difference(rows({1: 1.0, 2: 2.0}), rows({1: 2.0, 2: 4.0}, "packet"), {"seed": 1}, {"seed": 2})
+    assert found.differs == {"seed": (1, 2), "engine": ("flow", "packet")}
+    assert {one["time_ratio"] for one in found.pairs} == {2.0}
+
+
+def test_repeated_points_are_matched_in_their_order():
+    found = difference(rows({1: 1.0}) + rows({1: 2.0}), rows({1: 1.0}) + rows({1: 4.0}))
+    assert [one["time_ratio"] for one in found.pairs] == [1.0, 2.0]
+
+
+def test_results_without_anything_in_common_are_refused():
+    with pytest.raises(InputError, match="no row of one has the configuration"):
+        difference(rows({1: 1.0, 2: 1.0}), rows({4: 1.0, 8: 1.0}))
+
+
+def test_links_and_critical_paths_are_compared():
+    slow, fast = (
+        simulate_run("r", prepare("ring_all_reduce", f"star:n_hosts=4,latency=0us,bandwidth={rate}Gbps"), 1e6, {})
+        for rate in (50, 100)
+    )
+    path, links = runs_beside(slow, fast)
+    terms = {one["cause"]: one for one in path}
+    assert terms["bandwidth"]["a_s"] == pytest.approx(slow.result.time) == pytest.approx(2 * terms["bandwidth"]["b_s"])
+    assert all(one["a_s"] == pytest.approx(2 * one["b_s"]) for one in links)
