@@ -62,8 +62,8 @@ class Execution:
         self.memory = transport.empty(int(bounds[-1]), dtype)
         self.input = self.memory[:n_elements]
         self.output = self.input if schedule.in_place else self.memory[n_elements : 2 * n_elements]
-        # The library has one connection for all channels to a peer. Where they have weights, what a leaf sends, all ready
-        # from the beginning, would stand in it before what others wait for.
+        # The library has one connection for all channels to a peer. Where they have weights, what a leaf sends is all
+        # ready from the beginning, and would stand in it before what others wait for.
         self._order = order_of(
             self.steps, transport.look_ahead, transport.wait_some is not None, by_channel=schedule.shares_equally
         )

@@ -1,8 +1,8 @@
 """Fair queues at ports: every pair of hosts has a queue of its own, and these take turns.
 
 In one queue for all, the acknowledgements of one flow wait behind the data of another; its sender, which may have no
-more under way than a window, stops meanwhile: with one host at half rate a ring took 11 % longer than its bytes. Letting
-all acknowledgements pass is no way out: TCP drops data whose own acknowledgement became too old meanwhile.
+more under way than a window, stops meanwhile: with one host at half rate a ring took 11 % longer than its bytes. It is
+no way out to let all acknowledgements pass: TCP drops data whose own acknowledgement became too old meanwhile.
 """
 
 from __future__ import annotations
