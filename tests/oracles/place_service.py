@@ -54,10 +54,10 @@ class Service:
 
 
 @contextlib.contextmanager
-def running(cluster=None, token=None, head_time=5.0, min_score=None, log=False, **limits):
-    service = PlacementService(cluster or small_cluster(), Preferences(min_score=min_score))
+def running(cluster=None, token=None, head_time=5.0, min_score=None, log=False, store=None, certificate=None, **limits):
+    service = PlacementService(cluster or small_cluster(), Preferences(min_score=min_score), store)
     started = threading.Event()
-    listening = Listening(limits=Limits(token, **limits), head_time=head_time, log=log)
+    listening = Listening(limits=Limits(token, **limits), head_time=head_time, log=log, certificate=certificate)
     with bound("127.0.0.1", 0) as listener:
         server = server_of(service, listening, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

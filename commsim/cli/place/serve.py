@@ -22,7 +22,12 @@ class Config(Flags):
     port: int = flag(default=0, metavar="N", help="port; 0: any free one")
     token_file: str | None = flag(
         metavar="FILE",
-        help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, so put TLS in front",
+        help="token that clients must send as Authorization: Bearer; plain HTTP does not hide it, so use TLS",
+    )
+    tls_certificate: str | None = flag(metavar="FILE.pem", help="answer HTTPS with this certificate chain")
+    tls_key: str | None = flag(metavar="FILE.pem", help="key of the certificate, if it is not in the same file")
+    store: str | None = flag(
+        metavar="FILE.sqlite", help="keep jobs there, so that a killed service knows them when it starts again"
     )
     max_body: str = flag(default="8MiB", metavar="SIZE", help="largest request")
     head_timeout: str = flag(default="5s", metavar="TIME", help="time for the head of a request to arrive")
@@ -39,6 +44,7 @@ def run(config: Config) -> None:
     _require_extra()
     from commsim.placement.service.guard import Limits
     from commsim.placement.service.http_server import Listening, read_token, serve
+    from commsim.placement.service.job_store import JobStore
     from commsim.placement.service.placement_service import PlacementService, Preferences
 
     if config.min_score is not None and not config.min_score <= 1:
@@ -50,16 +56,19 @@ def run(config: Config) -> None:
     seconds, head_time = _time(config.timeout, "--timeout"), _time(config.head_timeout, "--head-timeout")
     host = "127.0.0.1" if config.host == "localhost" else config.host
     limits = Limits(token, body_bytes, seconds)
-    listening = Listening(host, port_number(config.port, 0), limits, head_time, config.log)
+    listening = Listening(host, port_number(config.port, 0), limits, head_time, config.log, config.tls_certificate,
+                          config.tls_key)  # fmt: skip
     cluster = read_cluster(config.cluster)
-    service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score))
+    store = JobStore(config.store) if config.store else None
+    service = PlacementService(cluster, Preferences(config.gpu_resource, config.min_score), store)
     if config.jobs:
         service.load(_rows(config.jobs), config.jobs)
     service.warm_up()
 
     def started(address: str, port: int) -> None:
+        scheme = "https" if config.tls_certificate else "http"
         shown = f"[{address}]" if ":" in address else address
-        print(f"# serving on http://{shown}:{port}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
+        print(f"# serving on {scheme}://{shown}:{port}: {cluster.network.name}, {len(service.state.gpus)} hosts, "
               f"{int(cluster.free.sum())} GPUs; /docs describes it", flush=True)  # fmt: skip
 
     serve(service, listening, started)

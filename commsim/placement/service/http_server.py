@@ -11,6 +11,7 @@ import ipaddress
 import json
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from commsim.core.errors import InputError
-from commsim.opening import read_regular
+from commsim.opening import check_regular, read_regular
 
 from .application import application
 from .guard import Guard, Limits
@@ -108,6 +109,8 @@ class Listening:
         For the head of a request to arrive.
     log : bool
         Whether to write one line for each request on standard error.
+    certificate, key : str, optional
+        PEM files for TLS; the key may stand in the certificate's file.
     """
 
     host: str = "127.0.0.1"
@@ -115,8 +118,11 @@ class Listening:
     limits: Limits = field(default_factory=Limits)
     head_time: float = 5.0
     log: bool = False
+    certificate: str | None = None
+    key: str | None = None
 
     def __post_init__(self) -> None:
+        self._check_certificate()
         try:
             address = ipaddress.ip_address(self.host)
         except ValueError:
@@ -125,6 +131,23 @@ class Listening:
             raise InputError(
                 f"{self.host} can be reached from other machines: give --token-file, or listen on 127.0.0.1"
             )
+
+    def _check_certificate(self) -> None:
+        if self.certificate is None:
+            if self.key is not None:
+                raise InputError("--tls-key needs --tls-certificate")
+            return
+        for path in (self.certificate, self.key):
+            if path is not None:
+                check_regular(path)
+        try:
+            # An encrypted key would make OpenSSL ask at the terminal; an empty password makes it refuse.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
+        except (OSError, ValueError) as error:
+            what = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+            raise InputError(
+                f"{self.certificate}: not a certificate in PEM with its key, unencrypted: {what}"
+            ) from None
 
 
 def read_token(path: str | Path) -> str:
@@ -175,6 +198,7 @@ def server_of(service: PlacementService, listening: Listening, started: Callable
     config = uvicorn.Config(
         guard, http=protocol, ws="none", lifespan="off", loop="asyncio",
         log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,
+        ssl_certfile=listening.certificate, ssl_keyfile=listening.key,
         timeout_keep_alive=75, timeout_graceful_shutdown=5, limit_concurrency=_MAX_CONNECTIONS,
     )  # fmt: skip
     return _Server(config, started)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
@@ -16,6 +16,7 @@ from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
 from .extender import ExtenderArgs, failed_result, filter_result, host_priorities
 from .guard import Refusal
+from .job_store import JobStore
 from .rating import Rater, Rating
 from .state import ClusterState, gpus_of_pod, job_of_pod, read_known_jobs
 
@@ -49,29 +50,45 @@ class PlacementService:
         Where jobs run.
     preferences : Preferences
         What to count and to refuse.
+    store : JobStore, optional
+        Where jobs are kept; those in it are known from the beginning.
+
+    Raises
+    ------
+    InputError
+        If a job of the store cannot be in this cluster.
     """
 
-    def __init__(self, cluster: Cluster, preferences: Preferences) -> None:
-        self.state = ClusterState(cluster)
+    def __init__(self, cluster: Cluster, preferences: Preferences, store: JobStore | None = None) -> None:
+        self.state, self._store = ClusterState(cluster), store
         self._preferences = preferences
         self._rater = Rater(self.state)
         self._ratings: dict[object, dict[str, Rating]] = {}
         self._keeper, self._searcher = (ThreadPoolExecutor(1, name) for name in ("state", "search"))
         self._n_searches = 0
+        if store is not None and (rows := store.jobs()):
+            self._put(rows, "the store of jobs")
 
     def close(self) -> None:
         """End the threads; what waits for them is forgotten."""
         for pool in (self._keeper, self._searcher):
             pool.shutdown(wait=False, cancel_futures=True)
+        if self._store is not None:
+            self._store.close()
 
     def load(self, rows: object, path: str) -> None:
-        """Load jobs of a file, before requests are served.
+        """Load jobs of a file, before requests are served; they replace those of their names.
 
         Raises
         ------
         InputError
             If one is wrong, or cannot be where it is placed.
         """
+        self._put(rows, path)
+        if self._store is not None:
+            self._store.put(cast("list[dict[str, Any]]", rows))
+
+    def _put(self, rows: object, path: str) -> None:
         try:
             for known in read_known_jobs(rows, path):
                 self.state.put(known)
@@ -132,6 +149,8 @@ class PlacementService:
             try:
                 for one in known:
                     self.state.put(one)
+                if self._store is not None:
+                    self._store.put(cast("list[dict[str, Any]]", fields.raw("jobs")))
             except Exception:
                 self.state.restore(before)
                 raise
@@ -141,7 +160,18 @@ class PlacementService:
 
     async def remove_job(self, name: str) -> dict[str, Any]:
         """Forget a job."""
-        await self._kept(lambda: self.state.remove(name))
+
+        def remove() -> None:
+            before = self.state.saved()
+            self.state.remove(name)
+            try:
+                if self._store is not None:
+                    self._store.remove(name)
+            except Exception:
+                self.state.restore(before)
+                raise
+
+        await self._kept(remove)
         return self.jobs()
 
     def jobs(self) -> dict[str, Any]:

@@ -1,0 +1,124 @@
+"""Jobs on disk, so that a service that was killed knows them when it starts again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from commsim.core.errors import InputError
+from commsim.opening import check_regular
+
+from .guard import Refusal
+
+_APPLICATION = 0x636A6F62  # of SQLite's header, so that no other program's file is taken for ours
+
+
+class JobStore:
+    """A SQLite file with one row for each job, as requests have them; a change is on disk before it is answered.
+
+    Parameters
+    ----------
+    path : path
+        Made if it is missing.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, damaged, or another service has it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        if self._path.exists():
+            check_regular(self._path)
+        with self._named():
+            self._db = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            with self._named():
+                # Kept until the process ends, however it does: two services would forget each other's jobs.
+                self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._db.execute("PRAGMA trusted_schema = OFF")
+                self._db.execute("BEGIN EXCLUSIVE")
+                empty = not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+                if not empty and self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+                    raise InputError(f"{self._path}: not a store of jobs; name a file that does not exist yet")
+                if empty:
+                    self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    self._db.execute("CREATE TABLE jobs (name TEXT PRIMARY KEY, job TEXT, crc INTEGER) STRICT")
+                self._db.execute("COMMIT")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._db.close()
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Return all jobs, as they were sent.
+
+        Raises
+        ------
+        InputError
+            If a row is not what was written.
+        """
+        with self._named():
+            rows = self._db.execute("SELECT name, job, crc FROM jobs ORDER BY rowid").fetchall()
+        for name, text, crc in rows:
+            if zlib.crc32(f"{name}\n{text}".encode()) != crc:
+                raise InputError(f"{self._path}: job {name[:64]!r} is damaged")
+        return [json.loads(text) for _, text, _ in rows]
+
+    def put(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write jobs, all or none.
+
+        Raises
+        ------
+        Refusal
+            If the disk does not take them.
+        """
+        texts = [(str(row["job"]), json.dumps(row)) for row in rows]
+        with self._change():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?)",
+                [(name, text, zlib.crc32(f"{name}\n{text}".encode())) for name, text in texts],
+            )
+
+    def remove(self, name: str) -> None:
+        """Forget a job.
+
+        Raises
+        ------
+        Refusal
+            If the disk does not take it.
+        """
+        with self._change():
+            self._db.execute("DELETE FROM jobs WHERE name = ?", (name,))
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise Refusal(503, f"the change could not be written, and was not made: {error}") from None
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            why = "another service has it" if "locked" in str(error) else f"not a readable store of jobs: {error}"
+            raise InputError(f"{self._path}: {why}") from None
