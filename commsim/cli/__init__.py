@@ -95,7 +95,8 @@ class Parser(argparse.ArgumentParser):
         # positional arguments may stand anywhere between options, but where a verb or all the rest follows
         positional = self._get_positional_actions()
         takes_rest = any(action.nargs in (argparse.PARSER, argparse.REMAINDER) for action in positional)
-        if self._is_mixed or not positional or takes_rest:
+        wants_help = not {"-h", "--help"}.isdisjoint(args)  # which says the defaults of positional arguments, too
+        if self._is_mixed or not positional or takes_rest or wants_help:
             return super().parse_known_args(args, namespace)
         self._is_mixed = True
         try:

@@ -1,9 +1,10 @@
+import argparse
 import subprocess
 import sys
 
 import pytest
 
-from commsim.cli import GROUPS
+from commsim.cli import GROUPS, VERBS, parser_of
 
 
 def test_help_lists_every_verb_without_importing_what_is_slow():
@@ -27,6 +28,20 @@ def test_verbs_are_listed_under_the_question_that_they_answer_in_80_columns(comm
     assert [line for line in lines if line in {f"{title}:" for title in GROUPS}] == [f"{title}:" for title in GROUPS]
     assert lines.index("predict:") < lines.index("compare with reality:") < lines.index("this machine:")
     assert max(map(len, lines)) <= 80
+
+
+def every_verb():
+    for verb in VERBS:
+        parser, _ = parser_of(verb)
+        more = [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+        yield from [[verb, name] for names in more for name in names] or [[verb]]
+
+
+@pytest.mark.parametrize("words", list(every_verb()), ids=" ".join)
+def test_every_verb_prints_its_help(commsim, words):
+    done = commsim(*words, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"usage: commsim {' '.join(words)}")
 
 
 @pytest.mark.parametrize(
