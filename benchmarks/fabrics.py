@@ -26,7 +26,8 @@ from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 from commsim.engine.fabric.fabric_run import simulate
 from commsim.engine.fabric.patterns import incast, permutation
-from commsim.engine.fabric.spraying import BALANCINGS, TRANSPORTS, Messages, Spraying
+from commsim.engine.fabric.spraying import BALANCINGS, Messages, Spraying
+from commsim.engine.fabric.transports import TRANSPORTS
 from topologies.leaf_spine import leaf_spine
 
 PER_LEAF, HOP, MTU = 64, 1e-6, 4160

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from commsim.core.errors import InputError
-from commsim.core.units import format_size, parse_size, parse_time
+from commsim.core.units import format_size, parse_size, parse_time, share
 from commsim.report.table import print_remarks, print_table
 
 from .flags import Verb, WithJson, flag, switched
@@ -24,7 +24,11 @@ class Config(WithJson):
     size: str = flag(default="1MB", metavar="SIZE", help="bytes of each message")
     peers: int | None = flag(metavar="N", help="senders of an incast, receivers of an outcast (default: 8)")
     spread: str | None = flag(metavar="TIME", help="senders of an incast begin within this time (default: 0s)")
-    transport: str = flag(default="nscc", metavar="NAME", help="nscc, rccc, eqds, ndp, dctcp, swift or window")
+    transport: str = flag(
+        default="nscc",
+        metavar="NAME",
+        help="nscc, rccc, eqds, ndp, dctcp, swift, hpcc, timely, patched_timely, dcqcn, window; NAME:key=value",
+    )
     balancing: str = flag(
         default="mixed",
         metavar="NAME",
@@ -33,7 +37,9 @@ class Config(WithJson):
     entropies: int = flag(default=128, metavar="E", help="paths that a message tries, a power of two")
     flowlet_gap: str | None = flag(metavar="TIME", help="pause that ends a flowlet (default: a round trip)")
     queue: str | None = flag(metavar="SIZE", help="data that a switch port holds (default: rate times round trip)")
-    ecn: str | None = flag(metavar="MIN:MAX", help="queued bytes from which marks are possible, and certain")
+    ecn: str | None = flag(
+        metavar="MIN:MAX[:P]", help="queued bytes from which marks are possible, and certain; P: chance below MAX"
+    )
     window: str | None = flag(metavar="SIZE", help="of a message at first (default: 1.5 times rate times round trip)")
     no_trimming: bool = switched(help="full queues drop packets and do not trim them")
     seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
@@ -69,8 +75,10 @@ def run(config: Config) -> None:
     cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
     print_table(COLUMNS, [cells], f"{config.pattern} of {config.size} on {network.name}, {config.transport}")
     rules = found.rules
+    # a sender with a rate has no window
+    window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
     print_remarks([
-        f"window {format_size(rules['window'])}, queue {format_size(rules['queue'])}, marks from "
+        f"{window}, queue {format_size(rules['queue'])}, marks from "
         f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
         "bound: bytes of the busiest host, with headers, over its rate; a time ends when the sender knows",
     ])  # fmt: skip
@@ -105,13 +113,17 @@ def _bytes(text: str | None, name: str) -> float | None:
     return None if text is None else parse_size(text, name)
 
 
-def _marks(text: str | None) -> tuple[float, float] | None:
+def _marks(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise InputError(f"--ecn is MIN:MAX, such as 100KB:300KB, got {text!r}")
-    return parse_size(low, "--ecn"), parse_size(high, "--ecn")
+    parts = text.split(":")
+    if len(parts) not in (2, 3):
+        raise InputError(f"--ecn is MIN:MAX or MIN:MAX:P, such as 100KB:300KB, got {text!r}")
+    try:
+        chance = () if len(parts) == 2 else (share(parts[2]),)
+    except ValueError:
+        raise InputError(f"--ecn ends with a chance such as 0.01 or 1%, got {parts[2]!r}") from None
+    return (parse_size(parts[0], "--ecn"), parse_size(parts[1], "--ecn"), *chance)
 
 
 COMMANDS = {"traffic": Verb(Config, run)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,17 +10,17 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.jit import compile_all
 from commsim.core.network import Network
-from commsim.routing.network_metrics import most_oversubscribed
 
 from . import fabric_state as tables
 from .credit_kernel import INTERVAL
+from .fabric_rules import RULES_ROW, rules_of
 from .fabric_state import DONE, FULL, NEVER, PS, STUCK, Fabric, Row, Rows
 from .host_kernel import run as run_kernel
-from .spraying import BALANCINGS, MOST_ENTROPIES, TRANSPORTS, Messages, Spraying
+from .spraying import MOST_ENTROPIES, Messages, Spraying
 from .ways import Ways, ways_of
 
+SAMPLES = 1024  # at first
 MOST_EARLY = 4096  # packets that a receiver can hold before one that it lacks
-REFERENCE = 100e9 / 8 * 12e-6  # bytes: 100 Gbit/s times 12 us, which NSCC's constants are for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +39,10 @@ class SprayedRun:
         Packets sent, sent again, trimmed, dropped, marked and so on.
     link_bytes, link_peak : int64[n_links], bytes
         What left each link, in the order of the network's; the most data that queued before it.
+    sampled : float64[n], s
+        When the links were looked at; no time in which nothing was under way.
+    queued, sent : int64[n, n_links], bytes
+        What queued before each link then, and what it had sent.
     rules : dict of str to float
         Window, queue, marks and round trip that were used, in bytes and seconds.
     """
@@ -51,6 +54,9 @@ class SprayedRun:
     counters: dict[str, int]
     link_bytes: NDArray[np.int64]
     link_peak: NDArray[np.int64]
+    sampled: NDArray[np.float64]
+    queued: NDArray[np.int64]
+    sent: NDArray[np.int64]
     rules: dict[str, float] = field(default_factory=dict)
 
 
@@ -83,7 +89,10 @@ def simulate(network: Network, messages: Messages, spraying: Spraying) -> Spraye
         if why == STUCK:
             raise RuntimeError("nothing is left that could happen, and messages are unfinished: a bug")
         if why == FULL and fabric.state["n_free"] < fabric.state["most_needed"]:
-            fabric = fabric._replace(packet=_grown(fabric))
+            fabric = _grown(fabric)
+        width = 1 + 2 * len(fabric.watched)
+        if fabric.state["n_samples"] * width >= len(fabric.sample):
+            fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
     return _result(ways, fabric)
 
 
@@ -92,7 +101,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     if latency.min(initial=1) < 1:
         raise InputError("sprayed transports need links with some latency, at least 1 ps")
     n_hosts, n_switches = len(ways.hosts), len(ways.switches)
-    rules = _rules(network, ways, spraying)
+    rules = rules_of(network, ways, spraying)
     generator = np.random.default_rng(spraying.seed)
     link = np.zeros(len(ways.links), tables.LINK_ROW)
     for name in ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail"):
@@ -103,7 +112,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     if link["room"].min(initial=NEVER) < rules["mtu"]:
         raise InputError(f"a link's buffer holds at least one packet of {rules['mtu']} bytes")
     marks = np.ones(len(link), bool)
-    marks[: 2 * n_hosts] = TRANSPORTS[spraying.transport].marks_last  # their receivers keep the last queue short
+    marks[: 2 * n_hosts] = spraying.settled[0].marks_last  # their receivers keep the last queue short
     for name in ("ecn_min", "ecn_max"):
         link[name] = np.where(marks, rules[name], 0)
     flow, ring = _flows(messages, spraying, rules, generator)
@@ -117,16 +126,23 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     by_flowlet = spraying.balancing == "flowlet"
     let = np.zeros(n_switches * tables.N_FLOWLETS if by_flowlet else 1, tables.FLOWLET_ROW)
     let["link"] = -1
-    row = np.zeros((), tables.RULES_ROW)
-    for name in tables.RULES_ROW.names or ():
-        row[name] = rules[name]
+    row = np.zeros((), RULES_ROW)
+    for name in RULES_ROW.names or ():
+        row[name] = rules.get(name, 0)  # what the transport does not have
+    every = round(PS * spraying.sample)
+    state["sample_every"], state["sample_at"] = every, every or NEVER
+    watched = np.arange(len(link) if every else 0, dtype=np.int32)
+    notes = int(rules["n_notes"])
+    noted = np.zeros(notes * len(flow), tables.NOTE_ROW)
+    noted["link"] = -1
     fabric = Fabric(
         _row(state), _row(row), link, host, flow, np.zeros(0, tables.PACKET_ROW), ways.inlet, ways.inlets, ways.way,
         ways.ways, ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), flow_of,
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(len(flow) * spraying.entropies, np.uint8),
         np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, np.full(2 * tables.N_BINS, -1, np.int32),
+        np.zeros(0, tables.NOTE_ROW), noted, watched, np.zeros(SAMPLES * (1 + 2 * len(watched)), np.int64),
     )  # fmt: skip
-    return fabric._replace(packet=_grown(fabric))
+    return _grown(fabric)
 
 
 def _row(table: NDArray[np.void]) -> Row:
@@ -135,7 +151,7 @@ def _row(table: NDArray[np.void]) -> Row:
     return row
 
 
-def _grown(fabric: Fabric) -> Rows:
+def _grown(fabric: Fabric) -> Fabric:
     """Double the packets' table; the new rows are free."""
     old, state = fabric.packet, fabric.state
     new = _in_lines(max(2 * len(old), int(2 * state["most_needed"])))
@@ -144,7 +160,9 @@ def _grown(fabric: Fabric) -> Rows:
     new["after"][-1] = state["first_free"]
     state["first_free"] = len(old)
     state["n_free"] += len(new) - len(old)
-    return new
+    note = np.zeros(len(new) * int(fabric.rules["n_notes"]), tables.NOTE_ROW)
+    note[: len(fabric.note)] = fabric.note
+    return fabric._replace(packet=new, note=note)
 
 
 def _in_lines(n: int) -> Rows:
@@ -153,48 +171,6 @@ def _in_lines(n: int) -> Rows:
     room = np.zeros((n + 1) * size, np.uint8)
     begin = -room.ctypes.data % size
     return room[begin : begin + n * size].view(tables.PACKET_ROW)
-
-
-def _rules(network: Network, ways: Ways, spraying: Spraying) -> dict[str, float]:
-    """Settle what the kernels need to know, in bytes and picoseconds."""
-    slowest = float(network.bandwidth[ways.links[: len(ways.hosts)]].min())
-    mtu = spraying.payload + spraying.header
-    wire = PS / slowest
-    rtt = ways.n_hops * (2 * float(network.latency[ways.links].max()) * PS + (mtu + spraying.header) * wire)
-    product = rtt / wire
-    queue = spraying.queue if spraying.queue is not None else math.ceil(product / mtu) * mtu
-    marks = spraying.ecn if spraying.ecn is not None else (0.25 * queue, 0.75 * queue)
-    target = 0.75 * rtt if spraying.trims else rtt
-    scale = product / REFERENCE
-    one = TRANSPORTS[spraying.transport]
-    narrow = most_oversubscribed(network) if one.narrows else 1.0
-    return {
-        "transport": one.kind,
-        "balancing": BALANCINGS[spraying.balancing],
-        "entropies": spraying.entropies,
-        "trims": spraying.trims,
-        "mtu": mtu,
-        "header": spraying.header,
-        "ack_every": one.ack_every,
-        "window": spraying.window if spraying.window is not None else 1.5 * product,
-        # the deepest queues on the way, three times two classes, after 15 us
-        "give_up": 15e6 + 6 * queue * wire,
-        "rtt": rtt,
-        "ps_per_byte": wire,
-        "target": target,
-        "scale": scale,
-        "proportional": 4 * spraying.payload * scale * (target / 12e6) / target,
-        "fair": 5 * spraying.payload * scale,
-        "steady": 0.15 * spraying.payload * scale,
-        "per_pull": one.per_pull * (spraying.payload if one.per_pull > 1 else mtu),
-        "pull_share": one.share,
-        "least_rate": max(0.01, 0.9 / narrow) if narrow > 1.0 + 1e-9 else 1.0,
-        "flowlet_gap": round(PS * spraying.flowlet_gap) or rtt,
-        "choices": spraying.choices,
-        "queue": queue,
-        "ecn_min": marks[0],
-        "ecn_max": marks[1],
-    }
 
 
 def _flows(
@@ -212,9 +188,17 @@ def _flows(
     flow["received_at"] = flow["finished_at"] = -1
     length = 1 << np.ceil(np.log2(np.minimum(count, MOST_EARLY))).astype(np.int64)
     flow["ring"], flow["ring_mask"] = np.cumsum(length) - length, length - 1
-    flow["window"] = flow["most"] = rules["window"]
+    flow["window"] = rules["window"]
+    # windows of DCTCP and Swift grow as far as the network lets them
+    flow["most"] = 1e15 if rules["transport"] in (tables.DCTCP, tables.SWIFT) else rules["window"]
     flow["credit"], flow["blind"] = rules["window"], True
     flow["base_rtt"], flow["give_up"] = rules["rtt"], NEVER
+    # HPCC's first window is that of a round trip
+    flow["rate"], flow["aim"] = rules.get("begin", 1.0) / rules["ps_per_byte"], rules["window"]
+    for name in ("rise_at", "cut_at", "next_cut_at", "last_cut_at"):
+        flow[name] = NEVER
+    flow["decayed_at"] = flow["notified_at"] = -1
+    flow["marked"] = 1.0 if rules["transport"] == tables.DCQCN else 0.0
     flow["latest"] = -1
     for name in ("next_ready", "next_pull", "next_idle"):
         flow[name] = -1
@@ -236,7 +220,7 @@ def _hosts(
     host["up"], host["down"] = np.arange(n_hosts), np.arange(n_hosts) + n_hosts
     for name in ("control_head", "ready_head", "pull_head", "idle_head"):
         host[name] = -1
-    host["timer"] = host["pacer"] = host["rate_at"] = NEVER
+    host["timer"] = host["pacer"] = host["rate_at"] = host["wake"] = NEVER
     first = np.full(n_hosts, NEVER)
     np.minimum.at(first, messages.src, np.round(messages.start * PS).astype(np.int64))
     host["timer"], host["rate"] = first, 1.0
@@ -247,9 +231,10 @@ def _hosts(
 
 def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
     flow, state, rules = fabric.flow, fabric.state, fabric.rules
-    in_order = np.argsort(ways.links)
+    in_order, n = np.argsort(ways.links), len(fabric.watched)
+    sample = fabric.sample[: state["n_samples"] * (1 + 2 * n)].reshape(-1, 1 + 2 * n)
     kept = ("n_sent", "n_resent", "n_trimmed", "n_dropped", "n_marked", "n_acks", "n_nacks", "n_pulls", "n_timeouts",
-            "n_duplicates", "n_early", "n_hops")  # fmt: skip
+            "n_duplicates", "n_early", "n_hops", "n_notified")  # fmt: skip
     used = {"window": float(rules["window"]), "rtt": float(rules["rtt"]) / PS, "target": float(rules["target"]) / PS}
     room = fabric.link["room"][-1:], fabric.link["ecn_min"][-1:], fabric.link["ecn_max"][-1:]
     used |= {name: float(value[0]) for name, value in zip(("queue", "ecn_min", "ecn_max"), room, strict=True)}
@@ -261,5 +246,8 @@ def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
         counters={name: int(state[name]) for name in kept},
         link_bytes=fabric.link["n_bytes"][in_order],
         link_peak=fabric.link["peak"][in_order],
+        sampled=sample[:, 0] / PS,
+        queued=sample[:, 1 : 1 + n][:, in_order[:n]],
+        sent=sample[:, 1 + n :][:, in_order[:n]],
         rules=used,
     )

@@ -28,7 +28,7 @@ N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 DONE, FULL, STUCK = 0, 1, 2
 
 # what a packet is; all but DATA go first
-DATA, TRIMMED, ACK, NACK, PULL, REQUEST = range(6)
+DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP = range(7)
 
 # flags of a packet
 MARKED, LAST_HOP, ACK_NOW, RESENT = 1, 2, 4, 8
@@ -37,8 +37,8 @@ MARKED, LAST_HOP, ACK_NOW, RESENT = 1, 2, 4, 8
 UNSENT, IN_FLIGHT, TO_RESEND, ACKNOWLEDGED = range(4)
 SENDER_BITS, RECEIVED, ONE_MORE, MOST_RESENT = 3, 4, 8, 248
 
-# what lets a message send: a window that adapts, credit of the receiver, a window that does not
-NSCC, RCCC, WINDOW, DCTCP, SWIFT = range(5)
+# what lets a message send: windows that adapt, credit of the receiver, a window that does not, rates that adapt
+NSCC, RCCC, WINDOW, DCTCP, SWIFT, HPCC, TIMELY, DCQCN = range(8)
 
 # how a sender chooses the entropy of a packet, and a switch the link
 ECMP, OBLIVIOUS, BITMAP, REPS, MIXED, ADAPTIVE, FLOWLET = range(7)
@@ -52,7 +52,7 @@ PACKET_ROW = np.dtype(
         ("flow", np.int32),
         ("number", np.int32),  # of the data packet, or of the one that is answered
         ("expected", np.int32),  # first packet that the receiver lacks
-        ("base", np.int32),
+        ("base", np.int32),  # first packet of the bitmap; of data, the links that have noted their state
         ("after", np.int32),  # the next one in a list, or -1
         ("entropy", np.int32),
         ("target", np.int32),  # host
@@ -106,6 +106,7 @@ HOST_ROW = np.dtype(
         ("idle_head", np.int32),  # and those that have what they asked for
         ("idle_tail", np.int32),
         ("timer", np.int64),  # ps: a message starts or a packet is given up, at the earliest
+        ("wake", np.int64),  # ps: a message whose rate is limited may send its next packet
         ("pacer", np.int64),  # ps: credit may be given next; NEVER while nobody wants any
         ("pacer_free", np.int64),  # ps: and not before
         ("first_flow", np.int32),  # of those that it sends, in `flow_of`
@@ -156,6 +157,22 @@ FLOW_ROW = np.dtype(
         ("round_bytes", np.int64),  # bytes acknowledged in the present round, and marked ones of them
         ("round_marked", np.int64),
         ("round_end", np.int32),  # number of the packet that ends it
+        # a rate that adapts
+        ("rate", np.float64),  # bytes/ps
+        ("aim", np.float64),  # the rate that DCQCN goes half-way to, or HPCC's window at the last round, in bytes
+        ("free_at", np.int64),  # ps: the next packet may go
+        ("stage", np.int32),  # rounds (HPCC) or rises in a row (TIMELY)
+        ("heard", np.float64),  # HPCC: smoothed load of the path; TIMELY: smoothed difference of round trips, in ps
+        ("last_rtt", np.int64),  # ps
+        ("by_time", np.int32),  # rises since the last cut (DCQCN)
+        ("by_bytes", np.int32),
+        ("paced_bytes", np.int64),  # since the last rise by bytes
+        ("rise_at", np.int64),  # ps: the next rise by time
+        ("cut_at", np.int64),  # ps: notifications take effect; NEVER without one
+        ("next_cut_at", np.int64),
+        ("last_cut_at", np.int64),
+        ("decayed_at", np.int64),  # ps: the estimate of congestion was last brought up to date
+        ("notified_at", np.int64),  # ps: the receiver sent its last notification, or will
         ("credit", np.int64),  # bytes
         ("pulled", np.int64),  # bytes of credit got in all
         ("next_ready", np.int32),
@@ -182,6 +199,17 @@ FLOW_ROW = np.dtype(
         ("next_idle", np.int32),
         ("asked", np.int64),  # bytes of credit
         ("given", np.int64),
+    ],
+    align=True,
+)
+
+# what a link tells the data packets that leave it (HPCC)
+NOTE_ROW = np.dtype(
+    [
+        ("queue", np.int64),  # bytes
+        ("sent", np.int64),  # bytes that have left the link
+        ("when", np.int64),  # ps
+        ("link", np.int32),  # -1 for none
     ],
     align=True,
 )
@@ -214,34 +242,10 @@ STATE_ROW = np.dtype(
         ("n_trimmed", np.int64),
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
-    ]
-)
-
-RULES_ROW = np.dtype(
-    [
-        ("transport", np.int64),
-        ("balancing", np.int64),
-        ("entropies", np.int64),
-        ("trims", np.bool_),
-        ("mtu", np.int64),  # bytes on the wire of a full packet,
-        ("header", np.int64),  # of its header, and of a packet without data
-        ("ack_every", np.int64),  # bytes
-        ("window", np.float64),  # bytes at first and, for the receiver's credit, in all
-        ("give_up", np.int64),  # ps
-        ("rtt", np.int64),  # ps: of the network without queues
-        ("ps_per_byte", np.float64),  # of the hosts
-        # NSCC
-        ("target", np.float64),  # ps of queueing
-        ("scale", np.float64),  # product of rate and round trip over that of 100 Gbit/s and 12 us
-        ("proportional", np.float64),  # bytes/ps
-        ("fair", np.float64),  # bytes
-        ("steady", np.float64),  # bytes
-        # credit
-        ("per_pull", np.int64),  # bytes
-        ("pull_share", np.float64),  # of the link's rate
-        ("least_rate", np.float64),  # share that a receiver never goes below; 1 for a fixed rate
-        ("flowlet_gap", np.int64),  # ps
-        ("choices", np.int64),  # links that an adaptive switch compares
+        ("n_notified", np.int64),
+        ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
+        ("sample_every", np.int64),  # ps
+        ("n_samples", np.int64),
     ]
 )
 
@@ -273,6 +277,10 @@ class Fabric(NamedTuple):
         When a packet of a message, or of another one with the same hash, passed last, and where to; -1 before.
     bins : int32[2 * N_BINS]
         Room to sort in: heads and tails of lists.
+    note, noted : NOTE_ROW[n_packets * n_notes], NOTE_ROW[n_flows * n_notes]
+        What the links on a packet's path said, and what they said to the last packet of a message that was answered.
+    watched, sample : int32[n], int64[n_rows * (1 + 2 * n)]
+        Links that are looked at; time in ps, queued and sent bytes of each.
     """
 
     state: Row
@@ -295,3 +303,7 @@ class Fabric(NamedTuple):
     recycled: NDArray[np.uint16]
     flowlet: Rows
     bins: NDArray[np.int32]
+    note: Rows
+    noted: Rows
+    watched: NDArray[np.int32]
+    sample: NDArray[np.int64]

@@ -47,9 +47,28 @@ def run(fabric: Fabric) -> int:
             if fabric.link[i]["serving"] >= 0 and fabric.link[i]["done"] < end:
                 serve(fabric, i, end - 1)
         state["now"] = end
-        if state["n_hops"] > enough:
+        if end > state["sample_at"]:
+            look(fabric, end)
+        if state["n_hops"] > enough or state["n_samples"] * (1 + 2 * len(fabric.watched)) >= len(fabric.sample):
             return FULL
     return DONE
+
+
+@njit_norefcount
+def look(fabric: Fabric, now: int) -> None:
+    """Write down what waits before the links that are watched, but for what is being sent, and what has left."""
+    state, n = fabric.state, len(fabric.watched)
+    at = state["n_samples"] * (1 + 2 * n)
+    fabric.sample[at] = now
+    for k in range(n):
+        link = fabric.link[fabric.watched[k]]
+        going = fabric.packet[link["serving"]]["size"] if link["serving"] >= 0 else 0
+        fabric.sample[at + 1 + k] = max(0, link["low"] + link["high"] - going)
+        fabric.sample[at + 1 + n + k] = link["n_bytes"]
+    state["n_samples"] += 1
+    state["sample_at"] += (
+        (now - state["sample_at"] + state["sample_every"]) // state["sample_every"] * state["sample_every"]
+    )
 
 
 @njit_norefcount
@@ -59,7 +78,7 @@ def _skip(fabric: Fabric) -> bool:
     first = NEVER
     for h in range(state["n_hosts"]):
         host = fabric.host[h]
-        first = min(first, host["timer"], host["pacer"])
+        first = min(first, host["timer"], host["pacer"], host["wake"])
     if first == NEVER:
         return False
     if first > state["now"]:
@@ -85,7 +104,7 @@ def live(fabric: Fabric, h: int) -> None:
         sent = up["done"] if up["serving"] >= 0 else NEVER
         p = down["pipe_head"]
         arrival = packet[p]["when"] if p >= 0 else NEVER
-        now = min(sent, arrival, host["pacer"], host["timer"], host["rate_at"])
+        now = min(sent, arrival, host["pacer"], host["timer"], host["rate_at"], host["wake"])
         if now >= end:
             return
         if now == sent:
@@ -98,8 +117,10 @@ def live(fabric: Fabric, h: int) -> None:
             _grant(fabric, h, now)
         elif now == host["timer"]:
             on_timer(fabric, h, now)
-        else:
+        elif now == host["rate_at"]:
             reconsider(fabric, h, now)
+        else:
+            host["wake"] = NEVER
         if up["serving"] < 0:
             _start(fabric, h, now)
 
@@ -141,12 +162,17 @@ def _start(fabric: Fabric, h: int, now: int) -> None:
     p = host["control_head"]
     if p >= 0:
         host["control_head"] = fabric.packet[p]["after"]
-    while p < 0 and host["ready_head"] >= 0:
+    left = host["n_ready"]
+    while p < 0 and left > 0:
+        left -= 1
         f = host["ready_head"]
         host["ready_head"] = fabric.flow[f]["next_ready"]
         host["n_ready"] -= 1
         fabric.flow[f]["is_ready"] = False
-        if may_send(fabric, f):
+        if fabric.flow[f]["free_at"] > now:
+            host["wake"] = min(host["wake"], fabric.flow[f]["free_at"])
+            get_ready(fabric, f)
+        elif may_send(fabric, f):
             p = send(fabric, f, now)
             get_ready(fabric, f)
     if p >= 0:

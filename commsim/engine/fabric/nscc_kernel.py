@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from commsim.core.jit import njit_norefcount
 
-from .fabric_state import Fabric
+from .fabric_state import NSCC, Fabric
 
 SMOOTHING = 0.0125  # of the delay
 STRONGEST = 0.5  # a window shrinks to at least this share at a time
@@ -29,7 +29,8 @@ def measure(fabric: Fabric, f: int, rtt: int, marked: bool) -> float:
     flow, rules = fabric.flow[f], fabric.rules
     if rtt < flow["base_rtt"]:
         flow["base_rtt"] = rtt
-        flow["most"] = 1.5 * rtt / rules["ps_per_byte"]
+        if rules["transport"] == NSCC:
+            flow["most"] = 1.5 * rtt / rules["ps_per_byte"]
     delay = float(rtt - flow["base_rtt"])
     smooth(fabric, f, delay, marked)
     return delay

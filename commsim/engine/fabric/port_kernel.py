@@ -101,6 +101,14 @@ def _exchange(fabric: Fabric, a: int, b: int) -> None:
     packet[a]["entropy"], packet[b]["entropy"] = packet[b]["entropy"], packet[a]["entropy"]
     packet[a]["size"], packet[b]["size"] = packet[b]["size"], packet[a]["size"]
     packet[a]["flags"], packet[b]["flags"] = packet[b]["flags"], packet[a]["flags"]
+    packet[a]["base"], packet[b]["base"] = packet[b]["base"], packet[a]["base"]
+    n = fabric.rules["n_notes"]
+    for i in range(n):
+        one, other = fabric.note[a * n + i], fabric.note[b * n + i]
+        one["queue"], other["queue"] = other["queue"], one["queue"]
+        one["sent"], other["sent"] = other["sent"], one["sent"]
+        one["when"], other["when"] = other["when"], one["when"]
+        one["link"], other["link"] = other["link"], one["link"]
 
 
 @njit_norefcount
@@ -119,6 +127,8 @@ def serve(fabric: Fabric, i: int, until: int) -> None:
         if packet[p]["kind"] == DATA:
             link["low"] -= packet[p]["size"]
             _mark(fabric, i, p)
+            if fabric.rules["n_notes"] > 0:
+                _note(fabric, i, p)
         else:
             link["high"] -= packet[p]["size"]
         depart(fabric, i, p)
@@ -165,7 +175,23 @@ def _mark(fabric: Fabric, i: int, p: int) -> None:
     if link["ecn_max"] == 0 or link["low"] <= link["ecn_min"]:
         return
     share = (link["low"] - link["ecn_min"]) / max(1, link["ecn_max"] - link["ecn_min"])
+    share *= fabric.rules["most_marked"]
     if link["low"] > link["ecn_max"] or draw(fabric) < share:
         fabric.packet[p]["flags"] |= MARKED
         link["n_marked"] += 1
         fabric.state["n_marked"] += 1
+
+
+@njit_norefcount
+def _note(fabric: Fabric, i: int, p: int) -> None:
+    """Let a packet that leaves a queue take the link's state with it (in-band telemetry)."""
+    link, packet, n = fabric.link[i], fabric.packet[p], fabric.rules["n_notes"]
+    at = packet["base"]
+    if at >= n:
+        return
+    note = fabric.note[p * n + at]
+    note["queue"], note["sent"] = link["low"] + link["high"], link["n_bytes"] + packet["size"]
+    note["when"], note["link"] = link["done"], i
+    packet["base"] += 1
+    if at + 1 < n:
+        fabric.note[p * n + at + 1]["link"] = -1

@@ -11,7 +11,8 @@ import numpy as np
 from commsim.core.jit import njit_norefcount
 
 from .credit_kernel import ask, pull
-from .fabric_state import ACK, ACK_NOW, MARKED, NACK, RCCC, RECEIVED, TRIMMED, Fabric
+from .fabric_state import ACK, ACK_NOW, CNP, DCQCN, MARKED, NACK, RCCC, RECEIVED, TRIMMED, Fabric
+from .hpcc_kernel import copy_notes
 from .port_kernel import take_packet
 
 IN_BITMAP = 64
@@ -31,6 +32,8 @@ def on_arrival(fabric: Fabric, p: int, now: int) -> None:
     if not trimmed:
         host["n_got"] += 1
         host["n_marked"] += packet["flags"] & MARKED != 0
+        if rules["transport"] == DCQCN and packet["flags"] & MARKED:
+            _notify(fabric, p, now)
     if credit:
         ask(fabric, f, packet["amount"], now)
         if trimmed:
@@ -77,6 +80,29 @@ def _accept(fabric: Fabric, p: int, now: int) -> None:
 
 
 @njit_norefcount
+def _notify(fabric: Fabric, p: int, now: int) -> None:
+    """Notify a sender of a mark: at once, or when the time since the last notification is over.
+
+    What must wait goes at once and says how long; its sender lets it count no sooner.
+    """
+    packet, rules = fabric.packet[p], fabric.rules
+    flow = fabric.flow[packet["flow"]]
+    if flow["notified_at"] > now:
+        return
+    wait = 0
+    if flow["notified_at"] >= 0:
+        wait = max(0, flow["notified_at"] + rules["notify_every"] - now)
+    flow["notified_at"] = now + wait
+    q = take_packet(fabric)
+    notice = fabric.packet[q]
+    notice["kind"], notice["flow"], notice["number"], notice["flags"] = CNP, packet["flow"], packet["number"], 0
+    notice["size"], notice["sent"], notice["target"] = rules["header"], now, flow["src"]
+    notice["entropy"], notice["amount"] = packet["entropy"], wait
+    fabric.state["n_notified"] += 1
+    queue_answer(fabric, flow["dst"], q)
+
+
+@njit_norefcount
 def _answer(fabric: Fabric, p: int, kind: int) -> None:
     """Queue an answer to a packet at the receiver's own link."""
     packet, state = fabric.packet, fabric.state
@@ -100,6 +126,7 @@ def _answer(fabric: Fabric, p: int, kind: int) -> None:
             if fabric.mark[flow["ring"] + ((base + i) & flow["ring_mask"])] & RECEIVED:
                 bitmap |= np.uint64(1) << np.uint64(i)
         packet[q]["bitmap"] = bitmap
+        copy_notes(fabric, p, q)
         flow["unanswered"] = 0
         state["n_acks"] += 1
     else:

@@ -6,16 +6,16 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
+from .control_kernel import on_news, on_trimming, pace
 from .credit_kernel import wanted
-from .dctcp_kernel import on_ack as dctcp_on_ack
-from .dctcp_kernel import on_trimmed as dctcp_on_trimmed
+from .dcqcn_kernel import on_notified
 from .entropy_kernel import FOR_MARK, FOR_TRIM, learn, next_entropy
 from .fabric_state import (
     ACK,
     ACK_NOW,
     ACKNOWLEDGED,
+    CNP,
     DATA,
-    DCTCP,
     IN_FLIGHT,
     LAST_HOP,
     MARKED,
@@ -28,17 +28,12 @@ from .fabric_state import (
     REQUEST,
     RESENT,
     SENDER_BITS,
-    SWIFT,
     TO_RESEND,
     Fabric,
 )
 from .nscc_kernel import measure
-from .nscc_kernel import on_ack as nscc_on_ack
-from .nscc_kernel import on_trimmed as nscc_on_trimmed
 from .port_kernel import take_packet
 from .receiver_kernel import queue_answer
-from .swift_kernel import on_ack as swift_on_ack
-from .swift_kernel import on_trimmed as swift_on_trimmed
 
 NS = 1000  # ps
 
@@ -62,7 +57,8 @@ def may_send(fabric: Fabric, f: int) -> bool:
             return False
     if transport == RCCC:
         return bool(flow["credit"] > 0)
-    return bool(flow["in_flight"] + size_of(fabric, f, number) <= flow["window"])
+    # a window below one packet is a matter of the rate
+    return bool(flow["in_flight"] + size_of(fabric, f, number) <= max(flow["window"], float(fabric.rules["mtu"])))
 
 
 @njit_norefcount
@@ -112,6 +108,9 @@ def send(fabric: Fabric, f: int, now: int) -> int:
         flow["credit"] -= size
         full = flow["credit"] <= 0
         packet["amount"] = wanted(fabric, f, left)
+    if rules["paces"]:
+        pace(fabric, f, size, now)
+        packet["base"] = 0
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
     packet["sent"], packet["target"] = now, flow["dst"]
     packet["entropy"] = next_entropy(fabric, f)
@@ -137,6 +136,9 @@ def on_answer(fabric: Fabric, p: int, now: int) -> None:
         _on_ack(fabric, p, now)
     elif kind == NACK:
         _on_nack(fabric, p, now)
+    elif kind == CNP:
+        on_notified(fabric, f, packet["amount"], now)
+        return
     if flow["blind"]:  # what was sent before the first answer was not paid for
         flow["blind"] = False
         flow["credit"] = min(flow["credit"], 0)
@@ -172,12 +174,7 @@ def _on_ack(fabric: Fabric, p: int, now: int) -> None:
         bitmap >>= np.uint64(1)
         number += 1
     learn(fabric, f, packet["entropy"], FOR_MARK if marked else 0)
-    if transport == NSCC:
-        nscc_on_ack(fabric, f, marked, delay, news, now)
-    elif transport == DCTCP:
-        dctcp_on_ack(fabric, f, packet["number"], marked, news)
-    elif transport == SWIFT:
-        swift_on_ack(fabric, f, delay, news, now)
+    on_news(fabric, p, delay, news, now)
     if end == flow["n_packets"] and flow["finished_at"] < 0:
         flow["finished_at"] = now
         flow["give_up"] = NEVER
@@ -204,13 +201,7 @@ def _on_nack(fabric: Fabric, p: int, now: int) -> None:
     if number < flow["acknowledged"] or fabric.mark[place] & SENDER_BITS != IN_FLIGHT:
         return
     size = size_of(fabric, f, number)
-    transport = fabric.rules["transport"]
-    if transport == NSCC:
-        nscc_on_trimmed(fabric, f, size, now)
-    elif transport == DCTCP:
-        dctcp_on_trimmed(fabric, f, now)
-    elif transport == SWIFT:
-        swift_on_trimmed(fabric, f, now)
+    on_trimming(fabric, f, size, now)
     flow["in_flight"] -= size
     _resend(fabric, f, number)
     # the last link is no choice of the path's

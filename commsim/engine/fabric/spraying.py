@@ -10,45 +10,8 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 
 from . import fabric_state as tables
+from .transports import Constants, Transport, transport_of
 
-
-@dataclass(frozen=True, slots=True)
-class Transport:
-    """What tells one transport from another, beside its kernel.
-
-    Parameters
-    ----------
-    kind : int
-        ``NSCC``, ``RCCC`` for credit, or ``WINDOW``.
-    ack_every : int, bytes
-        Of data that one acknowledgement may answer.
-    marks_last : bool
-        Whether the links to hosts mark, too.
-    per_pull : int
-        Packets of credit that a receiver gives at a time.
-    share : float
-        Of its link that a receiver gives credit for.
-    narrows : bool
-        Whether a receiver's rate follows marks where the network is narrower than its hosts.
-    """
-
-    kind: int
-    ack_every: int = 16384
-    marks_last: bool = True
-    per_pull: int = 4
-    share: float = 0.99
-    narrows: bool = False
-
-
-TRANSPORTS = {
-    "nscc": Transport(tables.NSCC),
-    "rccc": Transport(tables.RCCC, marks_last=False, narrows=True),
-    "eqds": Transport(tables.RCCC, marks_last=False),
-    "ndp": Transport(tables.RCCC, ack_every=1, marks_last=False, per_pull=1, share=1.0),
-    "dctcp": Transport(tables.DCTCP, ack_every=1),
-    "swift": Transport(tables.SWIFT, ack_every=1),
-    "window": Transport(tables.WINDOW, ack_every=1),
-}
 BALANCINGS = {
     "ecmp": tables.ECMP, "oblivious": tables.OBLIVIOUS, "bitmap": tables.BITMAP, "reps": tables.REPS,
     "mixed": tables.MIXED, "adaptive": tables.ADAPTIVE, "flowlet": tables.FLOWLET,
@@ -63,7 +26,7 @@ class Spraying:
     Parameters
     ----------
     transport : str
-        One of ``TRANSPORTS``.
+        One of ``TRANSPORTS``, with constants: ``NAME:key=value,...``.
     balancing : str
         One of ``BALANCINGS``: how a sender chooses a packet's entropy, or ``adaptive`` for the switch's choice.
     entropies : int
@@ -72,8 +35,9 @@ class Spraying:
         Of a packet; an answer and a trimmed packet are a header long.
     queue : float, bytes, optional
         Data that a switch's link holds, if the network's buffer is not less; rate times round trip unless given.
-    ecn : (float, float), bytes, optional
-        Where marks begin and are certain; a quarter and three quarters of the queue unless given. (0, 0) marks nothing.
+    ecn : (float, float[, float]), bytes, optional
+        Where marks begin and are certain, and their chance just below that (1 unless given); a quarter and three
+        quarters of the queue unless given, but for transports with marks of their own. (0, 0) marks nothing.
     window : float, bytes, optional
         At first, and the most credit at a time; one and a half times rate times round trip unless given.
     trims : bool
@@ -82,6 +46,8 @@ class Spraying:
         Links that an adaptive switch compares.
     flowlet_gap : float, s
         Pause in a message after which a switch chooses its link anew; 0 for a round trip.
+    sample : float, s
+        Between two looks at queues and links; 0 for none.
     seed : int
         Of all that is drawn.
 
@@ -97,17 +63,20 @@ class Spraying:
     payload: int = 4096
     header: int = 64
     queue: float | None = None
-    ecn: tuple[float, float] | None = None
+    ecn: tuple[float, ...] | None = None
     window: float | None = None
     trims: bool = True
     choices: int = 2
     flowlet_gap: float = 0.0
+    sample: float = 0.0
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, known in (("transport", TRANSPORTS), ("balancing", BALANCINGS)):
-            if getattr(self, name) not in known:
-                raise InputError(f"unknown {name} {getattr(self, name)!r}; known: {', '.join(known)}")
+        one, _ = self.settled
+        if self.balancing not in BALANCINGS:
+            raise InputError(f"unknown balancing {self.balancing!r}; known: {', '.join(BALANCINGS)}")
+        if one.one_path and self.entropies > 1 and self.balancing not in ("ecmp", "flowlet"):
+            raise InputError(f"{self.transport} compares what the links of one path say: it needs the balancing ecmp")
         if not 1 <= self.entropies <= MOST_ENTROPIES or self.entropies & (self.entropies - 1):
             raise InputError(f"entropies are a power of two from 1 to {MOST_ENTROPIES}, got {self.entropies}")
         if not 1 <= self.payload <= 30_000 or not 1 <= self.header <= 1000:
@@ -119,10 +88,19 @@ class Spraying:
                 raise InputError(f"a {name} holds at least one packet of {mtu} bytes, got {value:g}")
         if self.ecn is not None and not 0 <= self.ecn[0] <= self.ecn[1]:
             raise InputError(f"marks begin before they are certain, got {self.ecn[0]:g} and {self.ecn[1]:g} bytes")
+        if self.ecn is not None and len(self.ecn) > 2 and not 0 < self.ecn[2] <= 1:
+            raise InputError(f"the chance of a mark is above 0 and at most 1, got {self.ecn[2]:g}")
+        if not (self.sample == 0 or 1e-9 <= self.sample < 1e3):
+            raise InputError(f"a time between samples is from 1 ns to 1000 s, got {self.sample:g} s")
         if not 0 <= self.flowlet_gap < 1:
             raise InputError(f"a pause between flowlets is from 0 to 1 s, got {self.flowlet_gap:g} s")
         if self.choices < 1:
             raise InputError(f"an adaptive switch compares at least 1 link, got {self.choices}")
+
+    @property
+    def settled(self) -> tuple[Transport, Constants]:
+        """The transport and its constants."""
+        return transport_of(self.transport)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

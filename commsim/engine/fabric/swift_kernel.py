@@ -3,7 +3,7 @@
 The target is larger for small windows, so that many senders share a short queue ("flow scaling").
 
 Source: Kumar et al., "Swift: delay is simple and effective for congestion control in the datacenter", SIGCOMM 2020,
-algorithm 1 and section 3.5. Times are shares of the round trip without queues; the paper's are for its own network.
+algorithm 1 and section 3.5. Constants are in `transports.Swift`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,16 @@ from commsim.core.jit import njit_norefcount
 
 from .fabric_state import Fabric
 
-GROWTH = 1.0  # packets a round trip
-SHRINKING = 0.8  # share of the excess delay
-STRONGEST = 0.5  # a window shrinks to at least this share at a time
-TARGET = 0.5  # round trips of queueing with the largest window,
-SCALING = 0.5  # and more of them at most with the smallest
 SMALLEST, LARGEST = 0.1, 100.0  # packets of windows between which the target is scaled
 
 
 @njit_norefcount
 def target_of(fabric: Fabric, f: int) -> float:
     """Return how long a message's packets should queue, in ps."""
-    flow = fabric.flow[f]
-    slope = SCALING / (1.0 / sqrt(SMALLEST) - 1.0 / sqrt(LARGEST))
-    more = slope / sqrt(max(flow["window"] / fabric.rules["mtu"], SMALLEST)) - slope / sqrt(LARGEST)
-    return float((TARGET + min(max(0.0, more), SCALING)) * flow["base_rtt"])
+    flow, rules = fabric.flow[f], fabric.rules
+    slope = rules["delay_range"] / (1.0 / sqrt(SMALLEST) - 1.0 / sqrt(LARGEST))
+    more = slope / sqrt(max(flow["window"] / rules["mtu"], SMALLEST)) - slope / sqrt(LARGEST)
+    return float(rules["delay_target"] + min(max(0.0, more), rules["delay_range"]))
 
 
 @njit_norefcount
@@ -48,13 +43,13 @@ def on_ack(fabric: Fabric, f: int, delay: float, n_bytes: int, now: int) -> None
     now : int, ps
         Time.
     """
-    flow, mtu = fabric.flow[f], fabric.rules["mtu"]
+    flow, rules, mtu = fabric.flow[f], fabric.rules, fabric.rules["mtu"]
     target = target_of(fabric, f)
     if delay < target:
-        flow["window"] += GROWTH * mtu * n_bytes / flow["window"]
+        flow["window"] += rules["window_step"] * n_bytes / flow["window"]
     elif now - flow["shrunk_at"] > flow["base_rtt"] + delay:
         whole = delay + flow["base_rtt"]
-        flow["window"] *= max(1.0 - SHRINKING * (delay - target) / whole, STRONGEST)
+        flow["window"] *= max(1.0 - rules["shrinking"] * (delay - target) / whole, rules["most_shrunk"])
         flow["shrunk_at"] = now
     flow["window"] = min(max(flow["window"], float(mtu)), flow["most"])
 
@@ -64,5 +59,5 @@ def on_trimmed(fabric: Fabric, f: int, now: int) -> None:
     """Shrink the window as much as it may, as for a loss, at most once a round trip."""
     flow = fabric.flow[f]
     if now - flow["shrunk_at"] > flow["base_rtt"]:
-        flow["window"] = max(flow["window"] * STRONGEST, float(fabric.rules["mtu"]))
+        flow["window"] = max(flow["window"] * fabric.rules["most_shrunk"], float(fabric.rules["mtu"]))
         flow["shrunk_at"] = now
