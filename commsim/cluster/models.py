@@ -27,6 +27,7 @@ The file::
     cpu = 3
     noise = 32
     speeds = {v100 = 1.0, a100 = 1.7}
+    stages = ["82ms", "75ms", "66ms"]  # storage and CPUs, GPU, network
 
     [hosts]                        # of all hosts
     type = "v100"
@@ -50,6 +51,9 @@ from commsim.workload.sharing.periodic import PeriodicJob, Phase
 
 # Share of a port's rate that a ring all-reduce gets: VGG16's 528 MB in 114 ms are 74 % of 50 Gb/s (assumed of all).
 EFFICIENCY = 0.75
+
+# Kinds that a model's stages are of.
+RESOURCES = 3
 
 _CONVOLUTIONS: dict[str, float] = {"p100": 0.55, "v100": 1.0, "a100": 1.7}
 _TRANSFORMERS: dict[str, float] = {"p100": 0.4, "v100": 1.0, "a100": 2.4}
@@ -78,6 +82,9 @@ class Model:
         Gradient noise scale in units of one GPU's batch: with g GPUs a sample is worth ``noise/(noise + g)`` (Pollux).
     speeds : mapping of str to float
         Speed of computation by type of GPU, 1 for a type that is not named.
+    stages : tuple of float, s
+        Of an iteration by resource, in turn: storage and CPUs, GPU, network. Two jobs on the same GPUs that both have
+        them use the resources alternately (Muri).
     """
 
     name: str
@@ -88,6 +95,7 @@ class Model:
     cpu: float = 0.0
     noise: float = 32.0
     speeds: Mapping[str, float] = field(default_factory=dict)
+    stages: tuple[float, ...] = ()
 
 
 # CPUs per GPU: where more no longer help ResNet50, which decodes images, and GNMT, which reads text, in the profiles of
@@ -222,8 +230,13 @@ def _model_assumptions(fields: Fields, name: str) -> Model:
         if not speed > 0:
             table.refuse(kind, "more than 0")
     skewed = fields.truth("skewed", usual.skewed)
+    stages = usual.stages
+    if "stages" in fields:
+        stages = tuple(parse_time(text, "stages") for text in fields.items("stages", str, "a time"))
+        if len(stages) != RESOURCES or not sum(stages):
+            fields.refuse("stages", f"{RESOURCES} times, of storage and CPUs, GPU, network, not all 0")
     fields.finish()
-    return Model(name, size, compute, busy, skewed, cpu, noise, {**usual.speeds, **speeds})
+    return Model(name, size, compute, busy, skewed, cpu, noise, {**usual.speeds, **speeds}, stages)
 
 
 def _finished(fields: Fields, usual: HostKind) -> HostKind:

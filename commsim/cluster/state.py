@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
+from commsim.placement.strategies.muri import group_time
 from commsim.workload.sharing.periodic import PeriodicJob
 
 from .machines import Machines
@@ -218,11 +219,33 @@ def room(machines: Machines, work: Work, states: Iterable[JobState]) -> NDArray[
     return free
 
 
+def side_by_side(work: Work, a: JobState, b: JobState, n_hosts: int = 0) -> tuple[float, float]:
+    """Part of its full speed that each of two jobs has on the same GPUs.
+
+    Where the stages of both are known, they use storage, GPU and network alternately, and each makes an iteration in
+    the time that Muri's formula gives. Otherwise they get the GPU's time in proportion to what they use: full speed as
+    long as the sum of their shares is at most 1, and never less than a time slice of one half would give.
+
+    Parameters
+    ----------
+    n_hosts : int
+        Over which they are spread; as few as can be unless given.
+    """
+    first, second = work.models[a.index], work.models[b.index]
+    if not (first.stages and second.stages):
+        part = 1 / max(1.0, first.busy + second.busy)
+        return part, part
+    together = group_time([first.stages, second.stages])
+    gpus = a.job.gpus
+    alone = (work.profile(one.index, gpus, n_hosts or work.packed_hosts(gpus)).period for one in (a, b))
+    part_of_a, part_of_b = (min(1.0, period / together) for period in alone)
+    return part_of_a, part_of_b
+
+
 def speeds(machines: Machines, work: Work, states: Iterable[JobState], tuned: bool) -> dict[int, float]:
     """Part of its full speed at which each running job computes, by its index.
 
-    Beside another job, both get the GPU's time in proportion to what they use: full speed as long as the sum of their
-    shares is at most 1, and never less than a time slice of one half would give. A job with fewer CPUs or less memory
+    Beside another job, both get what :func:`side_by_side` says. A job with fewer CPUs or less memory
     than it needs slows down in proportion (assumed).
 
     Parameters
@@ -234,9 +257,9 @@ def speeds(machines: Machines, work: Work, states: Iterable[JobState], tuned: bo
     part_of_speed: dict[int, float] = {}
     hosts: dict[int, Claims] = {}
     for state in states:
-        busy = work.models[state.index].busy
-        other = work.models[state.beside.index].busy if state.beside is not None else 0.0
-        part_of_speed[state.index] = 1 / max(1.0, busy + other) if other else 1.0
+        part_of_speed[state.index] = 1.0
+        if state.beside is not None:
+            part_of_speed[state.index] = side_by_side(work, state, state.beside, len(state.spread))[0]
         for host, n in state.spread if any(needs(work, state, 1)) else ():
             part = n / float(machines.gpus[host]) / (2 if state.beside is not None else 1)
             hosts.setdefault(host, []).append((state, part, *needs(work, state, n)))

@@ -87,3 +87,13 @@ def test_models_of_images_need_more_than_a_share_of_synergys_hosts_and_others_le
     needs = {name: model.cpu for name, model in MODELS.items()}
     assert all(needs[name] > share for name in ("vgg16", "resnet50", "wideresnet101"))
     assert all(needs[name] < share for name in ("bert", "gpt3", "dlrm"))
+
+
+def test_stages_are_three_times(tmp_path):
+    path = tmp_path / "assume.toml"
+    path.write_text('[models.vgg16]\nstages = ["82ms", "75ms", "66ms"]\n')
+    assert read_assumptions(path).models["vgg16"].stages == pytest.approx((0.082, 0.075, 0.066))
+    for wrong in ('["82ms", "75ms"]', '["0s", "0s", "0s"]'):
+        path.write_text(f"[models.vgg16]\nstages = {wrong}\n")
+        with pytest.raises(InputError, match="stages must be 3 times, of storage and CPUs, GPU, network"):
+            read_assumptions(path)

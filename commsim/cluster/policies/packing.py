@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..policy import Grant, View, fill, policy
-from ..state import JobState
+from ..state import JobState, side_by_side
 
 
 @policy(shares=True, paper="Xiao et al., OSDI 2018: over-subscription, time slices and packing")
@@ -32,8 +32,8 @@ def gandiva(view: View) -> list[Grant]:
 MOST = 1.25
 
 
-# Share of a GPU with which a job leaves nothing to interleave.
-FULL = 1.0
+# Speed of a job that has its GPUs alone: two that are no faster together are not paired.
+ONE_JOB = 1.0 + 1e-9
 
 
 @policy(shares=True, paper="Hu et al., ASPLOS 2023: indolent packing; its limit is assumed")
@@ -54,22 +54,26 @@ def lucid(view: View) -> list[Grant]:
     return grants
 
 
-@policy(shares=True, paper="Zhao et al., SIGCOMM 2022; groups of two, greedy instead of Blossom's matching")
+@policy(
+    interval=360.0,
+    shares=True,
+    paper="Zhao et al., SIGCOMM 2022: Muri-S; groups of two, greedy instead of Blossom's matching; interval is assumed",
+)
 def muri(view: View) -> list[Grant]:
-    """Shortest remaining job first; waiting jobs are paired with running ones whose computation leaves most room."""
+    """Shortest remaining job first; those that find no free GPUs join the job with which both together are fastest."""
     ordered = sorted(view.states, key=lambda state: state.job.gpus * view.remaining(state))
     grants, _ = fill(view, ordered)
     granted = {id(grant.state) for grant in grants}
     alone = [grant for grant in grants if grant.state.beside is None]
     waiting = [state for state in ordered if id(state) not in granted]
     pairs = sorted(
-        (disturbance(view, state, other.state), i, j)
+        (-sum(side_by_side(view.work, state, other.state)), i, j)
         for i, state in enumerate(waiting) for j, other in enumerate(alone) if other.gpus == state.job.gpus
     )  # fmt: skip
     placed: set[int] = set()
     used: set[int] = set()
-    for total, i, j in pairs:
-        if total < 2 * FULL and i not in placed and j not in used:
+    for minus_speed, i, j in pairs:
+        if -minus_speed > ONE_JOB and i not in placed and j not in used:
             placed.add(i)
             used.add(j)
             grants.append(Grant(waiting[i], waiting[i].job.gpus, beside=alone[j].state))

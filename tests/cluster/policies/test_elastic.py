@@ -77,3 +77,27 @@ def test_muri_pairs_jobs_that_leave_each_other_most_room(replay):
     together = {stay.job: stay.gpus for stay in outcome.stays}
     assert together[2] == together[1]
     assert jobs["next"].jct_s == pytest.approx(100.0)  # 0.9 and 0.1 of a GPU hinder nobody
+
+
+def test_muri_pairs_jobs_that_use_unlike_resources_and_not_alike_ones(replay):
+    stages = {"loads": (2.0, 0.0, 0.0), "computes": (0.0, 2.0, 0.0)}
+    machines = replay.machines(models={name: Model(name, 0.0, 2.0, stages=s) for name, s in stages.items()})
+    trace = [
+        replay.job("a", 16, 3000.0, model="loads"),
+        replay.job("b", 16, 3000.0, model="computes"),
+        replay.job("c", 16, 1000.0, submit=1.0, model="loads"),
+    ]
+    jobs, outcome = replay("muri", trace, machines)
+    together = {stay.job: stay.gpus for stay in outcome.stays if stay.start <= 1.0}
+    assert together[2] == together[1]  # with what computes, not with what loads as it does itself
+    assert jobs["c"].jct_s == pytest.approx(1000.0)
+    assert jobs["b"].jct_s == pytest.approx(3000.0)  # each resource has one user at a time, so nobody is slower
+
+
+def test_alike_stages_share_in_turn_as_the_formula_says(replay):
+    model = Model("m", 0.0, 3.0, stages=(1.0, 1.0, 1.0))
+    machines = replay.machines(models={"m": model})
+    trace = [replay.job(name, 32, 3000.0, model="m") for name in "ab"]
+    jobs, _ = replay("muri", trace, machines)
+    # Three equal stages leave no slot idle: two jobs take as long as one.
+    assert [job.jct_s for job in jobs.values()] == pytest.approx([3000.0, 3000.0])
