@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from .sparse.compressors.message import CompressedRank as CompressedRank
     from .sparse.compressors.message import compressed_sum as compressed_sum
     from .sweep.run import run_sweep as run_sweep
+    from .testing import fake_nccl_tests as fake_nccl_tests
+    from .testing import fake_osu as fake_osu
     from .workload.sharing.periodic import read_jobs as read_jobs
 
 __version__ = "0.2.0"
@@ -95,6 +97,7 @@ _MODULES = {
     "commsim.sweep.run": ("run_sweep",),
     "commsim.sparse.compressors": ("compressor_of",),
     "commsim.sparse.compressors.message": ("CompressedRank", "compressed_sum"),
+    "commsim.testing": ("fake_nccl_tests", "fake_osu"),
     "commsim.workload.sharing.periodic": ("read_jobs",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

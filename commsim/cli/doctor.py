@@ -16,12 +16,13 @@ from commsim.report.table import print_table
 
 from .flags import Verb, WithJson
 
+PROFILER = "commsim.profile_mpi"
 PACKAGES = {
     "numpy": "everything",
     "numba": "everything",
     "rich": "tables on a terminal",
     "scipy": "topo show, fit, bound, synthesize (extra opt)",
-    "mpi4py": "calibrate, validate: running for real with MPI (extra mpi or mpich)",
+    "mpi4py": f"calibrate, validate, python -m {PROFILER}: running for real with MPI (extra mpi or mpich)",
     "mpich": "mpirun, where the system has no MPI (extra mpich)",
     "torch": "profile, validate torch: torch.distributed (extra torch)",
     "scapy": "switch pcap --packets (extra packets)",

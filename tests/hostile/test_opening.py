@@ -237,6 +237,7 @@ def actions_of(parser):
 
 OUTPUTS = {
     "--json",
+    "--osu",
     "--draw",
     "--report",
     "--output",

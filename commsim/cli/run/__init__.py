@@ -46,6 +46,12 @@ def run(config: Config) -> None:
         draw_loads(network, results[-1], config.draw)
     more |= {"network": resolved_network(network), "remarks": list(given_remarks())}
     config.write_json([json_row(network, r) for r in results], config.flags("report"), **more)
+    if config.osu:
+        from commsim.files.whole_files import replacing
+        from commsim.formats.measured_text import osu_text
+
+        with replacing(config.osu) as file:
+            file.write(osu_text(results).encode())
     if config.report:
         from ..report import report_run
 
@@ -110,6 +116,14 @@ def _check(config: Config) -> None:
         check_page(config.report)
     if config.engine and config.engine not in (*ENGINES, AUTO):
         raise InputError(f"unknown engine {config.engine!r}; known: {', '.join((*ENGINES, AUTO))}")
+    if config.osu:
+        from pathlib import Path
+
+        from commsim.files.whole_files import check_writable
+
+        check_writable(Path(config.osu))
+        if config.group or config.operation is not None or len(config.collective) > 1:
+            raise InputError("--osu is the table of one collective")
     read_tolerance(config)
     if config.synthesized and config.operation is None:
         raise InputError("--synthesized goes with --operation, such as --operation all_reduce")

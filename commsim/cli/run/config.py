@@ -82,6 +82,7 @@ class Config(WithJson, FaultsInTime, PlayConfig):
     bound: bool = switched(help="print the ratio of each time to the lower bound")
     verbose: bool = switched("-v", help="print how the flow engine computed")
     draw: str | None = flag(metavar="FILE", help="draw the network with the loads of the last result: .svg or .png")
+    osu: str | None = flag(metavar="FILE", help="also write the table that an OSU micro-benchmark would print")
     report: str | None = flag(
         metavar="FILE.html", help="also write a page with figures: loads, timelines, critical path"
     )
