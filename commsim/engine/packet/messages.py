@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError, PhysicsError
+from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import job_results, not_negative, payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
@@ -23,6 +24,7 @@ from commsim.engine.physics import SLACK, check_order
 from .message_plan import message_rows
 from .packet_run import COUNTERS, PacketRun, Tables, lay_out, record, run_to_end
 from .packet_state import PS, Links
+from .pauses import deadlocked, named
 from .run_kernel import start_flows
 from .transport import ROCE, Fabric, Transport, Window
 
@@ -98,7 +100,7 @@ def run_messages(
     n_bytes = payload(plan, sizes)
     tables = lay_out(seed=seed, **message_rows(plan, n_bytes, starts, framing, transport, fabric))
     record(tables, tapped, sample_every)
-    tables, cpu = _run(tables, packets_at_once(tables))
+    tables, cpu = _run(tables, packets_at_once(tables), plan.network)
     results, times = message_results(plan, tables, sizes, starts, trace)
     return MessageRun(results, tables, cpu, times)
 
@@ -117,7 +119,7 @@ def message_results(
     return _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet")), times
 
 
-def _run(tables: Tables, margin: int) -> tuple[Tables, float]:
+def _run(tables: Tables, margin: int, network: Network) -> tuple[Tables, float]:
     """Run to the end, with a margin of free packets for each event. Returns the tables and the CPU seconds taken.
 
     Raises
@@ -128,11 +130,11 @@ def _run(tables: Tables, margin: int) -> tuple[Tables, float]:
         If nothing can happen any more.
     """
     tables, finished, cpu = run_to_end(tables, margin, lambda t: start_flows(t.links, t.flows))
-    require_finished(tables, finished)
+    require_finished(tables, finished, network)
     return tables, cpu
 
 
-def require_finished(tables: Tables, finished: bool) -> None:
+def require_finished(tables: Tables, finished: bool, network: Network) -> None:
     """Say why messages were never complete, where some were not.
 
     Raises
@@ -150,8 +152,11 @@ def require_finished(tables: Tables, finished: bool) -> None:
                 f"{left}: the transport never repeats a packet, and {state['drops_full']} were dropped at full "
                 "buffers; pause earlier, or give larger buffers"
             )
-        if tables.links.link["paused"].any():
-            raise InputError(f"{left}: links that are paused (PFC) wait for each other in a cycle")
+        if cycle := deadlocked(tables.links):
+            raise InputError(
+                f"{left}: links that are paused (PFC) wait for each other in a cycle, {named(cycle, network)}; "
+                "pause later, or route without cycles"
+            )
         raise PhysicsError(f"deadlock: {left}")
 
 

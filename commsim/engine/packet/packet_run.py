@@ -19,12 +19,14 @@ from switch_model.slot_sequence import LOG_ROW
 from . import packet_state as s
 from . import traffic_state as m
 from .packet_state import ENDLESS, LONGEST, PS
+from .pauses import deadlocked
 from .run_kernel import run
 from .transport import TRANSPORT_ROW, Fabric
 
 LINE = 64  # bytes
 LOG_MARGIN = 8  # records that one event may write at most
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
+LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
 MAX_BYTES = 1 << 34  # of what is recorded, each kind
 # Fields of the state that every result has as counters.
 COUNTERS = ("duplicates", "drops_loss", "drops_full", "marks", "out_of_order", "timeouts")
@@ -167,7 +169,7 @@ def run_to_end(tables: Tables, margin: int, begin: Callable[[Tables], None]) -> 
     tables : Tables
         All state at the end.
     finished : bool
-        False when nothing can happen any more and some worker or message has not finished.
+        False when nothing but timers can happen any more and some worker or message has not finished.
     cpu : float, s
         Taken, without compilation.
     """
@@ -178,7 +180,13 @@ def run_to_end(tables: Tables, margin: int, begin: Callable[[Tables], None]) -> 
     state["n_unfinished"] = unfinished
     began = time.process_time()
     begin(tables)
+    pauses = bool(tables.links.link["xoff"].any())
+    never = np.iinfo(np.int64).max
+    state["look_at"] = LOOK_EVERY if pauses else never
     while (why := run(*tables, margin)) == s.FULL:
+        if pauses and deadlocked(tables.links):
+            break
+        state["look_at"] = state["now"] + LOOK_EVERY if pauses else never
         tables = grown(tables, margin)
     return tables, why == s.DONE, time.process_time() - began
 

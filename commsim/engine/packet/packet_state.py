@@ -78,6 +78,7 @@ STATE_ROW = np.dtype(
         ("n_tapped", np.int64),
         ("next_sample", np.int64),  # ps
         ("sample_every", np.int64),
+        ("look_at", np.int64),  # ps: timers stop the run from here on, to look for links that pause each other
         # what happened, as counted in results
         ("events", np.int64),
         ("packet_hops", np.int64),

@@ -37,7 +37,8 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
     Parameters
     ----------
     links, jobs, flows : Links, Jobs, Flows
-        All state; a run that returned FULL goes on when a table has grown, or was stopped to hear of Ctrl-C.
+        All state; a run that returned FULL goes on when a table has grown, or stopped to hear of Ctrl-C and look for
+        deadlock.
     margin : int
         Packets that one event may need at most; log records are at most 8.
 
@@ -86,6 +87,8 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
             on_worker_timer(links, jobs, number - 3 * n_links)
         else:
             flow = on_flow_timer(links, flows, number - first_flow_timer)
+            if state["now"] >= state["look_at"]:
+                left = 0  # timers go on for ever where pauses do
         if flow >= 0:
             go_on(links, flows, flow)
         queue_sent(links)

@@ -81,7 +81,7 @@ def run_together(
 
     margin = messages.packets_at_once(tables) + aggregation.packets_at_once(tables, jobs)
     tables, finished, cpu = run_to_end(tables, margin, begin)
-    messages.require_finished(tables, finished)
+    messages.require_finished(tables, finished, network)
     of_plan, _ = messages.message_results(plan, tables, sizes, entered, False)
     of_jobs = aggregation.aggregation_results(network, tables, jobs, cpu, seed=seed if values else None)
     return PacketRun(of_plan + of_jobs, tables, cpu)
