@@ -196,6 +196,9 @@ def _nics(line: dict[str, str], gpu: str, hosts_of_a_node: int, assumed: list[st
     """Return the rate of a NIC, and how many a node has; four NICs of a GPU that the plugin joins are one."""
     per_host, n = int(line["gpus_per_host"]), int(line["nics_per_host"] or 0)
     rate = float(line["nic_Gbps"] or 0.0)
+    if not n and not rate and (found := re.search(r"\b(\d+)x(\d+)G\b", line["fabric"])):
+        n, rate = int(found[1]), float(found[2])
+        assumed.append(f"{n} NICs of {rate:g} Gb/s, of which the index is not sure")
     if not n:
         n = per_host
         assumed.append(f"{n} NICs a host")

@@ -58,6 +58,20 @@ def test_a_table_without_times_gives_them_by_its_bus_bandwidth(tmp_path):
     assert time == pytest.approx(size * 14 / 8 / 70e9)
 
 
+def test_nics_that_only_the_fabric_s_words_name_are_taken_and_said(tmp_path):
+    several = DGX | {
+        "n_hosts": 2,
+        "nics_per_host": "",
+        "nic_Gbps": "",
+        "fabric": "RDMA (4x400G or 8x200G by the plateau)",
+    }
+    folder(tmp_path, a=(several, [(2**30, 10_000, "", "")]))
+    (table,) = read_tables(tmp_path)
+    assert table.site.nics == 4 * 400e9 / 8
+    assert not table.is_known
+    assert "4 NICs of 400 Gb/s" in table.assumed[-1]
+
+
 def test_sizes_that_the_index_does_not_trust_are_left_out_of_one_class_only(tmp_path):
     waits = DGX | {"notes": "includes waiting for other ranks: use sizes from 1 MB up"}
     folder(tmp_path, a=(waits, [(1024, 99, "", ""), (2**20, 30, "", "")]), b=(DGX, [(1024, 15, "", "")]))
