@@ -15,7 +15,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test lint docs test-nojit bench clean
+.PHONY: setup run test lint docs fuzz audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -43,6 +43,21 @@ lint: setup
 
 docs: setup
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+
+# Seeded attacks with options, files, packets and requests: make fuzz TIMES=1000 SEED=7
+fuzz: setup
+	COMMSIM_FUZZ=$(or $(TIMES),100) COMMSIM_FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' tests/hostile \
+	  tests/switch_model/live/test_fuzz.py tests/placement/service/test_security.py
+
+# Known vulnerabilities of what is installed; asks the index of advisories, so it is no part of `make test`.
+audit: setup
+	$(BIN)/pip install --quiet 'pip-audit>=2.9'
+	$(BIN)/pip-audit --skip-editable
+
+# CycloneDX bill of materials of what is installed, for a release.
+sbom: setup
+	$(BIN)/pip install --quiet 'cyclonedx-bom>=5'
+	$(BIN)/cyclonedx-py environment $(BIN)/python --output-reproducible -o commsim.cdx.json
 
 bench: setup
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-only

@@ -32,7 +32,9 @@ def with_derived(rows: Table, parameters: list[str], baseline: str = "") -> Tabl
     if "collective" in rows and "time_s" in rows:
         rows = rows.beside(number_column("speedup", _speedup(rows, parameters, baseline), ""))
     if "size_B" in rows and "n_ranks" in rows and "busbw_Bps" in rows:
-        rows = rows.beside(number_column("size_per_rank_B", rows["size_B"].values / rows["n_ranks"].values))
+        with np.errstate(all="ignore"):  # rows of a file may say anything
+            share = rows["size_B"].values / rows["n_ranks"].values
+        rows = rows.beside(number_column("size_per_rank_B", np.where(np.isfinite(share), share, np.nan)))
         same = [name for name in parameters if name not in ("n_ranks", "size_B")]
         for name, key in (("strong_efficiency", "size_B"), ("weak_efficiency", "size_per_rank_B")):
             rows = rows.beside(number_column(name, _efficiency(rows, [*same, key]), ""))

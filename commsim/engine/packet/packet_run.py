@@ -295,10 +295,11 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     at_switch = network.kind[network.src] == SWITCH
     own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
     link["buffer"] = _bytes(own)
-    link["ecn_min"], link["ecn_max"] = np.where(at_switch, [[fabric.ecn_min], [fabric.ecn_max]], 0)
+    marks = _bytes(np.array([[fabric.ecn_min], [fabric.ecn_max]], np.float64))
+    link["ecn_min"], link["ecn_max"] = np.where(at_switch, marks, 0)
     link["ecn_probability"] = fabric.ecn_probability
-    link["xoff"] = np.where(network.kind[network.dst] == SWITCH, fabric.pause_at, 0)
-    link["xon"] = fabric.resume_at
+    pause_at, link["xon"] = _bytes(np.array([fabric.pause_at, fabric.resume_at], np.float64))
+    link["xoff"] = np.where(network.kind[network.dst] == SWITCH, pause_at, 0)
     _losses(network, fabric, link)
     switches = np.flatnonzero(network.kind == SWITCH) if np.isfinite(fabric.shared_buffer) else np.empty(0, np.intp)
     buffer = np.zeros(max(1, len(switches)), s.BUFFER_ROW)
