@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from ..files.whole_files import SUFFIXES
 
 PACKED = "packed"  # the placement where none is given
 
+ASTRA_SUFFIXES = (".yml", ".yaml")
+
 
 def load_network(text: str) -> Network:
     """Build what `text` names, or read a .toml, .json or .npz file.
@@ -32,7 +35,8 @@ def load_network(text: str) -> Network:
     text : str
         What the user wrote: ``name:key=value,...`` of a topology, a preset or a host type (one machine by itself);
         ``MACHINE@FABRIC``, which puts machines on the hosts of a fabric (``machines=N`` of them); or a path, when it
-        ends with .toml, .json or .npz, or with .xml or .txt for one machine; or
+        ends with .toml, .json or .npz, with .yml or .yaml (a network of ASTRA-sim), or with .xml or .txt for one
+        machine; or
         ``FILE.py:function:key=value,...``, which is executed.
 
     Raises
@@ -44,6 +48,11 @@ def load_network(text: str) -> Network:
         from ..files.store import read_network
 
         return read_network(text)
+    if Path(text).suffix in ASTRA_SUFFIXES and (Path(text).exists() or "@" not in text):
+        # readers of other tools' files lie above this layer, and need the network that is made of them
+        astra = importlib.import_module("commsim.formats.astra_network")
+        network: Network = astra.read_astra_network(text)
+        return network
     if is_own_file(text):
         own, given = own_entry(TOPOLOGIES, text)
         return own.build(**read_arguments(own.build, given))

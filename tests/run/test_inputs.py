@@ -63,3 +63,15 @@ def test_a_file_places_as_it_says_if_the_number_is_right(tmp_path):
 def test_an_unknown_placement_lists_the_known_ones(text):
     with pytest.raises(InputError, match=f"unknown placement '{text}'; known: .*muri, packed, .*or a file"):
         load_placement(text, star(3), 2)
+
+
+def test_a_network_of_astra_sim_is_read_as_it_is(tmp_path):
+    pytest.importorskip("yaml")
+    path = tmp_path / "net.yml"
+    path.write_text("topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n")
+    network = load_network(str(path))
+    assert len(network.endpoints) == 4
+    assert set(network.bandwidth.tolist()) == {50 * 2**30}  # GB/s of ASTRA-sim
+    assert set(network.latency.tolist()) == {500e-9}
+    with pytest.raises(OSError, match="No such file"):
+        load_network(str(tmp_path / "none.yml"))
