@@ -1,0 +1,86 @@
+"""Recipes for containers, conda and Spack ask for what pyproject.toml asks for; the built packages hold what they should."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import commsim
+
+ROOT = Path(commsim.__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NEEDED = {re.split(r">=", one)[0]: re.split(r">=", one)[1] for one in PROJECT["dependencies"]}
+
+
+def test_the_conda_recipe_has_version_and_dependencies():
+    text = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    assert f'version = "{commsim.__version__}"' in text
+    run = text.split("  run:\n")[1].split("\n\n")[0]
+    found = dict(re.findall(r"- ([\w-]+) >=([\d.]+)", run))
+    assert found == NEEDED | {"python": PROJECT["requires-python"].removeprefix(">=")}
+    script = next(iter(PROJECT["scripts"].items()))
+    assert f"- {script[0]} = {script[1]}" in text
+
+
+def test_the_spack_package_has_version_and_dependencies():
+    text = (ROOT / "packaging" / "spack" / "package.py").read_text()
+    ast.parse(text)
+    assert f'version("{commsim.__version__}")' in text
+    found = dict(re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):", type=\("build", "run"\)\)', text))
+    assert found == NEEDED
+
+
+def test_the_container_copies_every_package_that_is_shipped():
+    text = (ROOT / "Dockerfile").read_text()
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    for name in (one.removesuffix("*") for one in config["include"]):
+        assert f"COPY {name} {name}\n" in text
+    copied = re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE)
+    assert all((ROOT / name).exists() for line in copied for name in line.split())
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_what_the_program_reads(tmp_path):
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "-q",
+        "-w",
+        str(tmp_path),
+        str(ROOT),
+    ]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    data = [path for path in ROOT.glob("commsim/**/*") if path.suffix in (".json", ".toml", ".html", ".css", ".js")]
+    assert {str(path.relative_to(ROOT)) for path in data} <= names
+    assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
+    # the wheel alone answers, away from the tree
+    unpacked = tmp_path / "unpacked"
+    zipfile.ZipFile(next(tmp_path.glob("*.whl"))).extractall(unpacked)
+    program = (
+        f"import sys; sys.path.insert(0, {str(unpacked)!r}); from commsim.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    line = [
+        sys.executable,
+        "-P",
+        "-c",
+        program,
+        "run",
+        "ring_all_reduce",
+        "--topology",
+        "star:n_hosts=4",
+        "--json",
+        "-",
+    ]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert '"schema": 1' in done.stdout, done.stderr
