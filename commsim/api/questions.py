@@ -14,6 +14,7 @@ from commsim.core.frames import frame_of
 from commsim.core.placement import Placement
 from commsim.core.units import parse_size
 from commsim.formats.measured import read_measured
+from commsim.run.good_parameters import with_partitions_that_fit
 from commsim.run.ranking import Ranking, algorithms_for, prepare_all, rank_algorithms
 from commsim.run.usual import usual_collective
 from commsim.synthesis import LowerBound, bound
@@ -54,6 +55,7 @@ def rank(
     routing: str | None = None,
     engine: str = "flow",
     seed: int = 0,
+    assume_overhead: bool = True,
 ) -> Ranking:
     """Rank all algorithms of an operation on a network, by size.
 
@@ -67,6 +69,8 @@ def rank(
         At which, bytes or text such as ``64MiB``.
     n_ranks, placement, routing, engine, seed
         As in :func:`predict`; no ``auto``, since times of two engines are not compared.
+    assume_overhead : bool
+        Whether a message takes 1 us of its sender where the network gives none, as in ``commsim run --operation``.
 
     Raises
     ------
@@ -90,8 +94,9 @@ def rank(
     options: dict[str, Any] = {"engine": engine, "seed": seed}
     ready, _ = prepare_all(
         algorithms_for(operation, where), where, n_ranks=n_ranks,
-        probe=lambda prepared: prepared.predict(wanted[0], **options), **placing,
+        probe=lambda prepared: prepared.predict(wanted[0], **options), assume_overhead=assume_overhead, **placing,
     )  # fmt: skip
+    ready = {spec: with_partitions_that_fit(prepared) for spec, prepared in ready.items()}
     return rank_algorithms(list(ready), wanted, lambda spec, size: ready[spec].predict(size, **options))
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from collectives import NEEDS
+from collectives import COLLECTIVES, NEEDS
 from commsim.core.network import NIC, Network
 from commsim.core.placement import Groups, Placement, count_places, is_strategy, place
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 
+if TYPE_CHECKING:
+    from .prepared import Prepared
+
 MAX_RAILS = 64
+PARTITIONS = "n_partitions"
 
 
 def count_rails(network: Network, placement: Placement, groups: Groups) -> int | None:
@@ -67,3 +73,33 @@ def servers_that_fit(
         return {}
     free = count_places(network, placement.nodes)
     return {key: min(n_ranks, free)} if free > 1 else {}
+
+
+def with_partitions_that_fit(prepared: Prepared) -> Prepared:
+    """Return the same with as many partitions at each size as suit the overhead of messages, where servers add.
+
+    A server's part S/s in k partitions takes (k + 1) (o + S/(skB)) for each worker, pushed and pulled: least with
+    k = sqrt(S / (s o B)). What the user gives stays, and so does all where messages cost nothing but their bytes.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Of any collective.
+    """
+    name, schedule, parameters = prepared.schedule.name, prepared.schedule, prepared.parameters
+    nodes = prepared.placement.nodes
+    overhead = float((prepared.network.overhead + prepared.network.recv_overhead)[nodes].max(initial=0.0))
+    if name not in COLLECTIVES or not schedule.n_helpers or not overhead or parameters.get(PARTITIONS) is not None:
+        return prepared
+    if PARTITIONS not in COLLECTIVES[name].parameters or prepared.cut is not None or prepared.data is not None:
+        return prepared
+    single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
+    most = schedule.n_chunks // single.n_chunks
+    port = float(prepared.network.bandwidth[np.isin(prepared.network.src, nodes)].max())
+
+    def cut(size: float) -> dict[str, Any]:
+        best = math.sqrt(size / (schedule.n_helpers * overhead * port))
+        return {**parameters, PARTITIONS: max(1, min(round(best), most))}
+
+    told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
+    return dataclasses.replace(prepared, cut=cut, notes=(*prepared.notes, told))

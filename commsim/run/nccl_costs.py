@@ -122,7 +122,10 @@ def without_hops(ways: Ways, link: float) -> Ways:
 
 
 def _priced(network: Network, site: Site, ways: Ways, protocol: str) -> Network:
-    """Give links the part of their rate that NCCL reaches, and the ends of each way the latency of its hop."""
+    """Give links the part of their rate that NCCL reaches, and the ends of each way the latency of its hop.
+
+    A hop has what software takes for a message, as in the closed form: the network's overhead would count twice.
+    """
     unit = units(network)
     inside = unit[network.src] == unit[network.dst]
     gpu = network.kind == GPU
@@ -141,4 +144,5 @@ def _priced(network: Network, site: Site, ways: Ways, protocol: str) -> Network:
         # From a GPU by its NIC to another: over PCIe alone the GPUs' links have a part of it already.
         latency[crossing] = max(0.0, ways.plugin.hop(protocol) - (hop if site.pcie else 0.0)) / 2
         latency[~inside & ~crossing] = 0.0
-    return dataclasses.replace(network, bandwidth=bandwidth, latency=latency)
+    none = np.zeros(network.n_nodes)
+    return dataclasses.replace(network, bandwidth=bandwidth, latency=latency, overhead=none, recv_overhead=none)

@@ -116,14 +116,13 @@ class Prepared:
         return self._at[key]
 
     def _cut(self, parameters: dict[str, Any]) -> Prepared:
-        if parameters["n_chunks"] not in self._at:
+        key = tuple(parameters.get(name) for name in ("n_chunks", "n_partitions"))
+        if key not in self._at:
             schedule = COLLECTIVES[self.schedule.name].build(self.schedule.n_ranks, **parameters)
             job = dataclasses.replace(self.paths.job, schedule=schedule)
             paths = FlowPaths(self.network, job, self.paths.routing, self.paths.seed)
-            self._at[parameters["n_chunks"]] = dataclasses.replace(
-                self, schedule=schedule, parameters=parameters, paths=paths, cut=None
-            )
-        return self._at[parameters["n_chunks"]]
+            self._at[key] = dataclasses.replace(self, schedule=schedule, parameters=parameters, paths=paths, cut=None)
+        return self._at[key]
 
     def _launched(self, launch: NcclLaunch, size: float) -> Prepared:
         """Return what NCCL launches for one size."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from collectives import COLLECTIVES
 
 from ..core.errors import InputError
 from ..core.frames import frame_of
-from ..core.network import Network
+from ..core.network import SWITCH, Network
 from ..core.operations import operation as known_operation
 from ..core.result import Result
 from ..core.units import format_size
@@ -24,6 +27,10 @@ from .usual import runs_here
 TOLERANCE = 0.01
 # Bytes below which the overhead of messages decides which algorithm is best.
 SMALL = 65536
+# Overhead of a message in rankings where neither the network nor the user gives one, in s. NCCL takes 1 us for the
+# host's part of a message between machines (`netOverhead` of src/graph/tuning.cc, 2.30.7), 2 us on AMD's CPUs;
+# LogGOPSim has 1.5 us, ATLAHS 0.2 us for GPUs. Without any, ways that send all messages at once are best at all sizes.
+ASSUMED_OVERHEAD = 1e-6
 # Times that differ by less are equal, and the name decides: they differ by rounding.
 TIE = 1e-9
 
@@ -72,6 +79,23 @@ class Ranking:
             ),
             library,
         )
+
+
+def with_assumed_overhead(network: Network) -> Network:
+    """Return the network with ``ASSUMED_OVERHEAD`` at its hosts; the same where it has overheads or measured curves."""
+    if network.overhead.any() or network.recv_overhead.any() or network.curves is not None:
+        return network
+    return dataclasses.replace(network, overhead=np.where(network.kind == SWITCH, 0.0, ASSUMED_OVERHEAD))
+
+
+def about_assumed(runnable: Mapping[str, Prepared]) -> list[str]:
+    """Say in a ranking that the overhead of messages is assumed, and for what it is not."""
+    packets = [name for name, prepared in runnable.items() if prepared.aggregation is not None]
+    return [
+        f"{ASSUMED_OVERHEAD * 1e6:.0f} us of overhead per message is assumed, since the network gives none: --overhead "
+        "0us for none, commsim calibrate measures it"
+        + (f"; not for packets of {', '.join(packets)}" if packets else "")
+    ]
 
 
 def without_overhead(network: Network, sizes: Sequence[float]) -> list[str]:
@@ -141,6 +165,7 @@ def prepare_all(
     n_ranks: int | None = None,
     probe: Callable[[Prepared], object] = lambda _: None,
     named: Collection[str] | None = None,
+    assume_overhead: bool = False,
     **options: Any,
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
     """Prepare every algorithm that can run on the network, all with the same number of ranks.
@@ -157,6 +182,9 @@ def prepare_all(
         Called with each algorithm; one for which it raises ``InputError`` is left out too.
     named : collection of str, optional
         Those that were asked for by name, all unless given. For the others no switch is assumed to be programmable.
+    assume_overhead : bool
+        Whether messages cost ``ASSUMED_OVERHEAD`` where the network says nothing. Switches that aggregate get packets,
+        whose costs are those of their system, so that nothing is assumed for these.
     **options
         The other parameters of :func:`commsim.run.prepare`.
 
@@ -171,12 +199,15 @@ def prepare_all(
         If none can run.
     """
     n_ranks = len(network.endpoints) if n_ranks is None else n_ranks
+    costly = with_assumed_overhead(network) if assume_overhead else network
     runnable: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
     for spec in specs:
         try:
             assume = named is None or spec in named
-            prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
+            prepared = prepare(spec, costly, n_ranks=n_ranks, assume_programmable=assume, **options)
+            if costly is not network and prepared.aggregation is not None:
+                prepared = prepare(spec, network, n_ranks=n_ranks, assume_programmable=assume, **options)
             probe(prepared)
             runnable[spec] = prepared
         except InputError as error:

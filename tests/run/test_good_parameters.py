@@ -1,6 +1,7 @@
 import pytest
 
 from commsim.run import predict, prepare, with_costs
+from commsim.run.good_parameters import with_partitions_that_fit
 from commsim.run.inputs import load_network
 from commsim.run.ranking import SMALL, without_overhead
 
@@ -60,3 +61,15 @@ def test_with_a_usual_overhead_servers_are_not_best_at_every_size():
     network = with_costs(load_network(STAR), overhead=1e-6)
     small = {name: predict(name, network, 4096, n_ranks=8).time for name in ("byteps", "recursive_doubling_all_reduce")}
     assert small["recursive_doubling_all_reduce"] < small["byteps"]
+
+
+@pytest.mark.parametrize("size", [2**12, 2**18, 2**20, 2**24])
+def test_servers_get_the_partitions_that_are_fastest_at_a_size(size):
+    network = with_costs(load_network(STAR), overhead=1e-6)
+    fitted = with_partitions_that_fit(prepare("parameter_server", network, n_ranks=8))
+    every = [predict(f"parameter_server:n_partitions={k}", network, size, n_ranks=8).time for k in range(1, 65)]
+    assert fitted.predict(size).time <= 1.02 * min(every)
+    given = prepare("parameter_server:n_partitions=64", network, n_ranks=8)
+    assert with_partitions_that_fit(given) is given
+    free = prepare("parameter_server", STAR, n_ranks=8)
+    assert with_partitions_that_fit(free) is free  # pieces cost nothing there

@@ -10,7 +10,7 @@ from commsim.report.table import given_remarks, print_remarks
 from ..flags import Verb
 from ..flags.outputs import check_drawable, draw_loads
 from .config import AUTO, Config, network_and_options, without_effect
-from .operation import run_operation
+from .operation import assumes_overhead, run_operation
 from .predicted import json_row, predict_and_print, predict_with_auto, read_tolerance, run_groups
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def run(config: Config) -> None:
         results: list[Any] = run_groups(config, network, sizes, options)
     elif config.operation is not None or config.algorithm is not None:
         results, more = run_operation(config, network, sizes, options)
+        if assumes_overhead(config):
+            network = _with_assumed(network)
     else:
         results = [r for spec in config.collective for r in _run_one(config, spec, network, sizes, options, is_usual)]
     if config.draw:
@@ -82,6 +84,12 @@ def _run_one(
 
         print_distance(prepared, results)
     return results
+
+
+def _with_assumed(network: Network) -> Network:
+    from commsim.run.ranking import with_assumed_overhead
+
+    return with_assumed_overhead(network)
 
 
 def resolved_network(network: Network) -> dict[str, Any]:

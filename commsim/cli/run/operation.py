@@ -50,22 +50,38 @@ def run_operation(
     """
     if config.operation is None:
         raise InputError("--algorithm needs --operation, such as --operation all_reduce")
+    from commsim.run.good_parameters import with_partitions_that_fit
+
     operation = config.operation
-    runnable, left_out = _prepare(config, operation, network, lambda prepared: prepared.predict(sizes[0], **options))
+    assume = assumes_overhead(config)
+    runnable, left_out = _prepare(
+        config, operation, network, lambda prepared: prepared.predict(sizes[0], **options), assume
+    )
     more: dict[str, Any] = {"left_out": left_out}
     if config.algorithm not in (None, "best"):
         results = []
         for spec, prepared in runnable.items():
             results += predict_and_print(spec, prepared, sizes, options, **config.shown)
         return results, more
-    results, ranking = _rank(operation, runnable, sizes, options)
+    runnable = {spec: with_partitions_that_fit(prepared) for spec, prepared in runnable.items()}
+    results, ranking = _rank(operation, runnable, sizes, options, network, assume)
     return results, more | ranking
 
 
+def is_ranking(config: Config) -> bool:
+    """Whether algorithms are compared, and not shown one by one."""
+    return config.operation is not None and config.algorithm in (None, "best")
+
+
+def assumes_overhead(config: Config) -> bool:
+    """Whether a ranking is asked for, and no cost of messages is given."""
+    return is_ranking(config) and (config.overhead, config.recv_overhead, config.software) == (None, None, None)
+
+
 def _prepare(
-    config: Config, operation: str, network: Network, probe: Callable[[Prepared], object]
+    config: Config, operation: str, network: Network, probe: Callable[[Prepared], object], assume: bool
 ) -> tuple[dict[str, Prepared], dict[str, str]]:
-    from commsim.run.ranking import algorithms_for, prepare_all, require_operation
+    from commsim.run.ranking import algorithms_for, prepare_all, require_operation, with_assumed_overhead
 
     every = algorithms_for(operation, network)
     given = [] if config.algorithm in (None, "best", "all") else [config.algorithm]
@@ -75,8 +91,9 @@ def _prepare(
     specs = list(dict.fromkeys((*(given or every), *own)))
     try:
         runnable, left_out = prepare_all(
-            specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), **config.placing
-        )
+            specs, network, n_ranks=config.ranks, probe=probe, named=(*given, *own), assume_overhead=assume,
+            **config.placing,
+        )  # fmt: skip
     except InputError as error:
         if not config.synthesized or given or own:
             raise
@@ -89,13 +106,19 @@ def _prepare(
         from commsim.synthesis.ready import NAME, prepare_synthesized
 
         placing: dict[str, Any] = {"n_ranks": config.ranks, "placement": config.placement, "seed": config.seed or 0}
-        runnable[NAME] = prepare_synthesized(operation, network, **placing)
+        costly = with_assumed_overhead(network) if assume else network
+        runnable[NAME] = prepare_synthesized(operation, costly, **placing)
         probe(runnable[NAME])
     return runnable, left_out
 
 
 def _rank(
-    operation: str, runnable: Mapping[str, Prepared], sizes: list[int], options: Mapping[str, Any]
+    operation: str,
+    runnable: Mapping[str, Prepared],
+    sizes: list[int],
+    options: Mapping[str, Any],
+    network: Network,
+    assume: bool,
 ) -> tuple[list[Result], dict[str, Any]]:
     """Rank, and print the ranking and the crossovers.
 
@@ -104,14 +127,22 @@ def _rank(
     list of Result, dict
         All results, by size and the fastest first; what else the JSON has: ``ranking`` and ``crossovers``.
     """
-    from commsim.run.ranking import priced_apart, rank_algorithms, without_overhead
+    from commsim.run.ranking import (
+        about_assumed,
+        priced_apart,
+        rank_algorithms,
+        with_assumed_overhead,
+        without_overhead,
+    )
 
     ranking = rank_algorithms(list(runnable), sizes, lambda name, size: runnable[name].predict(size, **options))
     print_remarks(dict.fromkeys(note for prepared in runnable.values() for note in prepared.notes))
     first = next(iter(runnable.values()))
     title = f"{operation} on {first.network.name}, {first.schedule.n_ranks} ranks, engine {options['engine']}"
     print_table(COLUMNS, _rows(ranking), title, ["algbw(GB/s)", "busbw(GB/s)"])
-    remarks = (*without_overhead(first.network, sizes), *priced_apart(runnable, sizes[0]))
+    is_assumed = assume and with_assumed_overhead(network) is not network
+    said = about_assumed(runnable) if is_assumed else without_overhead(network, sizes)
+    remarks = (*said, *priced_apart(runnable, sizes[0]))
     print_remarks((*_sentences(ranking), *remarks))
     rows = [
         {"size_B": size, "algorithms": [{"algorithm": name, "time_s": r.time, "times_best": _ratio(r, order[0][1])}

@@ -9,6 +9,8 @@ import numpy as np
 
 from commsim.core.errors import CommsimError, InputError
 
+from .operation import assumes_overhead, is_ranking
+
 if TYPE_CHECKING:
     from commsim.report.simulated_run import SimulatedRun
     from commsim.run import Prepared
@@ -96,6 +98,20 @@ def _wanted(config: Config, rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapp
     return {spec: rows[(i + 1) * each - 1] for i, spec in enumerate(specs)}
 
 
+def _prepare_ranked(config: Config, spec: str) -> tuple[Prepared, dict[str, Any]]:
+    """Prepare one collective as a ranking does: with an assumed overhead, and parameters that suit it."""
+    from commsim.run.good_parameters import with_partitions_that_fit
+    from commsim.run.ranking import prepare_all
+
+    from .config import network_and_options
+
+    resolved, network, options, _ = network_and_options(config)
+    ready, _ = prepare_all(
+        [spec], network, n_ranks=config.ranks, assume_overhead=assumes_overhead(config), **resolved.placing
+    )
+    return with_partitions_that_fit(ready[spec]), options
+
+
 def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) -> SimulatedRun:
     from commsim.core.registry import names_own_file
     from commsim.report.simulated_run import simulate_run
@@ -104,7 +120,7 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
         raise InputError(f"{'--group' if config.group else '--compressor'} has no timeline")
     if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
-    prepared, options = prepare_one(config, spec)
+    prepared, options = _prepare_ranked(config, spec) if is_ranking(config) else prepare_one(config, spec)
     size, time = row.get("size_B"), row.get("time_s")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")

@@ -9,7 +9,6 @@ SIZES = ("-b", "1K", "-e", "1G", "-f", "1024")
 
 
 def test_all_algorithms_of_an_operation_are_ranked(commsim):
-    # without a cost per message, sending directly is best at every size
     tree = commsim.results("run", "--operation", "all_reduce", "--topology", STAR, "--overhead", "1us", *SIZES)
     facts = {name: COLLECTIVES[name].metadata for name in COLLECTIVES}
     known = [name for name in facts if facts[name]["operation"] == "all_reduce" and facts[name]["sparse"] is None]
@@ -97,11 +96,45 @@ def test_rankings_below_64_kib_say_that_the_overhead_is_zero(commsim):
     star = ("--topology", "star:n_hosts=8,bandwidth=100Gbps,latency=1us")
     said = "the overhead per message decides, and here it is zero"
     ranked = ("run", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K")
-    assert said in commsim(*ranked).out
+    assert said in commsim(*ranked, "--overhead", "0us").out
     assert said not in commsim(*ranked, "--overhead", "1us").out
-    assert said not in commsim("run", *star, "--operation", "broadcast", "-b", "1M", "-e", "1M").out
+    free = ("--overhead", "0us", "-b", "1M", "-e", "1M")
+    assert said not in commsim("run", *star, "--operation", "broadcast", *free).out
     assert said in commsim("bound", *star, "--operation", "broadcast", "-b", "1K", "-e", "1K").out
     assert said in commsim("advise", *star, "--workers", 4, "--size", "4KiB").out
+
+
+def test_rankings_assume_an_overhead_unless_one_is_given(commsim):
+    star = ("run", "--topology", "star:n_hosts=8,bandwidth=100Gbps,latency=1us", "--operation", "all_reduce")
+    small = (*star, "-b", "1K", "-e", "32K", "-f", "32")
+    best, times = {}, {}
+    for given in ("", "0us", "1us"):
+        tree = commsim.results(*small, *(("--overhead", given) if given else ()))
+        best[given] = [row["algorithms"][0]["algorithm"] for row in tree["ranking"]]
+        assert ("1 us of overhead per message is assumed" in commsim.out) == (not given)
+        assert tree["network"]["overhead_s"] == (0 if given == "0us" else 1e-6)
+        times[given] = [r["time_s"] for r in tree["results"]]
+    # without a cost per message, sending everything at once is best
+    assert best["0us"] == ["byteps", "byteps"]
+    assert best[""] == best["1us"] == ["recursive_doubling_all_reduce"] * 2
+    assert times[""] == times["1us"] > times["0us"]
+
+
+def test_nothing_is_assumed_where_a_cost_is_known(commsim):
+    flags = ("-b", "4K", "-e", "4K")
+    h100 = ("run", "--topology", "dgx-h100")
+    ranked = commsim.results(*h100, "--operation", "all_reduce", *flags)
+    assert "not for packets of nvls, panama, sharp, switchml" in commsim.out
+    times = {row["algorithm"]: row["time_s"] for row in ranked["ranking"][0]["algorithms"]}
+    for name in ("nccl_all_reduce", "switchml"):
+        (plain,) = commsim.results(*h100, "--engine", "flow", "--collective", name, *flags)["results"]
+        assert times[name] == plain["time_s"]
+    (dear,) = commsim.results(
+        *h100, "--engine", "flow", "--collective", "nccl_all_reduce", "--overhead", "1us", *flags
+    )["results"]
+    assert dear["time_s"] == times["nccl_all_reduce"]  # a hop of NCCL has what software takes for a message
+    software = commsim("run", "--topology", "star:n_hosts=4", "--operation", "broadcast", "--software", "gloo", *flags)
+    assert "is assumed" not in software.out
 
 
 def test_nccl_is_ranked_on_the_machines_that_it_runs_on_and_its_alias_stands_for_the_operation(commsim):
