@@ -1,7 +1,9 @@
-"""Recipes for containers, conda and Spack ask for what pyproject.toml asks for; the built packages hold what they should."""
+"""Recipes for containers, conda and Spack ask for what pyproject.toml asks for; the wheel holds what is read."""
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,7 +15,9 @@ import pytest
 import commsim
 
 ROOT = Path(commsim.__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = CONFIG["project"]
+PACKAGES = [one.removesuffix("*") for one in CONFIG["tool"]["setuptools"]["packages"]["find"]["include"]]
 NEEDED = {re.split(r">=", one)[0]: re.split(r">=", one)[1] for one in PROJECT["dependencies"]}
 
 
@@ -37,8 +41,7 @@ def test_the_spack_package_has_version_and_dependencies():
 
 def test_the_container_copies_every_package_that_is_shipped():
     text = (ROOT / "Dockerfile").read_text()
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
-    for name in (one.removesuffix("*") for one in config["include"]):
+    for name in PACKAGES:
         assert f"COPY {name} {name}\n" in text
     copied = re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE)
     assert all((ROOT / name).exists() for line in copied for name in line.split())
@@ -46,41 +49,24 @@ def test_the_container_copies_every_package_that_is_shipped():
 
 @pytest.mark.slow
 def test_the_wheel_holds_what_the_program_reads(tmp_path):
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "-q",
-        "-w",
-        str(tmp_path),
-        str(ROOT),
-    ]
+    tree, out = tmp_path / "tree", tmp_path / "wheel"
+    for name in PACKAGES:  # a copy, so that nothing of an earlier build gets in
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", str(out), str(tree)]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
+    wheel = zipfile.ZipFile(next(out.glob("*.whl")))
+    names = set(wheel.namelist())
     data = [path for path in ROOT.glob("commsim/**/*") if path.suffix in (".json", ".toml", ".html", ".css", ".js")]
     assert {str(path.relative_to(ROOT)) for path in data} <= names
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
-    # the wheel alone answers, away from the tree
-    unpacked = tmp_path / "unpacked"
-    zipfile.ZipFile(next(tmp_path.glob("*.whl"))).extractall(unpacked)
-    program = (
-        f"import sys; sys.path.insert(0, {str(unpacked)!r}); from commsim.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    line = [
-        sys.executable,
-        "-P",
-        "-c",
-        program,
-        "run",
-        "ring_all_reduce",
-        "--topology",
-        "star:n_hosts=4",
-        "--json",
-        "-",
-    ]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
+    wheel.extractall(tmp_path / "unpacked")  # it answers by itself, away from the tree
+    where = f"import sys; sys.path.insert(0, {str(tmp_path / 'unpacked')!r})"
+    program = f"{where}; from commsim.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ["run", "ring_all_reduce", "--topology", "star:n_hosts=4", "--json", "-"]
+    line = [sys.executable, "-P", "-c", program, *words]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path, env=env)
     assert '"schema": 1' in done.stdout, done.stderr

@@ -1,3 +1,4 @@
+# ruff: noqa: F403, F405  (as Spack wants it)
 """Spack package: copy to packages/py-commsim/package.py of a Spack repository."""
 
 from spack.package import *
