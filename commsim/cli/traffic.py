@@ -42,6 +42,8 @@ class Config(WithJson):
     )
     window: str | None = flag(metavar="SIZE", help="of a message at first (default: 1.5 times rate times round trip)")
     no_trimming: bool = switched(help="full queues drop packets and do not trim them")
+    timeline: str | None = flag(metavar="FILE", help="write queues, rates and messages over time, for ui.perfetto.dev")
+    sample: str | None = flag(metavar="TIME", help="between two looks at the queues for --timeline (default: 1us)")
     seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
 
 
@@ -58,10 +60,16 @@ def run(config: Config) -> None:
         raise InputError(f"--size is a whole number of bytes, at least 1, got {config.size}")
     if config.flowlet_gap is not None and config.balancing != "flowlet":
         raise InputError("--flowlet-gap changes nothing without --balancing flowlet")
+    if config.sample is not None and config.timeline is None:
+        raise InputError("--sample changes nothing without --timeline")
+    sample = parse_time(config.sample or "1us", "--sample") if config.timeline else 0.0
+    if config.timeline and sample == 0:
+        raise InputError("--sample is longer than 0s")
     spraying = Spraying(
         config.transport, config.balancing, config.entropies, queue=_bytes(config.queue, "--queue"),
         ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
         flowlet_gap=parse_time(config.flowlet_gap or "0s", "--flowlet-gap"), seed=config.seed,
+        sample=sample,
     )  # fmt: skip
     messages = _messages(config, len(ways_of(network).hosts), int(size))
     found = simulate(network, messages, spraying)
@@ -88,6 +96,10 @@ def run(config: Config) -> None:
          "finished_s": float(found.finished[i])}
         for i in range(len(messages.src))
     ]  # fmt: skip
+    if config.timeline is not None:
+        from commsim.engine.fabric.queue_trace import write_queues
+
+        write_queues(config.timeline, network, messages, found)
     config.write_json(rows, bound_s=bound, counters=counters, rules=rules)
 
 

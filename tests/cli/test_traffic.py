@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
@@ -24,6 +26,8 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
         (("--spread", "1us"), "--spread changes nothing"),
         (("--flowlet-gap", "1us"), "without --balancing flowlet"),
         (("--ecn", "1kB"), "--ecn is MIN:MAX"),
+        (("--sample", "1us"), "--sample changes nothing without --timeline"),
+        (("--sample", "0s", "--timeline", "x.json"), "--sample"),
         (("--ecn", "1kB:2kB:a"), "ends with a chance"),
         (("--ecn", "1kB:2kB:nan"), "the chance of a mark"),
         (("--transport", "hpcc"), "needs the balancing ecmp"),
@@ -34,3 +38,29 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
 )
 def test_what_cannot_be_is_refused_on_one_line(commsim, more, said):
     assert said in commsim.refuses("traffic", "--topology", NETWORK, *more)
+
+
+def test_a_trace_has_the_queues_and_the_messages_of_the_run(commsim, tmp_path):
+    path = tmp_path / "queues.json"
+    saved = commsim.results(
+        "traffic",
+        "--topology",
+        NETWORK,
+        "--pattern",
+        "incast",
+        "--peers",
+        "4",
+        "--size",
+        "1MB",
+        "--timeline",
+        path,
+        "--sample",
+        "10us",
+    )
+    events = json.loads(path.read_text())["traceEvents"]
+    spans = {e["tid"]: e["dur"] for e in events if e["ph"] == "X"}
+    assert sorted(spans.values()) == pytest.approx(sorted(row["finished_s"] * 1e6 for row in saved["results"]))
+    queues = [e for e in events if e["ph"] == "C" and "queued" in e["args"]]
+    assert max(e["args"]["queued"] for e in queues) > 4160  # four senders fill the receiver's queue
+    rates = [e["args"]["Gbps"] for e in events if e["ph"] == "C" and "Gbps" in e["args"]]
+    assert 99 < max(rates) < 100 + 4160 * 8 / 10e-6 / 1e9  # links of 100 Gbit/s, and a packet at the end of an interval

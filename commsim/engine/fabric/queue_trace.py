@@ -1,0 +1,68 @@
+"""What happened in a sprayed fabric over time, as trace events: queues and rates of links, messages of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from commsim.core.network import Network
+from commsim.files.trace_events import process_name, thread_name, write_events
+
+from .fabric_run import SprayedRun
+from .spraying import Messages
+
+US = 1e6  # of a second
+MESSAGES, LINKS = 0, 1  # processes
+
+
+def write_queues(path: str | Path, network: Network, messages: Messages, run: SprayedRun) -> int:
+    """Write messages as slices, and for each link that was used what waited and how fast it sent, as counters.
+
+    Parameters
+    ----------
+    path : path
+        JSON for ui.perfetto.dev, compressed when it ends with .gz.
+    network : Network
+        Of the run.
+    messages : Messages
+        That were sent.
+    run : SprayedRun
+        With samples.
+
+    Returns
+    -------
+    int
+        Events.
+    """
+    return write_events(path, _events(network, messages, run))
+
+
+def _events(network: Network, messages: Messages, run: SprayedRun) -> Iterator[dict[str, Any]]:
+    yield process_name(MESSAGES, "messages")
+    yield process_name(LINKS, "links")
+    hosts = [network.nodes[i] for i in network.hosts]
+    for i in range(len(messages.src)):
+        name = f"{hosts[messages.src[i]]} -> {hosts[messages.dst[i]]}"
+        yield thread_name(MESSAGES, i, name)
+        yield {
+            "ph": "X", "pid": MESSAGES, "tid": i, "name": name, "ts": messages.start[i] * US,
+            "dur": run.finished[i] * US, "args": {"bytes": int(messages.nbytes[i])},
+        }  # fmt: skip
+    if len(run.sampled) == 0:
+        return
+    between = np.diff(run.sampled)
+    for link in np.flatnonzero(run.sent[-1] > 0):
+        name = f"{network.nodes[network.src[link]]} -> {network.nodes[network.dst[link]]}"
+        rate = np.diff(run.sent[:, link]) / between * 8 / 1e9
+        yield from _counter(f"queue {name}", "queued", run.sampled, run.queued[:, link])
+        yield from _counter(f"rate {name}", "Gbps", run.sampled[:-1], rate)
+
+
+def _counter(name: str, unit: str, times: np.ndarray, values: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Yield a counter's values where they change."""
+    changes = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
+    for i in changes:
+        yield {"ph": "C", "pid": LINKS, "name": name, "ts": times[i] * US, "args": {unit: float(values[i])}}
