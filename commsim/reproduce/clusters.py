@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .measures import measure
+
+if TYPE_CHECKING:
+    from commsim.cluster.models import Assumptions
+    from commsim.core.network import Network
 
 
 @measure
@@ -46,29 +50,43 @@ def cluster_gain(
     cpu, contended : float
         CPUs of a host, unless 0; share of an overloaded link's rate that jobs reach.
     """
-    from commsim.cluster.allocation import known_placing
-    from commsim.cluster.machines import machines_of
     from commsim.cluster.models import MODELS, Assumptions, HostKind, Model
-    from commsim.cluster.simulate import simulate_cluster
-    from commsim.cluster.traces import load_trace
-    from commsim.placement.cluster import Cluster
     from commsim.run.inputs import load_network
 
     shape = f"n_leaves={hosts // per_rack},n_spines=2,hosts_per_leaf={per_rack}"
     network = load_network(f"leaf_spine:{shape},bandwidth=50Gbps,oversubscription=2")
-    seats = np.zeros(network.n_nodes, np.int64)
-    seats[network.hosts] = gpus
     names = [network.nodes[i] for i in network.hosts]
     each = {name: HostKind(kinds[i % len(kinds)], cpu) for i, name in enumerate(names)}
     table = MODELS if models is None else {name: Model(name, **fields) for name, fields in models.items()}
     assumed = Assumptions(table, hosts=each, contended=contended)
-    machines = machines_of(Cluster(network, seats), assumed)
     gains = []
     for seed in seeds:
-        jobs = load_trace(f"{trace},seed={seed}", machines.n_gpus, table)
-        ours, theirs = (
-            simulate_cluster(machines, jobs, name, placing=known_placing(how), assumed=assumed, seed=seed).row()[metric]
-            for name, how in ((policy, placing), (over, over_placing))
-        )
+        runs = [(f"{trace},seed={seed}", name, how, seed) for name, how in ((policy, placing), (over, over_placing))]
+        ours, theirs = (_replayed(network, gpus, assumed, *run)[metric] for run in runs)
         gains.append(theirs / ours)
     return float(np.exp(np.mean(np.log(gains))))
+
+
+# Rows of replays by all that they depend on: figures ask for several numbers of the same runs.
+_KNOWN: dict[str, Mapping[str, Any]] = {}
+
+
+def _replayed(
+    network: Network, gpus: int, assumed: Assumptions, trace: str, policy: str, placing: str, seed: int
+) -> Mapping[str, Any]:
+    """Replay a trace, once."""
+    from commsim.cluster.allocation import known_placing
+    from commsim.cluster.machines import machines_of
+    from commsim.cluster.simulate import simulate_cluster
+    from commsim.cluster.traces import load_trace
+    from commsim.placement.cluster import Cluster
+
+    key = repr((network.name, gpus, assumed, trace, policy, placing, seed))
+    if key not in _KNOWN:
+        seats = np.zeros(network.n_nodes, np.int64)
+        seats[network.hosts] = gpus
+        machines = machines_of(Cluster(network, seats), assumed)
+        jobs = load_trace(trace, machines.n_gpus, assumed.models)
+        run = simulate_cluster(machines, jobs, policy, placing=known_placing(placing), assumed=assumed, seed=seed)
+        _KNOWN[key] = run.row()
+    return _KNOWN[key]

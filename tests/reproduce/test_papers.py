@@ -1,8 +1,10 @@
+import inspect
 import statistics
 
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.reproduce.measures import MEASURES
 from commsim.reproduce.paper import load_paper, paper_names
 
 PAPER = """
@@ -42,10 +44,38 @@ def test_a_file_of_ones_own_is_swept_and_only_known_numbers_count(own):
     assert [row.counts for row in found] == [True, False, False]
 
 
-def test_there_are_25_figures_of_15_papers():
-    papers = [load_paper(name) for name in paper_names()]
+def test_there_are_25_figures_of_15_papers_and_those_that_a_reader_asks_for():
+    papers = {name: load_paper(name) for name in paper_names()}
     assert len(papers) >= 15
-    assert sum(len(paper.figures) for paper in papers) >= 25
+    assert sum(len(paper.figures) for paper in papers.values()) >= 25
+    asked = "switchml omnireduce byteps cassini atp sharp lina resharding bytescheduler p3 horovod ddp tiresias themis"
+    assert {*asked.split(), "pollux", "gavel", "lucid", "synergy", "muri", "crux"} <= set(papers)
+
+
+def test_every_swept_argument_is_one_of_the_measure_or_stands_in_a_text():
+    for paper in map(load_paper, paper_names()):
+        for figure in paper.figures:
+            taken = inspect.signature(MEASURES[figure.measure]).parameters
+            texts = " ".join(value for value in figure.arguments.values() if isinstance(value, str))
+            unused = {name for name in figure.sweep if name not in taken and "{" + name not in texts} - {"case"}
+            assert not unused, (paper.name, figure.name, unused)
+
+
+def test_servers_and_messages_of_bytescheduler_are_within_a_sixth_and_in_order():
+    found = rows("bytescheduler", "VGG16 with servers")
+    assert all(abs(row.error) < 1 / 6 for row in found)
+    assert all(late.ours > 1.9 * early.ours for early, late in zip(found[:3], found[3:], strict=True))
+
+
+def test_lina_is_predicted_from_its_table_within_a_twentieth():
+    assert all(abs(row.error) < 0.05 for row in rows("lina", "step"))
+
+
+def test_overlap_of_ddp_is_within_a_sixth_and_gloo_hides_less_than_nccl():
+    found = rows("ddp")
+    assert all(abs(row.error) < 1 / 6 for row in found)
+    assert found[1].ours > found[0].ours
+    assert found[3].ours > found[2].ours
 
 
 def test_byteps_rises_with_every_cpu_machine_and_lies_between_measured_and_theory():
