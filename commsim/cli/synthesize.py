@@ -18,11 +18,13 @@ from .flags.faults import Faults, with_faults
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.core.placement import Placement
     from commsim.synthesis.made_schedules import Candidate
     from commsim.synthesis.synthesize import Synthesis
     from commsim.synthesis.trees.forest import Certificate
 
 COLUMNS = ["size(B)", "time(us)", "bound(us)", "times_bound", "chosen"]
+FAULT_COLUMNS = ["size(B)", "running", "whole(us)", "faults(us)", "cost", "repaired(us)", "cost"]
 MAX_NAMES = 6
 
 
@@ -37,6 +39,9 @@ class Config(Faults, Costs, Sizes, Placing, WithJson):
     no_textbook: bool = switched(help="do not try the registered collectives")
     output: str | None = flag("-o", metavar="FILE.npz", help="write the schedule; with one size only")
     msccl: str | None = flag(metavar="DIR", help="write a file of MSCCL for each range of sizes")
+    running: str | None = flag(
+        metavar="NAME|FILE.npz", help="what runs without the faults (default: the fastest registered collective)"
+    )
     tuner_csv: str | None = flag(metavar="FILE", help="write rules for NCCL's tuner plugin: the best that NCCL has")
 
 
@@ -56,7 +61,14 @@ def run(config: Config) -> None:
     from commsim.run.inputs import PACKED, load_network, load_placement
     from commsim.synthesis.synthesize import synthesize
 
-    network, notes = with_faults(with_costs(load_network(config.topology), **config.costs()), config)
+    whole = with_costs(load_network(config.topology), **config.costs())
+    network, notes = with_faults(whole, config)
+    if config.running is not None and network is whole:
+        raise InputError("--running goes with --fail or --scale: it is compared with what is made for the faults")
+    if config.running is not None:
+        from commsim.run.ranking import require_operation
+
+        require_operation(config.running, op.name)
     p = len(network.endpoints) if config.ranks is None else config.ranks
     if not 1 <= p <= len(network.endpoints):
         raise InputError(f"--ranks must be 1..{len(network.endpoints)}, got {p}")
@@ -77,6 +89,7 @@ def run(config: Config) -> None:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     print_table(COLUMNS, [_cells(found, size) for size in found.candidates], f"{op.name} on {network.name}, {p} ranks")
+    costs = [] if network is whole else _costs(found, whole, placement, config)
     ranges = found.ranges()
     if len(ranges) > 1:
         cells = [[f"{one.low}", f"{one.high}", one.method] for one in ranges]
@@ -93,11 +106,35 @@ def run(config: Config) -> None:
         print(f"{config.msccl}: {len(written)} files of MSCCL")
     config.write_json(
         [_row(found, size) for size in found.candidates],
+        cost_of_faults=costs,
         ranges=[{"low_B": one.low, "high_B": one.high, "chosen": one.method} for one in ranges],
         notes=[*notes, *found.notes],
     )
     if config.tuner_csv:
         _write_tuner(found, p, config.tuner_csv)
+
+
+def _costs(found: Synthesis, whole: Network, placement: Placement, config: Config) -> list[dict[str, Any]]:
+    """Print what the faults cost with the schedule that runs without them, and with the one made for them."""
+    from commsim.synthesis.cost_of_faults import cost_of_faults
+
+    if not found.candidates:
+        return []
+    rows = cost_of_faults(found, whole, placement, running=config.running, root=config.root)
+    cells = []
+    for one in rows:
+        now = ("-", "fails") if one.faulted is None else (f"{one.faulted * 1e6:.2f}", f"{one.cost:.3f}x")
+        repaired = f"{one.repaired * 1e6:.2f}", f"{one.repaired_cost:.3f}x"
+        cells.append([f"{one.size}", one.running, f"{one.whole * 1e6:.2f}", *now, *repaired])
+    print_table(FAULT_COLUMNS, cells, "cost of the faults: with what runs without them, and with what is made here")
+    return [
+        {
+            "size_B": one.size, "running": one.running, "whole_s": one.whole, "faulted_s": one.faulted,
+            "faults_cost": one.cost, "repaired_s": one.repaired, "repaired_cost": one.repaired_cost,
+            "bound_s": one.bound,
+        }
+        for one in rows
+    ]  # fmt: skip
 
 
 def _write_tuner(found: Synthesis, p: int, path: str) -> None:
@@ -178,7 +215,10 @@ def _row(found: Synthesis, size: int) -> dict[str, Any]:
             "cut": list(proof.cut),
             "proved": proof.proved,
         },
-        "tried": [{"method": one.method, "time_s": one.time} for one in found.candidates[size]],
+        "tried": [
+            {"method": one.method, "time_s": one.time, "simulated": one.result is not None}
+            for one in found.candidates[size]
+        ],
     }
 
 

@@ -36,8 +36,6 @@ PIECES_PER_HEIGHT, PIECES_OF_ONE_ROOT = 80, 200
 # Part of the time that filling takes for one piece and a tree of height 1; of estimates only.
 _FILLING = 0.6
 _FEW_TREES = (1, 2, 4, 8)
-# Trees that cannot be used for so many pieces within the messages that are allowed are not simulated.
-_LEAST_PIECES = 4
 # Pieces below this are not made smaller.
 _LEAST_PIECE = 512.0
 # Forests that are simulated at a size, the best by estimate first; more where their schedules are short.
@@ -60,7 +58,7 @@ class Candidate:
     size : int, bytes
         Of the operation.
     time : float, s
-        That of the flow engine; an estimate where the schedule is too long for it.
+        That of the flow engine; an estimate, which may be too low, where the schedule is too long for it.
     prepared : Prepared
         The schedule, its placement and routes.
     result : Result or None
@@ -81,6 +79,35 @@ class Candidate:
     pieces: int = 1
     height: int = 0
     in_pieces: Callable[[int], Planned] | None = None
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """What candidates are sorted by: an estimate is no proof, so that it comes after all that are simulated."""
+        return self.result is None, self.time
+
+
+def registered(
+    operation: str, network: Network, nodes: Any, root: int, max_messages: int = MAX_MESSAGES
+) -> dict[str, Prepared]:
+    """Prepare the registered collectives of an operation that use ranks only; those that are longer are left out.
+
+    Parameters
+    ----------
+    operation, network, nodes, root, max_messages
+        As for :class:`Maker`.
+    """
+    placement = Placement(nodes)
+    try:
+        found, _ = prepare_all(
+            algorithms_for(operation, network), network, n_ranks=len(nodes), placement=placement
+        )  # fmt: skip
+    except InputError:
+        return {}
+    return {
+        name: one for name, one in found.items()
+        if one.aggregation is None and not one.schedule.n_helpers
+        and one.schedule.n_transfers <= max_messages and one.schedule.root == root
+    }  # fmt: skip
 
 
 class Maker:
@@ -192,10 +219,12 @@ class Maker:
             if best <= self.bound(size) * _ATTAINED:
                 return
         planned = sorted((self._estimate(forest, size), i) for i, forest in enumerate(self.forests()))
-        for n_tried, ((guess, pieces), i) in enumerate(planned[:_MANY_TRIED]):
+        n_tried = 0  # of those that are simulated: an estimate takes no other's place
+        for (guess, pieces), i in planned[:_MANY_TRIED]:
             forest = self.forests()[i]
             if n_tried >= _TRIED and forest.n_arcs * pieces > _SHORT:
                 continue
+            n_tried += forest.n_arcs <= self.max_messages
             self._tell(f"simulating {forest.name}", 0, 1)
             in_pieces = functools.partial(
                 plan_trees, self.operation, self.nodes.tolist(), forest.up, forest.down, root=self.root
@@ -240,10 +269,10 @@ class Maker:
 
     def _candidate(self, forest: Forest, ready: Prepared, size: int, pieces: int, guess: float) -> Candidate:
         """Simulate a forest's schedule, or say that it is too long for that."""
-        if forest.n_arcs * _LEAST_PIECES > self.max_messages:
+        if forest.n_arcs > self.max_messages:
             note = (
                 f"{forest.name}: not simulated, {forest.n_arcs} messages a piece are too many for --max-messages "
-                f"{self.max_messages}: its time is an estimate"
+                f"{self.max_messages}: its time is an estimate, and it is chosen only where nothing is simulated"
             )
             self.notes += [note] if note not in self.notes else []
             return Candidate(forest.name, size, max(guess, self.bound(size)), ready, None, pieces, forest.height)
@@ -264,20 +293,7 @@ class Maker:
     def books(self) -> dict[str, Prepared]:
         """Prepare the registered collectives of the operation that use ranks only."""
         if self._books is None:
-            try:
-                found, _ = prepare_all(
-                    algorithms_for(self.operation, self.network), self.network, n_ranks=len(self.nodes),
-                    placement=Placement(self.nodes),
-                )  # fmt: skip
-            except InputError:
-                found = {}
-            usable = {
-                name: one for name, one in found.items() if one.aggregation is None and not one.schedule.n_helpers
-            }
-            self._books = {
-                name: one for name, one in usable.items()
-                if one.schedule.n_transfers <= self.max_messages and one.schedule.root == self.root
-            }  # fmt: skip
+            self._books = registered(self.operation, self.network, self.nodes, self.root, self.max_messages)
         return self._books
 
     def _estimate(self, forest: Forest, size: int) -> tuple[float, int]:

@@ -81,7 +81,7 @@ def prepare_synthesized(
             tried = list(maker.candidates(int(size), textbook=False))
             if not tried:
                 raise InputError(f"{network.name}: nothing is synthesized for {operation} here")
-            made[size] = min(tried, key=lambda one: one.time).prepared
+            made[size] = min(tried, key=lambda one: one.rank).prepared
         return made[size]
 
     first = at(_FIRST)

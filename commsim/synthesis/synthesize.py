@@ -32,7 +32,7 @@ class Synthesis:
     notes : list of str
         What was left out, or is not proved.
     candidates : dict
-        By size, those tried, the fastest first.
+        By size, those tried, the fastest first; estimates after all that are simulated.
     """
 
     network: Network
@@ -150,7 +150,7 @@ def synthesize(
             found.candidates[size] = tried
             for candidate in maker.candidates(size, textbook=textbook):
                 tried.append(candidate)
-                tried.sort(key=lambda one: one.time)
+                tried.sort(key=lambda one: one.rank)
                 if deadline.over:
                     break
             if not tried:

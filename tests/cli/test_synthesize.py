@@ -36,6 +36,27 @@ def test_a_slow_link_is_repaired_around(commsim):
     assert ring["time_s"] / row["time_s"] == pytest.approx(1.5, rel=0.02)  # 2 (p-1)/p
 
 
+def test_one_command_says_what_a_fault_costs_with_the_schedule_that_runs(commsim, tmp_path):
+    """A ring sends 2 (p-1)/p of the data over every link, twice as long over the slow one; the bound is one times."""
+    argv = ("--topology", STAR, "--operation", "all_reduce", "-b", "64M", "-e", "64M", "--scale", "link:h3->*=0.5")
+    argv += ("--max-messages", "3000")
+    tree = commsim.results("synthesize", *argv, "--running", "ring_all_reduce")
+    (cost,) = tree["cost_of_faults"]
+    assert cost["whole_s"] == pytest.approx(1.5 * 2**26 / 1e9, rel=1e-3)
+    assert cost["faults_cost"] == pytest.approx(2, rel=1e-3)
+    assert cost["repaired_s"] == tree["results"][0]["time_s"]
+    assert cost["repaired_cost"] == pytest.approx(2 / 1.5, rel=0.05)
+    assert "ring_all_reduce" in commsim.out
+    path = tmp_path / "made.npz"
+    ring = ("--topology", "ring:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M", "--max-messages", "500")
+    assert commsim("synthesize", *ring, "-o", path).code == 0
+    (failed,) = commsim.results("synthesize", *ring, "--fail", "link:h1->h2", "--running", path)["cost_of_faults"]
+    assert failed["faults_cost"] is None  # its routes go over the cable that failed
+    assert failed["repaired_cost"] > 1
+    (unnamed,) = commsim.results("synthesize", *ring, "--fail", "link:h1->h2")["cost_of_faults"]
+    assert unnamed["running"].endswith("all_gather")  # the fastest registered one
+
+
 def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
     path = tmp_path / "made.npz"
     argv = ("--topology", STAR, "--scale", "link:h3->*=0.5", "-b", "1M", "-e", "1M")
@@ -55,6 +76,11 @@ def test_what_is_written_runs_as_it_was_predicted(commsim, tmp_path):
         (("--operation", "all_gather", "--ranks", "9"), "--ranks must be 1..4, got 9"),
         (("--operation", "all_gather", "--ranks", "1"), "it takes at least 2 ranks, got 1"),
         (("--operation", "broadcast", "--root", "4"), "--root must be a rank 0..3, got 4"),
+        (("--operation", "all_gather", "--running", "ring_all_gather"), "--running goes with --fail or --scale"),
+        (
+            ("--operation", "all_gather", "--scale", "link:h3->*=0.5", "--running", "ring_all_reduce"),
+            "ring_all_reduce implements all_reduce, not all_gather",
+        ),
         (("--operation", "all_gather", "--max-messages", "0"), "--max-messages must be at least 1"),
         (("--operation", "all_gather", "-b", "1K", "-e", "1M", "-o", "x.npz"), "one size (-b equal to -e)"),
         (("--operation", "all_gather", "-o", "x.toml"), "-o takes a .npz file"),

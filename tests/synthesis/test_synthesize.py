@@ -11,6 +11,7 @@ from commsim.core.checking.check import check
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.files.store import read_network
+from commsim.run.inputs import load_network
 from commsim.synthesis.synthesize import synthesize
 from commsim.synthesis.trees.forest import DIRECTIONS
 
@@ -69,7 +70,7 @@ def test_schedules_of_random_networks_are_proved_and_carry_no_more_than_links_do
 
 def test_the_chosen_schedule_is_never_slower_than_a_textbook_one():
     sizes = [1 << 10, 1 << 18, 1 << 26]
-    found = synthesize("all_reduce", BUILT["two_leaves"], sizes)
+    found = synthesize("all_reduce", BUILT["two_leaves"], sizes, max_messages=20_000)
     for size in sizes:
         times = [one.time for one in found.candidates[size]]
         assert times == sorted(times)
@@ -107,3 +108,19 @@ def test_a_time_limit_keeps_the_first_schedule():
     assert list(found.candidates) == [1 << 20]
     assert len(found.candidates[1 << 20]) == 1
     assert found.notes == ["time limit: sizes above 1048576 bytes were not tried"]
+
+
+def test_an_estimate_is_never_chosen_before_what_is_simulated():
+    """On this network the estimate of trees that are too long is far below what they take."""
+    network = load_network("leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=2")
+    size = 1 << 14
+    long = synthesize("all_reduce", network, [size], textbook=False)
+    cut = synthesize("all_reduce", network, [size], textbook=False, max_messages=59)
+    estimates = [one for one in cut.candidates[size] if one.result is None]
+    assert estimates
+    real = {one.method: one.time for one in long.candidates[size]}
+    assert any(one.time < 0.8 * real[one.method] for one in estimates if one.method in real)
+    simulated = [one.result is not None for one in cut.candidates[size]]
+    assert simulated == sorted(simulated, reverse=True)
+    assert simulated[0]
+    assert any("not simulated" in note for note in cut.notes)

@@ -1,0 +1,118 @@
+"""What faults of a network cost: with the schedule that runs without them, and with the one that is made for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.core.placement import Placement
+from commsim.run import Prepared, prepare
+from commsim.run.ranking import require_operation
+
+from .made_schedules import registered
+from .synthesize import Synthesis
+
+
+@dataclass(frozen=True, slots=True)
+class CostOfFaults:
+    """Times of one size, in seconds.
+
+    Parameters
+    ----------
+    size : int, bytes
+        Of the operation.
+    running : str
+        The schedule that runs without the faults.
+    whole : float, s
+        What it takes without them.
+    faulted : float or None, s
+        What it takes with them; None where it cannot run with them.
+    repaired : float, s
+        The fastest that was found for the network with its faults.
+    bound : float, s
+        What no schedule beats there.
+    """
+
+    size: int
+    running: str
+    whole: float
+    faulted: float | None
+    repaired: float
+    bound: float
+
+    @property
+    def cost(self) -> float | None:
+        """How many times its time without faults the running schedule takes."""
+        return None if self.faulted is None else self.faulted / self.whole
+
+    @property
+    def repaired_cost(self) -> float:
+        """How many times that the repaired schedule takes."""
+        return self.repaired / self.whole
+
+
+def cost_of_faults(
+    found: Synthesis, whole: Network, placement: Placement, *, running: str | None = None, root: int = 0
+) -> list[CostOfFaults]:
+    """Compare what was found for a network with faults with a schedule that runs on the network without them.
+
+    Parameters
+    ----------
+    found : Synthesis
+        For the network with faults.
+    whole : Network
+        The network without them.
+    placement : Placement
+        Of the ranks, the same on both.
+    running : str, optional
+        A registered collective or a .npz file; for each size the fastest registered one on `whole` unless given.
+    root : int
+        Of a rooted operation.
+
+    Raises
+    ------
+    InputError
+        If `running` is of another operation, or cannot run without faults; or if there is none to take.
+    """
+    if running is None:
+        known = registered(found.operation, whole, placement.nodes, root)
+    else:
+        require_operation(running, found.operation)
+        known = {running: _on(running, whole, placement)}
+        ranks, p = known[running].schedule.n_ranks, len(placement.nodes)
+        if ranks != p:
+            raise InputError(f"{running} has {ranks} ranks, and the operation {p}")
+    rows, faulted = list[CostOfFaults](), dict[str, Prepared | None]()
+    for size in found.candidates:
+        times = {name: time for name, one in known.items() if (time := _time(one, size)) is not None}
+        if not times:
+            raise InputError(f"no schedule is known to run {found.operation} on {whole.name} without faults")
+        name = min(times, key=times.__getitem__)
+        if name not in faulted:
+            faulted[name] = _where_it_can(name, found.network, placement)
+        now = None if (ready := faulted[name]) is None else _time(ready, size)
+        rows.append(CostOfFaults(size, name, times[name], now, found.best(size).time, found.bounds[size]))
+    return rows
+
+
+def _on(running: str, network: Network, placement: Placement) -> Prepared:
+    """Lay a schedule out; one of a file keeps the routes that it was written with."""
+    if running.endswith(".npz"):
+        return prepare(running, network)
+    return prepare(running, network, n_ranks=len(placement.nodes), placement=placement)
+
+
+def _where_it_can(running: str, network: Network, placement: Placement) -> Prepared | None:
+    """Lay a schedule out; None where its routes go over what failed, or its structure is not found any more."""
+    try:
+        return _on(running, network, placement)
+    except InputError:
+        return None
+
+
+def _time(ready: Prepared, size: int) -> float | None:
+    try:
+        return ready.predict(size).time
+    except InputError:  # too large for the engine, or for this size
+        return None
