@@ -48,7 +48,8 @@ def test_one_command_says_what_a_fault_costs_with_the_schedule_that_runs(commsim
     assert cost["repaired_cost"] == pytest.approx(2 / 1.5, rel=0.05)
     assert "ring_all_reduce" in commsim.out
     path = tmp_path / "made.npz"
-    ring = ("--topology", "ring:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M", "--max-messages", "500")
+    ring = ("--topology", "ring:n_hosts=4", "--operation", "all_gather", "-b", "1M", "-e", "1M")
+    ring += ("--max-messages", "500")
     assert commsim("synthesize", *ring, "-o", path).code == 0
     (failed,) = commsim.results("synthesize", *ring, "--fail", "link:h1->h2", "--running", path)["cost_of_faults"]
     assert failed["faults_cost"] is None  # its routes go over the cable that failed
