@@ -6,13 +6,14 @@ import contextlib
 import io
 import os
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from commsim.core.errors import InputError
 from commsim.report.table import print_remarks, print_table, progress
 
-from .flags import Verb, WithJson, flag
+from .flags import Verb, WithJson, flag, switched
 
 LEAF_SPINE = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,oversubscription=2"
 # Commands that need the kernels of each part; the groups share few kernels, so that each is a process of its own.
@@ -37,10 +38,14 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 
 
+MAX_SHOWN = 20
+
+
 class Config(WithJson):
     """All flags of ``commsim warmup``."""
 
     jobs: int | None = flag(metavar="N", help="processes that compile at once (default: all processors)")
+    verbose: bool = switched("-v", help="print how long each kernel took")
 
 
 def run(config: Config) -> int:
@@ -61,12 +66,31 @@ def run(config: Config) -> int:
             rows.append({"part": name, **found})
     took = time.perf_counter() - begin
     print_table(["part", "time(s)", "kernels"], [[r["part"], f"{r['time_s']:.1f}", f"{r['kernels']}"] for r in rows])
+    if config.verbose:
+        _print_kernels(rows)
     n = sum(r["kernels"] for r in rows)
     print_remarks([f"{n} kernels compiled in {took:.1f} s" if n else f"nothing to compile, looked for {took:.1f} s"])
     failed = [f"{r['part']}: {r['failed']}" for r in rows if r["failed"]]
     print_remarks(f"failed: {line}" for line in failed)
     config.write_json(rows, time_s=took)
     return 1 if failed else 0
+
+
+def _print_kernels(rows: list[dict[str, Any]]) -> None:
+    """Print the kernels that took longest, and what several parts compiled."""
+    own, kinds = Counter[str](), Counter[str]()
+    parts: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        for name, arguments, seconds in row["compiled"]:
+            own[name] += seconds
+            kinds[name] += 1
+            parts[name, arguments].append(seconds)
+    cells = [[name, f"{seconds:.1f}", f"{kinds[name]}"] for name, seconds in own.most_common(MAX_SHOWN)]
+    print_table(["kernel", "time(s)", "compiled"], cells, "the kernels that took longest, without those that they call")
+    again = [seconds for times in parts.values() for seconds in times[1:]]
+    print_remarks(
+        [f"{sum(own.values()):.1f} s in all; {len(again)} compiled again by another part: {sum(again):.1f} s"]
+    )
 
 
 def compile_part(lines: tuple[str, ...]) -> dict[str, Any]:
@@ -99,7 +123,7 @@ def _counted() -> Iterator[dict[str, Any]]:
     from commsim.core.jit import compile_all
 
     compile_all()
-    found: dict[str, Any] = {"time_s": 0.0, "kernels": 0, "failed": None}
+    found: dict[str, Any] = {"time_s": 0.0, "kernels": 0, "failed": None, "compiled": []}
     save, begin = kernel_cache.KernelCache.save_overload, time.perf_counter()
 
     def counting(self: Any, signature: Any, compiled: Any) -> None:
@@ -108,10 +132,34 @@ def _counted() -> Iterator[dict[str, Any]]:
 
     kernel_cache.KernelCache.save_overload = counting  # type: ignore[method-assign]
     try:
-        yield found
+        with _timed(found["compiled"]):
+            yield found
     finally:
         kernel_cache.KernelCache.save_overload = save  # type: ignore[method-assign]
         found["time_s"] = time.perf_counter() - begin
+
+
+@contextlib.contextmanager
+def _timed(compiled: list[tuple[str, str, float]]) -> Iterator[None]:
+    """Note each kernel that Numba compiles: its name, the kinds of its arguments, its seconds without those within."""
+    from numba.core import event
+
+    running: list[list[float]] = []  # begin, and the time of kernels within
+
+    class Times(event.Listener):
+        def on_start(self, event: Any) -> None:  # noqa: ARG002
+            running.append([time.perf_counter(), 0.0])
+
+        def on_end(self, event: Any) -> None:
+            begin, within = running.pop()
+            took = time.perf_counter() - begin
+            if running:
+                running[-1][1] += took
+            function = event.data["dispatcher"].py_func
+            compiled.append((f"{function.__module__}.{function.__name__}", str(event.data["args"]), took - within))
+
+    with event.install_listener("numba:compile", Times()):
+        yield
 
 
 COMMANDS = {"warmup": Verb(Config, run)}

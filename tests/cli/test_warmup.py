@@ -1,5 +1,7 @@
 """Parts of a warm-up; all of it compiles for minutes where nothing is cached, so it is not run here."""
 
+import pytest
+
 from commsim.cli import warmup
 from commsim.cli.warmup import compile_part
 
@@ -18,3 +20,35 @@ def test_parts_are_printed_with_their_times(commsim, monkeypatch):
     monkeypatch.setattr(warmup, "PARTS", {"lists": ("topo list", "schedule list")})
     (lists, live) = commsim.results("warmup", "--jobs", "1")["results"]
     assert (lists["part"], lists["failed"], live["part"]) == ("lists", None, "a real switch")
+
+
+def test_kernels_are_listed_with_their_own_times_and_what_was_compiled_again(capsys):
+    parts = [
+        {"compiled": [("inner", "int64", 1.0), ("outer", "int64", 2.0), ("inner", "float64", 4.0)]},
+        {"compiled": [("inner", "int64", 1.5)]},
+    ]
+    warmup._print_kernels(parts)
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["inner", "6.5", "3"] in printed
+    assert ["outer", "2.0", "1"] in printed
+    assert printed[-1][1:] == ["8.5", "s", "in", "all;", "1", "compiled", "again", "by", "another", "part:", "1.5", "s"]
+
+
+def test_the_time_of_a_kernel_is_without_those_that_it_calls():
+    numba = pytest.importorskip("numba")
+    if numba.config.DISABLE_JIT:
+        pytest.skip("nothing is compiled")
+
+    @numba.njit
+    def inner(x):
+        return x + 1
+
+    @numba.njit
+    def outer(x):
+        return inner(x) * 2
+
+    compiled = []
+    with warmup._timed(compiled):
+        assert outer(3) == 8
+    assert [name.rpartition(".")[2] for name, _, _ in compiled] == ["inner", "outer"]
+    assert all(seconds > 0 for _, _, seconds in compiled)
