@@ -15,7 +15,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 
-.PHONY: setup run test lint docs fuzz audit sbom bench clean
+.PHONY: setup run test lint docs fuzz lock audit sbom bench clean
 
 setup: $(VENV)/.ready
 
@@ -48,6 +48,12 @@ docs: setup
 fuzz: setup
 	COMMSIM_FUZZ=$(or $(TIMES),100) COMMSIM_FUZZ_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' tests/hostile \
 	  tests/switch_model/live/test_fuzz.py tests/placement/service/test_security.py
+
+# Versions and hashes of all that `make setup` installs but torch, for this Python and system, in requirements.lock.
+lock: setup
+	$(BIN)/pip lock --quiet --constraint constraints.txt --group dev --editable '.[mpich,opt,chakra,packets,plot,testbed,serve,yaml,data,dask,loky,graph,perfetto,complete]' -o pylock.toml
+	$(BIN)/python .ci/lock.py pylock.toml > requirements.lock
+	rm pylock.toml
 
 # Known vulnerabilities of what is installed; asks the index of advisories, so it is no part of `make test`.
 audit: setup

@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from commsim.api import self_check
 from commsim.report.table import print_table
 
-from .flags import Verb, WithJson
+from .flags import Verb, WithJson, switched
 
 PROFILER = "commsim.profile_mpi"
 PACKAGES = {
@@ -43,11 +44,22 @@ PACKAGES = {
 }
 
 
-def run(config: WithJson) -> None:
-    """Look and print; never fails because something is missing."""
+class Config(WithJson):
+    """All flags of ``commsim doctor``."""
+
+    deep: bool = switched(
+        help="also try predictions with known answers, kernels without their compiler, and the kernel cache"
+    )
+
+
+def run(config: Config) -> int:
+    """Look and print; fails only where ``--deep`` finds something wrong, never because something is missing."""
     rows = [*_machine(), *(_package(name, purpose) for name, purpose in PACKAGES.items()), _mpi(), *_kernel()]
+    checks = list(self_check.rows()) if config.deep else []
+    rows += checks
     print_table(["what", "found", "for"], [list(row) for row in rows])
     config.write_json([{"what": a, "found": b, "for": c} for a, b, c in rows], {})
+    return 1 if any(found.startswith("no") for _, found, _ in checks) else 0
 
 
 def _machine() -> list[tuple[str, str, str]]:
@@ -143,4 +155,4 @@ def _said(lacking: str) -> str:
     return f"no: {lacking}" if lacking else "yes"
 
 
-COMMANDS = {"doctor": Verb(WithJson, run)}
+COMMANDS = {"doctor": Verb(Config, run)}

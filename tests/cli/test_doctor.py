@@ -2,7 +2,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import commsim as package
+from commsim.api import self_check
 from commsim.cli.doctor import PACKAGES
 
 
@@ -58,3 +61,25 @@ def test_every_package_of_an_extra_is_looked_for_and_said_what_for():
         for need in needs if extra != "all" else ():
             name = re.match(r"[\w.-]+", need)[0]
             assert re.search(rf"\(extra .*\b{extra}\b.*\)", PACKAGES[name]), (extra, name)
+
+
+def test_the_deep_look_names_what_differs_and_fails(commsim, monkeypatch):
+    forms, byte = self_check.CLOSED_FORMS, self_check.BYTE
+    right = {f"{name}, {p} ranks, {size} B": float(forms[name](p, self_check.LATENCY, size * byte))
+             for name, p, size in self_check._cases()}  # fmt: skip
+    wrong = {**right, "ring_all_gather, 4 ranks, 65536 B": 1.0}
+    monkeypatch.setattr(self_check, "interpreted", lambda: right)
+    for times, verdict in ((right, "20 "), (wrong, "no: 1 differ, ring_all_gather, 4 ranks, 65536 B")):
+        monkeypatch.setattr(self_check, "predicted", lambda times=times: times)
+        found = {what: said for what, said, _ in self_check.rows()}
+        assert found["predictions"].startswith(verdict)
+        assert found["interpreted"].startswith(verdict)
+    monkeypatch.setattr(self_check, "rows", lambda: [("predictions", "no: 1 differ", "x")])
+    assert commsim("doctor", "--deep").code == 1
+
+
+@pytest.mark.slow
+def test_this_machine_passes_the_deep_look(commsim):
+    found = {r["what"]: r["found"] for r in commsim.results("doctor", "--deep")["results"]}
+    assert found["predictions"] == "20 equal their closed forms"
+    assert found["interpreted"] == "24 answers equal, bit by bit"
