@@ -140,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = parser.parse_args(argv)
     tables = read_tables(Path(flags.data))
     if flags.left_out:
-        _left_out(tables)
+        _left_out(tables, flags.only)
         return 0
     by_id = {table.id: table for table in tables}
     known = costs()
@@ -158,10 +158,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _left_out(tables: Sequence[Table]) -> None:
+def _left_out(tables: Sequence[Table], only: str) -> None:
     """For each generation and source with tables on one machine: fit without the source, then predict it."""
     known = costs()
-    for gpu in ("ampere", "hopper", "blackwell"):
+    for gpu in (name for name in ("ampere", "hopper", "blackwell") if only in f"primitives.{name}"):
         alone = [t for t in tables if t.site is not None and t.healthy and t.site.setting.gpu == gpu
                  and t.site.setting.n_nodes == 1 and t.site.p2p and not t.site.pcie]  # fmt: skip
         for system in dict.fromkeys(t.system for t in alone):
@@ -173,7 +173,7 @@ def _left_out(tables: Sequence[Table]) -> None:
             rows = [row for t in alone if t.system == system for row in rows_of(t, there)]
             ours, now = group(rows), group([row for t in alone if t.system == system for row in rows_of(t, known)])
             print(f"{gpu} without {system}: {len(others)} tables fitted; of its {ours.n} rows {_errors(ours)}; "
-                  f"as shipped {_errors(now)}")  # fmt: skip
+                  f"as shipped {_errors(now)}", flush=True)  # fmt: skip
 
 
 def _errors(found: Group) -> str:
