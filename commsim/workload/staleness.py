@@ -72,6 +72,10 @@ class Progress(Value):
         return np.bincount(self.missed.ravel())
 
 
+# Half of the factors are below exp(-50) there; a little beyond, times round to zero.
+LARGEST_JITTER = 10
+
+
 def draw_compute(
     n_workers: int, n_iterations: int, mean: ArrayLike, jitter: float = 0.0, seed: int = 0
 ) -> NDArray[np.float64]:
@@ -82,15 +86,16 @@ def draw_compute(
     mean : float64[n_workers] or float, s
         Of each worker; a larger one is a straggler.
     jitter : float
-        Standard deviation of the logarithm.
+        Standard deviation of the logarithm, at most LARGEST_JITTER.
 
     Returns
     -------
     float64[n_workers, n_iterations], s
     """
-    if n_workers < 1 or n_iterations < 1 or not 0 <= jitter < math.inf:
+    if n_workers < 1 or n_iterations < 1 or not 0 <= jitter <= LARGEST_JITTER:
         raise InputError(
-            f"workers and iterations must be at least 1 and jitter 0 or more, got {n_workers}, {n_iterations}, {jitter}"
+            f"workers and iterations must be at least 1 and jitter 0 to {LARGEST_JITTER}, got {n_workers}, "
+            f"{n_iterations}, {jitter}"
         )
     factor = np.random.default_rng(seed).lognormal(-(jitter**2) / 2, jitter, (n_workers, n_iterations))
     return np.asarray(np.broadcast_to(mean, n_workers)[:, np.newaxis] * factor)

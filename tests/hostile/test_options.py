@@ -79,3 +79,10 @@ def test_a_threshold_that_is_never_reached_changes_nothing(flags, capsys):
         assert main([*run.split(), *more.split()]) in (0, None)
         answers.append(json.loads(capsys.readouterr().out)["results"][0]["time_s"])
     assert answers[0] == answers[1]
+
+
+def test_a_jitter_that_leaves_no_compute_time_is_refused(capsys):
+    """2147483648 divided by zero."""
+    run = f"workload run --topology star:n_hosts=4 --workers 4 --trace {INPUTS}/gradients.csv --jitter 2147483648"
+    assert main(run.split()) == 2
+    assert "jitter 0 to 10, got 4, 100, 2147483648" in capsys.readouterr().err

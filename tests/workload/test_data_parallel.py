@@ -86,5 +86,5 @@ def test_what_makes_no_sense_is_refused():
     for slowdowns in ([0.0], [float("nan")], [1.0] * 5):
         with pytest.raises(InputError, match="slow-downs are positive and of at most 4 workers"):
             train("ddp", SETTING, slowdowns=slowdowns)
-    with pytest.raises(InputError, match="jitter 0 or more"):
+    with pytest.raises(InputError, match="jitter 0 to 10"):
         train("ddp", SETTING, jitter=-1.0)
