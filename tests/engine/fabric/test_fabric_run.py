@@ -229,6 +229,27 @@ def test_eqds_meets_the_targets_of_its_simulator(name):
     assert size * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
 
 
+def test_eqds_meets_the_targets_of_incasts_and_of_who_stands_beside():
+    # of the same list: a small incast, and a message of one of its senders to another host
+    size = 2_000_000
+    network = fat_tree(4, bandwidth=12.5e9, latency=HOP)
+    sent = messages(*((i, 15, size, 0.0) for i in range(14)), (1, 14, size, 0.0))
+    run = simulate(network, sent, Spraying("eqds", "oblivious"))
+    assert 14 * size * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < 2500e-6
+    assert run.finished[-1] < 240e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("balancing", "entropies", "ecn", "target"),
+    [("oblivious", 128, None, 220), ("mixed", 128, (12 * MTU, 25 * MTU), 220)],
+)
+def test_eqds_meets_the_targets_of_1024_hosts(balancing, entropies, ecn, target):
+    network = fat_tree(16, bandwidth=12.5e9, latency=HOP)
+    run = simulate(network, permutation(1024, 2_000_000), Spraying("eqds", balancing, entropies, ecn=ecn))
+    assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("transport", "oversubscription", "paths", "published"),
