@@ -48,7 +48,7 @@ NOJIT_FILES = {
     "sweep": "axis chunks config drive expression plan points price progress table",
     "switch_model": "arithmetic bounds pool quantize slot_kernel slot_sequence systems",
     "switch_model/budget": "jobs",
-    "switch_model/live": "control_messages jobs",
+    "switch_model/live": "authentication control_messages jobs",
     "synthesis": "cut demand latency optimal",
     "testbed": "layout places",
     "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "

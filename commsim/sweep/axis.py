@@ -188,7 +188,7 @@ def _read_range(name: str, given: Mapping[str, Any], kind: str, sampled: bool) -
     low, high, scale = as_kind(given["from"], kind), as_kind(given["to"], kind), given.get("scale", "linear")
     if scale not in ("linear", "log"):
         raise InputError(f"{name}: scale must be linear or log, got {scale!r}")
-    if not low < high or (scale == "log" and low <= 0):
+    if not low < high or (scale == "log" and (low <= 0 or high / low == float("inf"))):
         positive = "positive and " if scale == "log" else ""
         raise InputError(f"{name} must have a range with from {positive}below to, got {dict(given)!r}")
     if sampled:

@@ -65,7 +65,7 @@ def exponent_of(words: NDArray[np.uint32], row: int, which: int) -> np.int64:
 def write_exponents(words: NDArray[np.uint32], row: int, first: int, second: int) -> None:
     """Replace both exponents."""
     pool_index = np.int64(words[row, 3]) & 0xFFFF
-    words[row, 3] = np.uint32(pool_index | ((first & 0xFF) << 16) | ((second & 0xFF) << 24))
+    words[row, 3] = np.uint32(pool_index | ((int(first) & 0xFF) << 16) | ((int(second) & 0xFF) << 24))
 
 
 @njit_norefcount

@@ -86,3 +86,13 @@ def test_a_jitter_that_leaves_no_compute_time_is_refused(capsys):
     run = f"workload run --topology star:n_hosts=4 --workers 4 --trace {INPUTS}/gradients.csv --jitter 2147483648"
     assert main(run.split()) == 2
     assert "jitter 0 to 10, got 4, 100, 2147483648" in capsys.readouterr().err
+
+
+def test_a_range_without_a_finite_ratio_is_refused(tmp_path, capsys):
+    """From 1e-320B to 1MiB in logarithmic steps was infinite bytes in between."""
+    text = (Path(INPUTS) / "sweep.toml").read_text()
+    lines = ["size = { from = '1e-320B', to = '1MiB', scale = 'log', steps = 3 }" if line.startswith("size =") else line
+             for line in text.splitlines()]  # fmt: skip
+    (tmp_path / "s.toml").write_text("\n".join(lines))
+    assert main(["sweep", "plan", str(tmp_path / "s.toml")]) == 2
+    assert "must have a range with from positive and below to" in capsys.readouterr().err
