@@ -14,7 +14,7 @@ from commsim.core.units import format_bandwidth, format_size, format_time
 from commsim.report.network_picture import draw_network
 from commsim.report.paint import svg_text
 from commsim.report.picture import Picture
-from commsim.report.schedule_picture import draw_schedule
+from commsim.report.schedules.schedule_picture import draw_schedule
 
 # Transfers of a schedule, and nodes of a network, of which a picture is shown.
 MAX_TRANSFERS, MAX_NODES = 200, 4000

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_nccl_size
 from commsim.report.table import print_facts, print_table
 
@@ -34,6 +35,8 @@ class ShowConfig(WithJson, OneConfig):
     """All flags of ``commsim schedule show``."""
 
     draw: str | None = flag(metavar="FILE", help="draw it, if it is small: .svg or .png")
+    topology: str | None = flag(metavar="NAME|FILE", help="draw the trees of --rank on this network, as synthesized")
+    rank: int | None = flag(metavar="RANK", help="whose trees, with --topology (default: 0)")
     size: str = flag(default="1M", metavar="SIZE", help="size of the operation")
 
 
@@ -106,7 +109,6 @@ def _print_wrapped(indent: str, text: str) -> None:
 
 
 def _load(config: OneConfig, size: float | None = None) -> Any:
-    from commsim.core.errors import InputError
     from commsim.run.inputs import load_schedule
 
     schedule = load_schedule(config.collective, config.ranks, size)
@@ -117,11 +119,16 @@ def _load(config: OneConfig, size: float | None = None) -> Any:
 
 def show(config: ShowConfig) -> None:
     """Print hops, messages, bytes, parameters, and the volume per rank."""
+    for name in config.given("topology", "rank"):
+        if config.draw is None or config.topology is None:
+            raise InputError(f"{name} goes with --draw FILE --topology T")
     if config.draw:
         check_drawable(config.draw)
     size = parse_nccl_size(config.size, "--size")
     schedule = _load(config, size)
-    if config.draw:
+    if config.draw and config.topology is not None:
+        _draw_trees(config, config.topology, config.draw)
+    elif config.draw:
         draw_transfers(schedule, config.draw)
     sent, received, messages = _volumes(schedule)
     chunk = size / schedule.n_chunks
@@ -170,6 +177,19 @@ def _print_parameters(spec: str, schedule: Any, size: float) -> None:
         _print_wrapped("", f"{key} = {_said(value)}{said}: {_meaning(entry, key)}".removesuffix(": "))
     for key in found_parameters(entry.metadata["needs"])[1:]:
         _print_wrapped("", f"{key}, from network and placement: {_meaning(entry, key)}")
+
+
+def _draw_trees(config: ShowConfig, topology: str, path: str) -> None:
+    """Draw the trees of one rank on a network."""
+    from commsim.report.paint import write_picture
+    from commsim.report.schedules.tree_picture import draw_trees
+    from commsim.run import prepare
+    from commsim.run.inputs import load_network
+
+    ready = prepare(config.collective, load_network(topology), n_ranks=config.ranks)
+    picture, told = draw_trees(ready.network, ready.schedule, ready.placement, config.rank or 0)
+    write_picture(picture, path)
+    print(f"# {path}: {told}")
 
 
 def _weights_and_routes(text: str, schedule: Any) -> dict[str, str]:

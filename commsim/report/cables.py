@@ -56,7 +56,7 @@ def _path_of(
     return [(float(middle - reach * math.cos(t)), y_low + down * half + height * math.sin(t)) for t in turns]
 
 
-def _beside(path: list[Point], offset: float) -> list[Point]:
+def beside(path: list[Point], offset: float) -> list[Point]:
     """Move a path sideways."""
     dx, dy = path[-1][0] - path[0][0], path[-1][1] - path[0][1]
     length = math.hypot(dx, dy) or 1.0
@@ -121,7 +121,7 @@ def draw_cables(network: Network, boxes: Boxes, bundles: Bundles, at: Layout, fu
         per_member = cables == max(boxes.size[bundles.low[i]], boxes.size[bundles.high[i]])
         drawn = cables if cables <= MAX_PARALLEL and not (per_member and cables > 1) else 1
         for offset in _APART * (np.arange(drawn) - (drawn - 1) / 2):
-            lines += _line(_beside(path, float(offset)), width, bundles, i, full, title)
+            lines += _line(beside(path, float(offset)), width, bundles, i, full, title)
         if drawn < cables and not per_member and len(bundles) <= MAX_COUNTS:
             counts += _count(f"{cables}x", path, counts)
     return [*lines, *counts]

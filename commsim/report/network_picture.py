@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,11 @@ MARGIN, CAPTIONS, LEAST_WIDTH = 24.0, 124.0, 620.0
 
 
 def draw_network(
-    network: Network, result: Result | None = None, *, collapse: bool | None = None
+    network: Network,
+    result: Result | None = None,
+    *,
+    collapse: bool | None = None,
+    over: Callable[[Boxes, Layout], list[Shape]] | None = None,
 ) -> tuple[Picture, tuple[str, ...]]:
     """Draw a network.
 
@@ -92,6 +96,8 @@ def draw_network(
         Of a simulation on this network: links get the colours of their loads.
     collapse : bool, optional
         Whether machines, and hosts with the same neighbours, are one box; decided by the number of hosts if not given.
+    over : callable, optional
+        From the boxes and where they are to shapes that lie on the cables, below the boxes.
 
     Returns
     -------
@@ -112,7 +118,8 @@ def draw_network(
     width = max(LEAST_WIDTH, left + float((layout.x + layout.width / 2).max()) + MARGIN)
     heading, top = _heading(network, result, boxes.notes, width)
     at = _moved(layout, left + (width - left - MARGIN - float((layout.x + layout.width / 2).max())) / 2, top)
-    shapes = [*heading, *draw_cables(network, boxes, bundles, at, full), *_boxes(boxes, at)]
+    shapes = [*heading, *draw_cables(network, boxes, bundles, at, full)]
+    shapes += [*(over(boxes, at) if over is not None else []), *_boxes(boxes, at)]
     if layout.shape == "rows":
         shapes += _captions(boxes, at)
     bottom = float(at.y.max()) + BOX_HEIGHT / 2 + 34

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 import commsim as cs
@@ -78,3 +80,20 @@ def test_show_says_what_a_file_pins_and_weighs(commsim, tmp_path):
     assert "1 to 3 of 2 channels" in out
     assert "pinned, on the network that the file was made for" in out
     assert "weights" not in commsim("schedule", "show", "ring_all_reduce", "--ranks", "4").out
+
+
+def test_trees_are_drawn_on_the_network(commsim, tmp_path):
+    """Both trees of a rank of a ring of 4 go over 3 cables each: one line for each link of each route."""
+    pytest.importorskip("scipy")
+    made, picture = tmp_path / "made.npz", tmp_path / "trees.svg"
+    ring = "ring:n_hosts=4"
+    argv = ("--operation", "all_gather", "-b", "1M", "-e", "1M", "--max-messages", "200", "--no-textbook")
+    assert commsim("synthesize", "--topology", ring, *argv, "-o", made).code == 0
+    assert commsim("schedule", "show", made, "--draw", picture, "--topology", ring, "--rank", "2").code == 0
+    assert "trees of rank 2" in commsim.out
+    titles = re.findall(r"tree \d+: copy from rank (\d) to rank (\d)", picture.read_text(encoding="utf-8"))
+    assert {receiver for _, receiver in titles} == {"0", "1", "3"}  # the root only sends
+    assert "--rank goes with --draw FILE --topology T" in commsim.refuses("schedule", "show", made, "--rank", "1")
+    drawn = ("--draw", picture, "--topology", ring)
+    assert "--rank must be 0..3, got 4" in commsim.refuses("schedule", "show", made, *drawn, "--rank", "4")
+    assert "pins no routes" in commsim.refuses("schedule", "show", "ring_all_gather", "--ranks", "4", *drawn)

@@ -148,6 +148,7 @@ topo save -o x.toml X.toml
 topo import -o x.toml X.xml
 topo export --to astra-network -o x X.toml
 schedule show X.npz
+schedule show X.npz --draw x.svg --topology X.toml
 schedule check X.npz
 schedule save -o x.npz X.npz
 schedule import -o x.npz X.xml

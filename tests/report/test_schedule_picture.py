@@ -11,7 +11,7 @@ from commsim.core.program import Program
 from commsim.report.paint import svg_text
 from commsim.report.palette import COPY, FAINT, HELPER_LANE, REDUCE
 from commsim.report.picture import Disc, Label, Line, Polygon, Rectangle, text_width
-from commsim.report.schedule_picture import COLUMNS_IN_A_SYSTEM, MAX_TRANSFERS, draw_schedule
+from commsim.report.schedules.schedule_picture import COLUMNS_IN_A_SYSTEM, MAX_TRANSFERS, draw_schedule
 
 
 def few_chunks(name):

@@ -48,7 +48,7 @@ def draw_loads(network: Network, result: Result | None, path: str, collapse: boo
 def draw_transfers(schedule: Schedule, path: str) -> None:
     """Draw a small schedule."""
     from commsim.report.paint import write_picture
-    from commsim.report.schedule_picture import draw_schedule
+    from commsim.report.schedules.schedule_picture import draw_schedule
 
     write_picture(draw_schedule(schedule), path)
     print(f"# {path}: drawn")

@@ -11,9 +11,9 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.schedule import BUFFERS, REDUCE, Schedule, Transfers
 
-from .palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
-from .palette import REDUCE as REDUCE_COLOUR
-from .picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape, shortened, text_width, wrapped
+from ..palette import COPY, FAINT, HELPER_LANE, INK, LANES, LINK
+from ..palette import REDUCE as REDUCE_COLOUR
+from ..picture import Disc, Label, Line, Picture, Point, Polygon, Rectangle, Shape, shortened, text_width, wrapped
 
 PLUS, TIP, SIZE = 5.5, 8.0, 9.5
 MAX_LETTERS = 9

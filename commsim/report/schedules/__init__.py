@@ -1,0 +1,1 @@
+"""Pictures of schedules: hop by hop, and their trees on a network."""
