@@ -30,7 +30,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 run: setup
 	$(BIN)/python -m benchmarks.real_gradients
 
-test: setup lint docs
+test: setup
+	$(MAKE) -j2 lint docs
 	$(BIN)/python -m pytest -m 'not mpi' -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m mpi
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m nojit -n 2 --dist loadfile

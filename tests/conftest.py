@@ -10,51 +10,34 @@ from hypothesis import settings
 
 TESTS = Path(__file__).parent
 
-# What is run again without the JIT (`make test-nojit`): whole folders, and files of others by what follows `test_`.
-# A single test of another file bears the mark itself; one of these that needs the JIT is marked `jit`.
-NOJIT_FOLDERS = {
-    "collectives/dense",
-    "collectives/in_network",
-    "files",
-    "sparse/compressors",
-    "topologies/hosts",
-    "workload/policies",
-}
+# Files that are run again without the JIT (`make test-nojit`), by what follows `test_`: kernels run in them. A single
+# test of another file bears the mark itself; one of these that needs the JIT is marked `jit`.
 NOJIT_FILES = {
-    "advice": "question",
-    "backends": "sparse_wire",
-    "benchmarks": "omnireduce_model queue_kernels rate_allocation validation_rows",
-    "cli/flags": "declared",
+    "benchmarks": "queue_kernels",
     "cluster": "contention_kernel",
-    "collectives": "contract",
+    "collectives/dense": "all_to_all gather_scatter halving_doubling torus",
     "collectives/servers": "parameter_server",
     "collectives/sparse": "hitopk_comm ok_topk topk_a",
-    "core": "dependencies errors faults layouts machine network network_queries placement "
-    "program registry result schedule spec units value",
-    "core/checking": "check numeric_run random_order",
+    "core": "dependencies faults machine network_queries",
+    "core/checking": "random_order",
     "engine": "critical_path flow_contention physics predecessors_kernel queue_kernel sharing_kernel",
-    "engine/packet": "congestion_kernel packet_job wheel_kernel",
-    "engine/recurrence": "lockstep_kernel ring_phase_kernel ring_phase_times",
-    "formats": "astra chakra goal hostile kineto markup nccl_topology networks nvidia_smi",
+    "engine/packet": "congestion_kernel pauses wheel_kernel",
+    "engine/recurrence": "lockstep_kernel ring_phase_kernel",
+    "engine/symmetry": "symmetry_kernel",
+    "formats": "goal hostile nccl_topology networks nvidia_smi",
     "placement": "crux",
-    "placement/schedulers": "fabric_tree hostlist kubernetes slurm tree_network",
-    "report": "chart columns derive figure interval_kernel network_picture paint schedule_picture study",
-    "report/page": "write",
-    "routing": "aggregation_tree aggregator_placement link_rows merge_switches network_metrics routing "
-    "routing_kernel search_kernel valiant",
-    "run": "inputs",
-    "run/auto": "evidence known_error",
-    "sparse": "bitmap encodings form measures occupancy partition sparse_run sparse_vector",
-    "sweep": "axis chunks config drive expression plan points price progress table",
-    "switch_model": "arithmetic bounds pool quantize slot_kernel slot_sequence systems",
-    "switch_model/budget": "jobs",
-    "switch_model/live": "authentication control_messages jobs",
-    "synthesis": "cut demand latency optimal",
-    "testbed": "layout places",
+    "report": "interval_kernel study",
+    "routing": "merge_switches network_metrics routing routing_kernel search_kernel valiant",
+    "sparse": "bitmap form occupancy partition sparse_run sparse_vector",
+    "sweep": "drive plan table",
+    "switch_model": "arithmetic pool quantize slot_kernel",
+    "switch_model/live": "authentication",
+    "synthesis": "greedy latency optimal",
+    "synthesis/trees": "max_flow_kernel trimming",
+    "testbed": "layout",
     "topologies": "bcube dragonfly dual_tor fat_tree fully_connected hypercube jellyfish leaf_spine multi_plane "
     "rail_optimized ring star three_tier torus",
-    "workload": "backward_trace data_parallel setting staleness task_graph tensor_queue timeline ",
-    "workload/sharing": "periodic",
+    "topologies/hosts": "host_types mesh_host nvswitch_host pcie_host",
 }
 NOJIT_PATHS = {TESTS / folder / f"test_{name}.py" for folder, names in NOJIT_FILES.items() for name in names.split()}
 
@@ -87,14 +70,13 @@ def can_lose(testbed):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "jit: in a file that runs without the JIT, but not this test")
-    absent = [p for p in (*NOJIT_PATHS, *(TESTS / folder for folder in NOJIT_FOLDERS)) if not p.exists()]
+    absent = [p for p in NOJIT_PATHS if not p.exists()]
     if absent:
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
 
 
 def pytest_itemcollected(item):
-    listed = item.path in NOJIT_PATHS or item.path.parent.relative_to(TESTS).as_posix() in NOJIT_FOLDERS
-    if listed and not item.get_closest_marker("jit"):
+    if item.path in NOJIT_PATHS and not item.get_closest_marker("jit"):
         item.add_marker("nojit")
 
 

@@ -29,7 +29,7 @@ def planned(schedule, link, **star_options):
     return plan_flows(network, [Job(schedule, place(network, schedule.n_ranks))])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     name=st.sampled_from(SERIAL),
     n_ranks=st.integers(1, 12),
@@ -46,7 +46,7 @@ def test_the_critical_path_on_a_star_is_the_closed_form(name, n_ranks, size, L, 
     np.testing.assert_allclose(got, flow_link.metadata["cost"](n_ranks, size, link), rtol=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     name=st.sampled_from(MEETING_NOBODY), n_ranks=st.integers(2, 12), size=st.floats(1, 1e9), late=st.floats(0, 1e-3)
 )

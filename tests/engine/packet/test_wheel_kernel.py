@@ -31,7 +31,7 @@ def delays(draw: st.DrawFn, shift: int) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data(), shift=st.integers(0, 14))
 def test_events_come_in_order_of_time_and_number_however_far_ahead_they_were(data: st.DataObject, shift: int) -> None:
     queue, heap, now = wheel(shift), list[tuple[int, int]](), 0
