@@ -132,6 +132,8 @@ def _killed(
     process = _started(sweep, directory, executor)
     while n_rows(directory) < after and process.poll() is None:
         time.sleep(0.01)
+    if process.poll():
+        raise BackendError(f"commsim sweep fails without being killed: {process.communicate()[1].strip()}")
     time.sleep(draw.uniform(0.0, MAX_DELAY))
     family = _descendants(process.pid)
     children = [pid for pid, parent in family.items() if parent == process.pid]

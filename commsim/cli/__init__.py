@@ -75,10 +75,28 @@ MAX_SHOWN = 4000
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
 
+class Once(argparse.Action):
+    """Keeps the value of a flag, and refuses it if it is given again: nobody means both values."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Keep a value."""
+        if option_string is not None:
+            if self in parser.given:
+                raise argparse.ArgumentError(self, "given twice")
+            parser.given.add(self)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """Reports an error on one line, and takes positional arguments and options in any order."""
 
     _is_mixed = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.given: set[argparse.Action] = set()
+        for name in (None, "store"):
+            self.register("action", name, Once)
 
     def error(self, message: str) -> NoReturn:
         """Print the message and where to read more, and exit with 2."""

@@ -45,6 +45,24 @@ def test_every_verb_prints_its_help(commsim, words):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "workload pipeline --stages 4 --stages 5",
+        "run --topology star -b 1M --minbytes=2M",
+        "topo show star -J a --json b",
+    ],
+)
+def test_a_flag_that_is_given_twice_is_refused(commsim, words):
+    assert "given twice" in commsim.refuses(*words.split())
+
+
+def test_flags_that_repeat_are_given_as_often_as_one_likes(commsim):
+    twice = ["--collective", "ring_all_reduce", "--collective", "binomial_tree_all_reduce"]
+    rows = commsim.results("run", *twice, "--topology", "star:n_hosts=4", "-b", "1M", "-e", "1M")["results"]
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize(
     ("words", "flag"),
     [
         ("advise --topology star:n_hosts=8 --size 1MiB --ranks 4", "n_workers"),
