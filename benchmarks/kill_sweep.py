@@ -143,7 +143,7 @@ def _killed(
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim, signal.SIGKILL)
     process.wait() if victim == process.pid else None
-    n_before = n_rows(directory)
+    n_before = _rows_after(directory)
     n_left = 0
     if victim == process.pid:
         process.communicate()
@@ -152,6 +152,18 @@ def _killed(
     else:
         _finish(process)
     return Kill(whom, n_before, n_rows(directory), fingerprint(directory) == wanted, n_left)
+
+
+def _rows_after(directory: Path) -> int:
+    """Rows that are left by what was killed; at least one was there before."""
+    deadline = time.monotonic() + SECONDS_TO_GO
+    while True:
+        try:
+            return int(read_table(directory, ["order"]).num_rows)
+        except InputError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def n_rows(directory: Path) -> int:
