@@ -3,6 +3,7 @@ import time
 
 import numpy as np
 import pytest
+from command_words import with_flags
 
 from collectives import COLLECTIVES
 from commsim.advice.payoff import Servers
@@ -133,7 +134,7 @@ def test_many_workers_are_answered_in_seconds_and_what_was_made_smaller_is_said(
     ],
 )
 def test_what_cannot_be_asked_is_refused_on_one_line(commsim, argv, what):
-    assert what in commsim.refuses(*ASKED, *argv)
+    assert what in commsim.refuses(*with_flags(ASKED, argv))
 
 
 def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from command_words import with_flags
 
 NETWORK = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
 
@@ -37,7 +38,7 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
     ],
 )
 def test_what_cannot_be_is_refused_on_one_line(commsim, more, said):
-    assert said in commsim.refuses("traffic", "--topology", NETWORK, *more)
+    assert said in commsim.refuses(*with_flags(["traffic", "--topology", NETWORK], more))
 
 
 def test_a_trace_has_the_queues_and_the_messages_of_the_run(commsim, tmp_path):

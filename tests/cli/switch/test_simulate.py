@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_words import with_flags
 
 from commsim.cli import main
 from commsim.engine.packet import packet_run
@@ -16,7 +17,7 @@ CONTRACT = ("time_s", "elements_per_s", "line_rate_elements_per_s", "retransmiss
 
 def simulate(tmp_path: Path, *flags: str) -> dict[str, Any]:
     out = tmp_path / "out.json"
-    assert main(["switch", "simulate", *SMALL, *flags, "--json", str(out)]) == 0
+    assert main(["switch", "simulate", *with_flags(SMALL, flags), "--json", str(out)]) == 0
     tree: dict[str, Any] = json.loads(out.read_text())
     return tree
 
@@ -159,7 +160,7 @@ def test_a_capture_tells_the_same_story(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_input_gets_one_line(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["switch", "simulate", "--size", "64KiB", *flags]) == 2
+    assert main(["switch", "simulate", *with_flags(["--size", "64KiB"], flags)]) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert message in error[-1]
     assert not Path("x.svg").exists()

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command_words import with_flags
 
 from commsim.workload.policies import TRAINING_POLICIES
 from commsim.workload.sharing.periodic import read_jobs
@@ -66,7 +67,7 @@ def test_all_workers_work_where_a_collective_has_helpers_and_each_sends_its_grad
 
 def test_servers_without_a_host_are_refused(commsim, trace):
     argv = ("--network", "star:n_hosts=5", "--algorithm", "all_reduce=byteps:n_servers=4")
-    told = commsim.refuses("workload", "run", "--trace", trace, "--workers", 4, *argv)
+    told = commsim.refuses("workload", "run", "--trace", trace, *with_flags(["--workers", 4], argv))
     assert "4 ranks and 4 helpers need 8 hosts" in told
 
 
@@ -169,7 +170,7 @@ def test_the_policies_are_listed(commsim):
     ],
 )
 def test_what_makes_no_sense_is_refused(commsim, trace, argv, message):
-    assert message in commsim.refuses("workload", "run", "--trace", trace, "--workers", 4, *argv)
+    assert message in commsim.refuses("workload", "run", "--trace", trace, *with_flags(["--workers", 4], argv))
 
 
 def test_a_trace_needs_workers_and_a_graph_has_its_own(commsim, trace, tmp_path):
