@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import ParamSpec, overload
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -23,8 +23,22 @@ HOST_TYPES: Registry[Network] = Registry("host type", __name__)
 MAX_DEVICES = 4096
 
 
-def host_type(build: Callable[P, Network]) -> Callable[P, Network]:
+@overload
+def host_type(build: Callable[P, Network]) -> Callable[P, Network]: ...
+@overload
+def host_type(*, up_to_n_gpus: tuple[str, ...]) -> Callable[[Callable[P, Network]], Callable[P, Network]]: ...
+def host_type(
+    build: Callable[P, Network] | None = None, *, up_to_n_gpus: tuple[str, ...] = ()
+) -> Callable[P, Network] | Callable[[Callable[P, Network]], Callable[P, Network]]:
     """Register a host type under its own name; the machine that it returns records the arguments in its name.
+
+    Parameters
+    ----------
+    build : callable
+        The function; without parentheses, ``@host_type``, each default is the one in its signature.
+    up_to_n_gpus : tuple of str
+        Parameters whose default is the number of GPUs, if that is smaller than the default in the signature:
+        ``n_gpus=4`` alone has 4 NICs too.
 
     Raises
     ------
@@ -32,17 +46,26 @@ def host_type(build: Callable[P, Network]) -> Callable[P, Network]:
         When the registered function is called with a whole number or a quantity that is none, or a count that is
         negative or beyond ``MAX_DEVICES``.
     """
+    if build is None:
+        return functools.partial(_register, up_to_n_gpus=up_to_n_gpus)
+    return _register(build)
+
+
+def _register(build: Callable[P, Network], up_to_n_gpus: tuple[str, ...] = ()) -> Callable[P, Network]:
     signature = inspect.signature(build)
 
     @functools.wraps(build)
     def named(*args: P.args, **kwargs: P.kwargs) -> Network:
         bound = signature.bind(*args, **kwargs)
+        given = set(bound.arguments)
         bound.apply_defaults()
         check_arguments(build, bound.arguments)
         for key, value in bound.arguments.items():
             if key.startswith("n_") and not 0 <= value <= MAX_DEVICES:
                 raise InputError(f"{build.__name__} needs {key} of 0..{MAX_DEVICES}, got {key}={value}")
-        return dataclasses.replace(build(*args, **kwargs), name=write_spec(build, bound.arguments))
+        for key in set(up_to_n_gpus) - given:
+            bound.arguments[key] = min(bound.arguments[key], bound.arguments["n_gpus"])
+        return dataclasses.replace(build(*bound.args, **bound.kwargs), name=write_spec(build, bound.arguments))
 
     HOST_TYPES.add(named)
     return named

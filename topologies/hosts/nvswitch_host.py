@@ -11,7 +11,7 @@ from . import host_type
 from .pcie_tree import add_pcie_tree
 
 
-@host_type
+@host_type(up_to_n_gpus=("n_nics", "n_pcie_switches"))
 def nvswitch_host(
     n_gpus: int = 8,
     n_nics: int = 8,
@@ -32,7 +32,8 @@ def nvswitch_host(
     ----------
     n_gpus, n_nics, n_pcie_switches, n_cpus : int
         At least 1 GPU; each of the others may be 0, as long as GPUs and NICs hang on something. GPUs are a multiple
-        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets.
+        of the PCIe switches, NICs a multiple or a divisor, and switches a multiple of the sockets. Of fewer
+        than 8 GPUs each has a NIC and a PCIe switch of its own, unless their numbers are given.
     nvlink : float, bytes/s
         Of all NVLinks of one GPU together, in each direction. The switch chips are drawn as one switch, since every
         GPU spreads all its traffic over all of them.

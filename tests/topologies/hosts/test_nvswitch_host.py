@@ -47,7 +47,7 @@ def test_gpus_pass_on_traffic_only_with_pxn():
     ("arguments", "message"),
     [
         ({"n_gpus": 0}, "nvswitch_host needs n_gpus of at least 1, got n_gpus=0"),
-        ({"n_gpus": 7}, "needs n_gpus to be a multiple of n_pcie_switches, got n_gpus=7, n_pcie_switches=8"),
+        ({"n_gpus": 7, "n_pcie_switches": 8}, "needs n_gpus to be a multiple of n_pcie_switches, got n_gpus=7"),
         ({"n_nics": 3}, "needs n_nics to be a multiple or a divisor of n_pcie_switches, got n_nics=3"),
         ({"n_cpus": 3}, "needs n_pcie_switches to be a multiple of n_cpus, got n_pcie_switches=8, n_cpus=3"),
         ({"n_cpus": 0, "n_pcie_switches": 0}, "has GPUs or NICs, so it needs n_pcie_switches or n_cpus of at least 1"),
@@ -57,3 +57,11 @@ def test_gpus_pass_on_traffic_only_with_pxn():
 def test_a_tree_that_cannot_be_is_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         nvswitch_host(**arguments)
+
+
+def test_fewer_gpus_have_as_many_nics_and_pcie_switches():
+    machine = nvswitch_host(n_gpus=4)
+    assert machine == nvswitch_host(n_gpus=4, n_nics=4, n_pcie_switches=4)
+    assert "n_nics=4,n_pcie_switches=4" in machine.name
+    assert "n_nics=8" in nvswitch_host(n_gpus=16).name  # more GPUs: as before
+    assert "n_nics=2" in nvswitch_host(n_gpus=4, n_nics=2).name
