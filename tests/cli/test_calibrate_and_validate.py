@@ -38,7 +38,8 @@ def test_calibrate_writes_a_network_with_which_validate_predicts(tmp_path: Path)
         assert row["error"] == pytest.approx(row["predicted_s"] / row["time_s"] - 1)
         assert row["native_s"] > 0
         assert row["counters"]["wrong"] == 0
-        assert row["n_samples"] == 4 * 3  # small sizes three times in each pass
+        # Small sizes three times in each of 4 passes, of which up to half are left out where other work disturbed them.
+        assert row["n_samples"] in (2 * 3, 3 * 3, 4 * 3)
         assert row["low_s"] <= row["predicted_s"] <= row["high_s"]
     assert "another machine" not in done.stdout
     text = network.read_text()
