@@ -30,10 +30,11 @@ COLLISION = 128  # the slot belonged to another fragment
 DUPLICATE = 256  # the slot had counted this child already
 
 Rows = NDArray[np.void]
+Sets = NDArray[np.uint64]  # of workers, one a row: bit i % 64 of word i // 64 is worker i
 
 SLOT_ROW = np.dtype(
     [
-        ("seen", np.uint64),  # a bit for each child that has contributed
+        ("seen", np.uint64),  # a bit for each child that has contributed; 0 where slots are shared
         ("key", np.int64),  # the fragment that it holds, 0 for none; slots that are not shared stay at 0
         ("count", np.int32),  # children still to come; 0 before the first and after the last
         ("has_result", np.bool_),  # registers hold what goes down to the children
@@ -96,7 +97,7 @@ def take_result(slots: Rows, at: int) -> int:
 
 
 @njit_norefcount
-def claim(slots: Rows, at: int, key: int, children: np.uint64, everyone: np.uint64, resent: bool) -> int:
+def claim(slots: Rows, at: int, key: int, sets: Sets, held: int, children: int, everyone: int, resent: bool) -> int:
     """Count a packet in a shared slot, which belongs to the first fragment that finds it free.
 
     Parameters
@@ -107,10 +108,14 @@ def claim(slots: Rows, at: int, key: int, children: np.uint64, everyone: np.uint
         The slot that the packet's fragment hashes to.
     key : int
         The fragment, positive.
-    children : uint64
-        Bits of the workers whose values the packet holds.
-    everyone : uint64
-        Bits of the workers below this switch.
+    sets : uint64[n_sets, n_words]
+        Sets of workers; changed in place. Three of them are those of:
+    held : int
+        The slot: whose values its registers hold.
+    children : int
+        The packet: whose values it holds; where the slot takes it, those of the slot too.
+    everyone : int
+        This switch: the workers below it.
     resent : bool
         Whether its sender repeats it; then the partial sum leaves for the parameter server, and the slot is freed.
 
@@ -124,28 +129,69 @@ def claim(slots: Rows, at: int, key: int, children: np.uint64, everyone: np.uint
         return UP
     if slot_key != key and slot_key != 0:
         return UP | COLLISION
-    before = slots[at]["seen"] if slot_key == key else np.uint64(0)
-    known = before & children
-    if known and known != children:
+    known = meet(sets, held, children)
+    if known and not includes(sets, held, children):
         return UP  # some of its workers are counted, some not: it can be neither added nor ignored here
     if slot_key == 0:
         slots[at]["key"], slots[at]["ecn"] = key, False
-    slots[at]["seen"] = before | children
     action = DUPLICATE
     if not known:
-        action = OVERWRITE if before == 0 else ADD
+        action = ADD if meet(sets, held, held) else OVERWRITE
+    unite(sets, children, held)
     if resent:
-        slots[at]["key"], slots[at]["seen"] = 0, np.uint64(0)
+        slots[at]["key"] = 0
+        clear(sets, held)
         return action | READ | UP | FREE
-    if before | children == everyone:
+    unite(sets, held, children)
+    if includes(sets, held, everyone):
         return action | READ | UP
     return action
 
 
 @njit_norefcount
-def release(slots: Rows, at: int, key: int) -> int:
+def release(slots: Rows, at: int, key: int, sets: Sets, held: int) -> int:
     """Let go of a shared slot when its fragment's result passes on its way down to every child."""
     if slots[at]["key"] != key:
         return ALL
-    slots[at]["key"], slots[at]["seen"] = 0, np.uint64(0)
+    slots[at]["key"] = 0
+    clear(sets, held)
     return ALL | FREE
+
+
+@njit_norefcount
+def meet(sets: Sets, a: int, b: int) -> bool:
+    """Tell whether two sets have a worker in common; a set and itself, whether it has any."""
+    common = np.uint64(0)
+    for word in range(sets.shape[1]):
+        common |= sets[a, word] & sets[b, word]
+    return bool(common)
+
+
+@njit_norefcount
+def includes(sets: Sets, a: int, b: int) -> bool:
+    """Tell whether set `a` has all workers of set `b`."""
+    missing = np.uint64(0)
+    for word in range(sets.shape[1]):
+        missing |= sets[b, word] & ~sets[a, word]
+    return not missing
+
+
+@njit_norefcount
+def unite(sets: Sets, a: int, b: int) -> None:
+    """Add the workers of set `b` to set `a`."""
+    for word in range(sets.shape[1]):
+        sets[a, word] |= sets[b, word]
+
+
+@njit_norefcount
+def clear(sets: Sets, a: int) -> None:
+    """Make a set empty."""
+    for word in range(sets.shape[1]):
+        sets[a, word] = 0
+
+
+@njit_norefcount
+def only(sets: Sets, a: int, worker: int) -> None:
+    """Make a set that of one worker."""
+    clear(sets, a)
+    sets[a, worker >> 6] = np.uint64(1) << np.uint64(worker & 63)

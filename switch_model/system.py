@@ -126,6 +126,8 @@ class System:
         if self.packets_per_message & (self.packets_per_message - 1):
             got = self.packets_per_message
             raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")
+        if self.server and not self.shared:
+            raise InputError(f"{self.name}: a parameter server adds what finds no slot, so slots must be shared")
         if self.ecn_window and not self.sliding:
             raise InputError(f"{self.name}: slots that clock themselves have no window that marks could shrink")
         if self.versions not in (1, 2):

@@ -11,7 +11,7 @@ from commsim.core.frames import frame_of
 from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.run import Prepared
-from commsim.run.ranking import prepare_all, rank_algorithms
+from commsim.run.ranking import prepare_all, rank_algorithms, with_assumed_overhead
 
 from .bottleneck import Bound, find_bound
 from .candidates import Candidate, candidates
@@ -69,19 +69,22 @@ class Advice:
         By spec or name what was not, and why.
     notes : tuple of str
         What was derived or assumed, and should be printed.
+    partitioned : mapping of (str, str) to tuple of str
+        By group the specs that were tried: one with several numbers of partitions, of which the fastest is ranked.
     """
 
     ranked: tuple[Ranked, ...]
     ready: Mapping[str, Prepared]
     left_out: Mapping[str, str]
     notes: tuple[str, ...]
+    partitioned: Mapping[tuple[str, str], tuple[str, ...]]
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return a row for each way, the fastest first, as a data frame of pandas or polars."""
         return frame_of((ranked.row() for ranked in self.ranked), library)
 
 
-def advise(question: Question, network: Network) -> Advice:
+def advise(question: Question, network: Network, *, assume_overhead: bool = False) -> Advice:
     """Predict every way on the flow engine, and rank them.
 
     Parameters
@@ -90,13 +93,15 @@ def advise(question: Question, network: Network) -> Advice:
         As :meth:`.question.Question.on` returns it.
     network : Network
         Where.
+    assume_overhead : bool
+        Whether messages cost what :func:`commsim.run.ranking.with_assumed_overhead` says, as in ``run --operation``.
 
     Raises
     ------
     InputError
         If nothing can run.
     """
-    ways, left_out = candidates(question, network)
+    ways, left_out = candidates(question, with_assumed_overhead(network) if assume_overhead else network)
     by_spec = {candidate.spec: candidate for candidate in ways}
     ready, refused = prepare_all(
         list(by_spec),
@@ -106,6 +111,7 @@ def advise(question: Question, network: Network) -> Advice:
         placement=question.placement,
         routing=question.routing,
         seed=question.seed,
+        assume_overhead=assume_overhead,
     )
     bounds: dict[str, Bound] = {}
 
@@ -117,12 +123,14 @@ def advise(question: Question, network: Network) -> Advice:
 
     order = rank_algorithms(list(ready), [int(question.size)], predict).by_size[int(question.size)]
     best: dict[tuple[str, str], Ranked] = {}
+    tried: dict[tuple[str, str], tuple[str, ...]] = {}
     for spec, result in order:
+        tried[by_spec[spec].group] = (*tried.get(by_spec[spec].group, ()), spec)
         best.setdefault(by_spec[spec].group, Ranked(by_spec[spec], result, bounds[spec], _block(ready[spec])))
     said = (note for prepared in ready.values() for note in prepared.notes if not _is_about_data(prepared, note))
     small = (f"{c.label} {REDUCED}" for c in ways if c.reduced and c.spec in ready)
     notes = tuple(dict.fromkeys((*said, *small)))
-    return Advice(tuple(best.values()), ready, left_out | refused, notes)
+    return Advice(tuple(best.values()), ready, left_out | refused, notes, tried)
 
 
 def _block(prepared: Prepared) -> int:

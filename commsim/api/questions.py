@@ -148,6 +148,7 @@ def advise_for(
     programmable: bool = False,
     placement: str = "packed",
     seed: int = 0,
+    assume_overhead: bool = True,
 ) -> Advice:
     """Rank all ways to sum a tensor on a network: dense, sparse, with servers, in switches.
 
@@ -163,6 +164,8 @@ def advise_for(
         Share of elements that are not zero; nothing is known of it unless given.
     block, n_servers, lossy, programmable, placement, seed
         As in :class:`commsim.advice.Question`.
+    assume_overhead : bool
+        Whether a message takes 1 us of its sender where the network gives none, as in ``commsim advise``.
 
     Examples
     --------
@@ -178,7 +181,7 @@ def advise_for(
         workers, size_of(size), shares, block=block, n_servers=n_servers, lossy=lossy, programmable=programmable,
         placement=placement, seed=seed,
     )  # fmt: skip
-    return advise(question.on(where), where)
+    return advise(question.on(where), where, assume_overhead=assume_overhead)
 
 
 def compare_with(

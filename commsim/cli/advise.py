@@ -37,15 +37,16 @@ def print_density_crossover(question: Question, advice: Advice) -> dict[str, Any
     dense = next((row for row in advice.ranked if row.candidate.way not in ("sparse", "lossy")), None)
     if not question.densities or question.gradients is not None or not sparse or dense is None or not dense.result.time:
         return None
-    first = {candidate.group[0]: candidate.spec for candidate in reversed(sparse)}  # of several densities one will do
-    tried = [spec for spec in reversed(first.values()) if can_search(advice.ready[spec], question)]
-    untried = sorted({spec.partition(":")[0] for spec in first.values() if spec not in tried})
+    first = {candidate.group[0]: candidate.group for candidate in reversed(sparse)}  # of several densities one will do
+    specs = [spec for group in reversed(first.values()) for spec in advice.partitioned[group]]
+    tried = [spec for spec in specs if can_search(advice.ready[spec], question)]
+    untried = sorted({spec.partition(":")[0] for spec in specs if spec not in tried})
     if untried:
         print(f"# crossover without {', '.join(untried)}: data at many densities would take minutes to draw")
     if not tried:
         return None
     crossover = density_crossover(question, advice.ready, tried, dense.candidate.spec, dense.result.time)
-    labels = {candidate.spec: candidate.group[0] for candidate in sparse}
+    labels = {spec: group[0] for group in first.values() for spec in advice.partitioned[group]}
     print(f"# {_density_sentence(crossover, labels.get(crossover.sparse, ''), dense.candidate.label)}")
     return {
         "low": crossover.low,
@@ -137,7 +138,7 @@ def run(config: Config) -> None:
     from commsim.advice import advise
     from commsim.run import with_costs
     from commsim.run.inputs import load_network
-    from commsim.run.ranking import without_overhead
+    from commsim.run.ranking import about_assumed, with_assumed_overhead, without_overhead
     from commsim.run.software import software as software_named
 
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
@@ -145,8 +146,10 @@ def run(config: Config) -> None:
     whole = with_costs(load_network(config.topology), overhead=overhead, gamma=gamma, software=config.software)
     network, drawn = with_faults(whole, config)
     question = _question(config, network)
-    advice = advise(question, network)
-    before = None if network is whole else _times_of(advise(question, whole))
+    assume = config.overhead is None and config.software is None
+    costly = with_assumed_overhead(network) if assume else network
+    advice = advise(question, network, assume_overhead=assume)
+    before = None if network is whole else _times_of(advise(question, whole, assume_overhead=assume))
     print_remarks((*drawn, *_about(question, advice), *advice.notes))
     print_remarks(f"left out: {spec}: {reason}" for spec, reason in advice.left_out.items())
     title = f"{format_size(question.size)} on {network.name}, {question.n_workers} workers, engine flow"
@@ -154,8 +157,9 @@ def run(config: Config) -> None:
     print_table(columns, _rows(advice, before), title, LEAST)
     if config.software is not None:
         print_remarks([software_named(config.software).told])
-    print_remarks(without_overhead(network, [question.size]))
-    crossover, servers = print_density_crossover(question, advice), print_server_gains(question, network)
+    ranked_ways = {row.candidate.label: advice.ready[row.candidate.spec] for row in advice.ranked}
+    print_remarks(about_assumed(ranked_ways) if costly is not network else without_overhead(network, [question.size]))
+    crossover, servers = print_density_crossover(question, advice), print_server_gains(question, costly)
     more = {"left_out": advice.left_out, "crossovers": {"density": crossover, "servers": servers}}
     rows = [ranked.row() for ranked in advice.ranked]
     if before is not None:

@@ -32,7 +32,8 @@ def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
 
 @pytest.mark.slow
 def test_a_row_is_what_run_says_of_the_same_text(commsim):
-    tree = commsim.results(*ASKED, "--density", "0.01", "--block", "64", "--pattern", "zipf", "--seed", "3")
+    data = ("--density", "0.01", "--block", "64", "--pattern", "zipf", "--seed", "3")
+    tree = commsim.results(*ASKED, *data, "--overhead", "0us")
     for row in tree["results"]:
         (alone,) = commsim.results(
             "run", "--topology", STAR, "--ranks", "8", "--collective", row["spec"], "-b", "4M", "-e", "4M"
@@ -149,8 +150,20 @@ def test_a_size_is_needed_and_must_be_that_of_the_gradients(commsim, tmp_path):
     assert "rank 2" in commsim.refuses(*argv)
 
 
+def test_messages_cost_what_a_ranking_assumes_unless_given(commsim):
+    """A ring of 16 has 30 messages in turn, and what is assumed is said; a switch's packets have its system's costs."""
+    argv = ("advise", "--topology", STAR, "--size", "4KiB", "--programmable", "--servers", "0")
+    assumed = {row["collective"]: row["time_s"] for row in commsim.results(*argv)["results"]}
+    assert "1 us of overhead per message is assumed, since the network gives none" in commsim.out
+    free = {row["collective"]: row["time_s"] for row in commsim.results(*argv, "--overhead", "0us")["results"]}
+    assert "the overhead per message decides, and here it is zero" in commsim.out
+    assert assumed["ring_all_reduce"] - free["ring_all_reduce"] == pytest.approx(30e-6)
+    assert assumed["switchml"] == free["switchml"]
+
+
 def test_faults_are_set_beside_the_network_without_them(commsim):
-    argv = ("advise", "--topology", "star:n_hosts=8,bandwidth=1GB/s,latency=0us", "--size", "64MiB")
+    star = "star:n_hosts=8,bandwidth=1GB/s,latency=0us"
+    argv = ("advise", "--topology", star, "--size", "64MiB", "--overhead", "0us")
     rows = {row["collective"]: row for row in commsim.results(*argv, "--scale", "link:h3->*=0.5")["results"]}
     whole = {row["collective"]: row for row in commsim.results(*argv)["results"]}
     ring = rows["ring_all_reduce"]

@@ -26,6 +26,12 @@ from switch_model.slot_kernel import (
 from switch_model.system import System
 
 PARENT = -1
+N_WORDS = 2  # of 64 workers each
+
+
+def set_of(workers: int) -> NDArray[np.uint64]:
+    """Return a set of workers, given as bits, as the rule keeps it."""
+    return np.frombuffer(workers.to_bytes(8 * N_WORDS, "little"), "<u8")
 
 
 class Packet(NamedTuple):
@@ -51,6 +57,8 @@ class Pool:
         self.system, self.fan_in, self.has_parent = system, fan_in, has_parent or system.server
         self.everyone = (1 << fan_in) - 1 if everyone is None else everyone
         self.slots = np.zeros(n, SLOT_ROW)
+        self.workers = np.zeros((n + 2, N_WORDS), np.uint64)  # of each slot, of a packet, and all below
+        self.workers[n + 1] = set_of(self.everyone)
         self.registers = np.zeros((n, system.elements), np.float32 if system.arithmetic == "float" else np.int32)
         self.exponents = np.zeros(n, np.int32)
         self.action = 0
@@ -73,9 +81,10 @@ class Pool:
         """Handle a packet of fragment `key`, with the values of the workers `children`, in a shared slot."""
         at, _ = self._place(slot, 0)
         values = np.asarray(values)
-        row = self.slots[at]
-        union = children | (int(row["seen"]) if row["key"] == key else 0)
-        self.action = claim(self.slots, at, key, np.uint64(children), np.uint64(self.everyone), resent)
+        self.workers[len(self.slots)] = set_of(children)
+        held, packet, everyone = at, len(self.slots), len(self.slots) + 1
+        self.action = claim(self.slots, at, key, self.workers, held, packet, everyone, resent)
+        union = int.from_bytes(self.workers[packet].astype("<u8").tobytes(), "little")
         if self.action & (OVERWRITE | ADD | DUPLICATE):
             return [packet._replace(children=union) for packet in self._carry_out(at, values, 0, 0)]
         return [Packet(PARENT, values, 0, children, bool(self.action & COLLISION))]
@@ -84,7 +93,7 @@ class Pool:
         """Handle a fragment's result on its way down, which frees its slot; return one packet for each child."""
         at, _ = self._place(slot, 0)
         values = np.asarray(values)
-        self.action = release(self.slots, at, key)
+        self.action = release(self.slots, at, key, self.workers, at)
         return [Packet(child, values.copy(), 0, self.everyone) for child in range(self.fan_in)]
 
     def _carry_out(self, at: int, values: NDArray[Any], exponent: int, child: int) -> list[Packet]:

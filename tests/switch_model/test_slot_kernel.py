@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lossy_job import DOUBLE, LOSE, REPEAT, LossyJob, StuckError
+from numpy.typing import NDArray
 from slow_rule import SlowShared, SlowSwitch
 
 from switch_model import slot_kernel as rule
@@ -50,19 +51,35 @@ def test_the_kernel_does_what_the_words_say_whatever_arrives(
             assert words(action) == slow.contribute(slot, version, child)
 
 
-@given(data=st.data(), n_workers=st.integers(1, 4))
-def test_shared_slots_do_what_the_words_say_whatever_arrives(data: st.DataObject, n_workers: int) -> None:
-    slow, slots = SlowShared(2, set(range(n_workers))), np.zeros(2, rule.SLOT_ROW)
-    everyone = np.uint64((1 << n_workers) - 1)
-    some = st.sets(st.integers(0, n_workers - 1), min_size=1)
+@given(data=st.data(), everyone=st.sets(st.sampled_from([0, 1, 63, 64, 127, 128, 190]), min_size=1, max_size=4))
+def test_shared_slots_do_what_the_words_say_whatever_arrives(data: st.DataObject, everyone: set[int]) -> None:
+    slow, slots = SlowShared(2, everyone), np.zeros(2, rule.SLOT_ROW)
+    sets = np.zeros((4, 3), np.uint64)  # of both slots, the packet and all workers, in words of 64
+    _put(sets, 3, everyone)
+    some = st.sets(st.sampled_from(sorted(everyone)), min_size=1)
     packet = st.tuples(st.integers(0, 1), st.integers(1, 3), some, st.sampled_from(["new", "new", "again", "result"]))
     for slot, key, workers, kind in data.draw(st.lists(packet, max_size=60)):
         if kind == "result":
-            assert words(rule.release(slots, slot, key)) == slow.release(slot, key)
+            assert words(rule.release(slots, slot, key, sets, slot)) == slow.release(slot, key)
         else:
-            bits = np.uint64(sum(1 << w for w in workers))
-            action = rule.claim(slots, slot, key, bits, everyone, kind == "again")
-            assert words(action) == slow.claim(slot, key, workers, kind == "again")
+            _put(sets, 2, workers)
+            before = slow.workers[slot] if slow.owner[slot] == key else set()
+            action = rule.claim(slots, slot, key, sets, slot, 2, 3, kind == "again")
+            expected = slow.claim(slot, key, workers, kind == "again")
+            assert words(action) == expected
+            taken = expected & {"overwrite", "add", "duplicate"}
+            assert _workers(sets, 2) == (workers | before if taken else workers)
+        assert [_workers(sets, i) for i in (0, 1)] == slow.workers
+
+
+def _put(sets: NDArray[np.uint64], row: int, workers: set[int]) -> None:
+    rule.clear(sets, row)
+    for worker in workers:
+        sets[row, worker // 64] |= np.uint64(1 << worker % 64)
+
+
+def _workers(sets: NDArray[np.uint64], row: int) -> set[int]:
+    return {64 * i + bit for i, word in enumerate(sets[row].tolist()) for bit in range(64) if word >> bit & 1}
 
 
 def test_the_sixty_fourth_child_counts_like_any_other() -> None:

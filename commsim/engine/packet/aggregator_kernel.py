@@ -20,8 +20,11 @@ from switch_model.slot_kernel import (
     UP,
     claim,
     contribute,
+    includes,
+    meet,
     release,
     take_result,
+    unite,
 )
 
 from .link_kernel import free_packet, send, take_packet
@@ -57,6 +60,12 @@ def chunk_of(jobs: Jobs, job: Row, message: int, position: int) -> int:
         return -1
     chunk = row["chunk"] + index * job["packets"] + position
     return int(chunk) if chunk < row["end_chunk"] else -1
+
+
+@njit_norefcount
+def set_of_packet(jobs: Jobs, p: int) -> int:
+    """Return which set of workers is a packet's: they follow those of slots, fragments, switches and servers."""
+    return len(jobs.slot) + len(jobs.fragment) + len(jobs.aggregator) + len(jobs.server) + p
 
 
 @njit_norefcount
@@ -151,7 +160,7 @@ def on_result(links: Links, jobs: Jobs, p: int) -> None:
     job = jobs.job[row["job"]]
     if job["shared"]:
         at = row["slots"] + packet["slot"] % job["pool"]
-        if release(jobs.slot, at, _key(row["job"], packet["number"])) & FREE:
+        if release(jobs.slot, at, _key(row["job"], packet["number"]), jobs.workers, at) & FREE:
             links.state["busy_slots"] -= 1
         _to_children(links, p, row)
         return
@@ -179,27 +188,26 @@ def on_server(links: Links, jobs: Jobs, p: int) -> None:
     job = jobs.job[row["job"]]
     message = packet["number"]
     fragment = jobs.fragment[row["fragments"] + message]
+    counted, held = len(jobs.slot) + row["fragments"] + message, set_of_packet(jobs, p)
     register = row["register"] + message % row["n_registers"]
-    before = fragment["seen"]
-    bits = packet["bits"]
     action = DUPLICATE
-    if before & bits == 0:
-        action = OVERWRITE if before == 0 else ADD
-        fragment["seen"] = before | bits
+    if not meet(jobs.workers, counted, held):
+        action = ADD if meet(jobs.workers, counted, counted) else OVERWRITE
+        unite(jobs.workers, counted, held)
         note(links, jobs, action, register, packet["worker"], chunk_of(jobs, job, message, 0), packet["message"], -1)
     else:
         links.state["duplicates"] += 1
     if packet["flags"] & COLLIDED and fragment["slot"] < 0:
         fragment["slot"] = job["unclaimed"]
         job["unclaimed"] = (job["unclaimed"] + 7919) % job["pool"]
-    if fragment["seen"] != row["all_workers"]:
+    if not includes(jobs.workers, counted, row["all_workers"]):
         free_packet(links, p)
         return
     packet["message"], packet["worker"] = new_message(links), -1
     note(links, jobs, READ, register, -1, chunk_of(jobs, job, message, 0), -1, packet["message"])
     packet["kind"] = RESULT
     packet["flags"] &= ALL_FLAGS ^ (RESENT | FIRST | COLLIDED)
-    packet["bits"] = np.uint64(fragment["slot"] + 1)
+    packet["tag"] = fragment["slot"] + 1
     send(links, p, row["down"])
 
 
@@ -209,8 +217,8 @@ def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
     at = row["slots"] + packet["slot"] % job["pool"]
     resent = packet["flags"] & RESENT != 0
     was_free = jobs.slot[at]["key"] == 0
-    held = jobs.slot[at]["seen"]
-    action = claim(jobs.slot, at, _key(row["job"], packet["number"]), packet["bits"], row["all_workers"], resent)
+    key, held = _key(row["job"], packet["number"]), set_of_packet(jobs, p)
+    action = claim(jobs.slot, at, key, jobs.workers, at, held, row["all_workers"], resent)
     if action & COLLISION:
         packet["flags"] |= COLLIDED
         links.state["collisions"] += 1
@@ -222,7 +230,6 @@ def _on_claim(links: Links, jobs: Jobs, p: int, row: Row, job: Row) -> None:
         links.state["duplicates"] += 1
     else:
         jobs.slot[at]["ecn"] |= packet["flags"] & ECN_MARKED != 0
-    packet["bits"] |= held
     _carry_out(links, jobs, p, row, job, at, action)
 
 

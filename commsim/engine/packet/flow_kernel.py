@@ -88,7 +88,7 @@ def on_ack(links: Links, flows: Flows, p: int) -> int:
     f = packet["worker"]
     flow, transport = flows.flow[f], flows.transport
     now, number, flags = links.state["now"], packet["number"], packet["flags"]
-    took = now - np.int64(packet["bits"])
+    took = now - packet["tag"]
     free_packet(links, p)
     newly = number - flow["una"]
     if newly > 0:
@@ -222,7 +222,7 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
     else:
         flow["next"] = seq + 1
     packet["kind"], packet["flags"], packet["size"] = DATA, flags, size
-    packet["number"], packet["bits"] = seq, np.uint64(links.state["now"])
+    packet["number"], packet["tag"] = seq, links.state["now"]
     packet["slot"], packet["position"], packet["worker"] = -1, 0, f
     flow["queued"] += 1
     if transport["kind"] == DCQCN:

@@ -159,8 +159,6 @@ class AggregationJob:
         if system.server != bool(self.server_links):
             raise InputError(f"{system.name} {'needs' if system.server else 'has no'} parameter server")
         check_fan_in(system, max(max(tree.fan_in) for tree in self.trees))
-        if system.shared and n > MAX_CHILDREN:  # packets of partial sums name the workers that they hold
-            raise InputError(f"{system.name}: packets name at most {MAX_CHILDREN} workers of a job, got {n}")
         if not self.without <= set(RULES):
             raise InputError(f"unknown rules {sorted(self.without - set(RULES))}; known: {', '.join(RULES)}")
         if self.floats and system.quantizer != "block_exponent":

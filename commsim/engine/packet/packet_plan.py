@@ -11,6 +11,7 @@ import numpy as np
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.network_queries import partners
+from commsim.routing.aggregation_tree import AggregationTree
 from switch_model.slot_kernel import SLOT_ROW
 
 from . import packet_state as s
@@ -42,6 +43,8 @@ class Draft:
     worker: list[Any] = field(default_factory=list)
     aggregator: list[Any] = field(default_factory=list)
     server: list[Any] = field(default_factory=list)
+    below: dict[int, list[int]] = field(default_factory=dict)  # workers below aggregators whose slots are shared
+    served: list[int] = field(default_factory=list)  # workers of each server
     entry_slots: list[Any] = field(default_factory=list)
     units: list[tuple[int, int]] = field(default_factory=list)  # picoseconds per packet, and after it
     pools: dict[int, int] = field(default_factory=dict)  # first slot of each switch's shared pool
@@ -219,14 +222,8 @@ def _add_aggregators(draft: Draft, number: int, job: AggregationJob, k: int) -> 
     for a, node in enumerate(tree.nodes):
         row = np.zeros((), m.AGGREGATOR_ROW)
         row["job"], row["up"], row["unit"] = number, -1, -1
-        all_workers = 0
-        for i, leaf in enumerate(tree.leaf):
-            while leaf >= 0:
-                if leaf == a:
-                    all_workers |= 1 << i
-                leaf = tree.parent[leaf]
-        row["all_workers"] = all_workers if system.shared else 0  # only shared slots ask whose values a packet holds
         if system.shared:
+            draft.below[len(draft.aggregator)] = _workers_below(tree, a)
             if node not in draft.pools:
                 draft.pools[node] = draft.n_slots
                 draft.n_slots += system.pool_size
@@ -250,8 +247,20 @@ def _add_server(draft: Draft, number: int, job: AggregationJob, root: int) -> No
     row["register"] = draft.n_registers
     draft.n_fragments += int(job.messages().sum())
     draft.n_registers += 2 * job.window
-    row["all_workers"] = (1 << len(job.workers)) - 1
     draft.server.append(row)
+    draft.served.append(len(job.workers))
+
+
+def _workers_below(tree: AggregationTree, aggregator: int) -> list[int]:
+    """Workers whose way to the root leads over an aggregator."""
+    found = []
+    for worker, leaf in enumerate(tree.leaf):
+        node = leaf
+        while node not in (aggregator, -1):
+            node = tree.parent[node]
+        if node == aggregator:
+            found.append(worker)
+    return found
 
 
 def _tables(draft: Draft, link: Any, buffer: Any) -> dict[str, Any]:
@@ -280,8 +289,25 @@ def _tables(draft: Draft, link: Any, buffer: Any) -> dict[str, Any]:
         "fragment": fragment,
         "slot": np.zeros(max(1, draft.n_slots), SLOT_ROW),
         "order": np.zeros(max(1, draft.n_order), np.int16),
+        **_sets_of_workers(draft, len(fragment), server),
         **_round_tables(draft),
     }
+
+
+def _sets_of_workers(draft: Draft, n_fragments: int, server: Any) -> dict[str, Any]:
+    """Lay out whose values are in what, where slots are shared; no others ask."""
+    if not draft.below:
+        return {}
+    first = max(1, draft.n_slots) + n_fragments
+    n_rows, n_words = first + len(draft.aggregator) + len(draft.server), -(-max(draft.served) // 64)
+    bits = np.zeros((n_rows, 64 * n_words), np.bool_)
+    for number, row in enumerate(draft.aggregator):
+        row["all_workers"] = first + number
+        bits[first + number, draft.below.get(number, [])] = True
+    for number, n in enumerate(draft.served):
+        server["all_workers"][number] = first + len(draft.aggregator) + number
+        bits[first + len(draft.aggregator) + number, :n] = True
+    return {"workers": np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64)}
 
 
 def _round_tables(draft: Draft) -> dict[str, Any]:

@@ -125,7 +125,8 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     stream = links.stream
     links.route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
-    return Tables(links, m.Jobs(**chosen(JOB_TABLES)), m.Flows(transport[0], **chosen(FLOW_TABLES)))
+    jobs = m.Jobs(**chosen(JOB_TABLES), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
+    return Tables(links, jobs, m.Flows(transport[0], **chosen(FLOW_TABLES)))
 
 
 def on_lines(table: Any) -> Any:
@@ -209,7 +210,11 @@ def grown(tables: Tables, margin: int) -> Tables:
     links, jobs, _ = tables
     state = links.state
     if state["n_free"] < margin:
-        links = links._replace(packet=_more_packets(links, margin))
+        packet = _more_packets(links, margin)
+        if len(jobs.workers):  # shared slots; packets are the last that have sets
+            more = np.zeros((len(packet) - len(links.packet), jobs.workers.shape[1]), np.uint64)
+            jobs = jobs._replace(workers=np.concatenate((jobs.workers, more)))
+        links = links._replace(packet=packet)
     links = links._replace(
         tap=_more_records("tap", links.tap, state["n_tapped"], 1, state["now"]),
         sample=_more_records("sample", links.sample, state["n_samples"], 1, state["now"]),

@@ -139,7 +139,10 @@ PACKET_ROW = np.dtype(
     [
         ("arrival", np.int64),
         ("number", np.int64),  # sequence number, or the message of an aggregation job
-        ("bits", np.uint64),  # workers whose values it holds
+        (
+            "tag",
+            np.int64,
+        ),  # 1 + the slot that a result names, or 0; when a transport sent it, ps
         ("next", np.int32),
         ("hop", np.int32),  # place in the table of routes
         ("stream", np.int32),

@@ -102,7 +102,7 @@ AGGREGATOR_ROW = np.dtype(
         ("slots", np.int32),  # its first row of the table of slots
         ("order", np.int32),  # its first row of the expected positions; per child and message slot
         ("unit", np.int32),  # stream through the aggregation unit, or -1
-        ("all_workers", np.uint64),  # bits of the workers below
+        ("all_workers", np.int32),  # set of the workers below, where slots are shared
     ],
     align=True,
 )
@@ -114,12 +114,12 @@ SERVER_ROW = np.dtype(
         ("fragments", np.int32),  # its first row of the table of fragments; one per message
         ("register", np.int32),  # its first register
         ("n_registers", np.int32),
-        ("all_workers", np.uint64),
+        ("all_workers", np.int32),  # their set
     ],
     align=True,
 )
 
-FRAGMENT_ROW = np.dtype([("seen", np.uint64), ("slot", np.int32)], align=True)
+FRAGMENT_ROW = np.dtype([("slot", np.int32)], align=True)
 
 FLOW_ROW = np.dtype(
     [
@@ -215,6 +215,9 @@ class Jobs(NamedTuple):
         Bits of each worker's non-zero blocks.
     filled : bool[n_slots]
         Whether some worker's values are in a slot.
+    workers : uint64[n_sets, n_words]
+        Whose values are in what, where slots are shared: sets of workers of each slot, fragment, aggregator, server and
+        packet, in this order.
     """
 
     job: Rows
@@ -231,6 +234,7 @@ class Jobs(NamedTuple):
     round_block: NDArray[np.int32]
     occupancy: NDArray[np.uint64]
     filled: NDArray[np.bool_]
+    workers: NDArray[np.uint64]
 
 
 class Flows(NamedTuple):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from commsim.core.jit import njit_norefcount
+from switch_model.slot_kernel import only
 from switch_model.slot_sequence import RECEIVE
 
-from .aggregator_kernel import chunk_of, note
+from .aggregator_kernel import chunk_of, note, set_of_packet
 from .link_kernel import free_packet, send, take_packet
 from .packet_state import CONTRIBUTION, ECN_CAPABLE, ECN_MARKED, EMPTY, FIRST, RESENT, VERSION, Links, Row
 from .traffic_state import Jobs
@@ -72,8 +73,8 @@ def on_worker_result(links: Links, jobs: Jobs, p: int) -> None:
     chunk = chunk_of(jobs, job, message, position)
     if chunk >= 0:
         note(links, jobs, RECEIVE, -1, number, chunk, packet["message"], -1)
-    if job["shared"] and packet["bits"]:
-        entry["slot"] = np.int32(packet["bits"] - np.uint64(1))
+    if job["shared"] and packet["tag"]:
+        entry["slot"] = packet["tag"] - 1
     free_packet(links, p)
     entry["expected"] += 1
     worker["n_results"] += 1
@@ -222,7 +223,8 @@ def _transmit(links: Links, jobs: Jobs, worker: Row, job: Row, place: int, flags
         packet["number"], packet["position"] = entry["message"], position
         packet["slot"] = entry["slot"] if job["shared"] else (slot + position) | version
         packet["message"], packet["worker"] = -1, job["worker"] + worker["number"]
-        packet["bits"] = np.uint64(1) << np.uint64(worker["number"] & 63)
+        if job["shared"]:
+            only(jobs.workers, set_of_packet(jobs, p), worker["number"])
         packet["flags"] = flags | (ECN_CAPABLE if job["ecn"] else 0) | (FIRST if position == 0 else 0)
         packet["size"] = job["bytes_middle"]
         if position == 0:

@@ -147,6 +147,21 @@ def test_atp_jobs_that_share_too_few_slots_fall_back_to_the_server_and_stay_exac
     assert 2 * 2000 * per_fragment < tight.results[0].link_bytes[server] < 6 * 2000 * per_fragment
 
 
+def test_atp_names_the_workers_of_a_job_beyond_64() -> None:
+    """Workers 64 to 139 count like others: whole sums reach the server, and repeated values are counted once."""
+    network, system, n = leaf_spine(5, 2, 31), SYSTEMS["atp"].build(rto=1e-3), 62 * 20
+    workers = [host for host in network.endpoints.tolist() if host % 31 < 28]
+    job = aggregation_job(system, network, workers, n)
+    calm = simulate_aggregation(network, [job]).results[0]
+    assert calm.counters["exact"]
+    assert calm.counters["server_bytes"] == 20 * system.packet_bytes(0)
+    lossy = with_loss(network, 0.002, 0.002)
+    result = simulate_aggregation(lossy, [aggregation_job(system, lossy, workers, n)], seed=3).results[0]
+    assert result.counters["retransmissions"] > 0
+    assert result.counters["exact"]
+    assert result.counters["missing_elements"] == 0
+
+
 def test_same_seed_same_run_and_another_seed_another_run() -> None:
     system, network = SYSTEMS["switchml_rdma"].build(rto=1e-4), with_loss(star(4), 0.01, 0.01)
     first, again, other = (run(system, network, 4, 1 << 18, seed=s) for s in (1, 1, 2))
