@@ -57,7 +57,7 @@ def test_damaged_files_are_refused_on_one_line_or_read(name, tmp_path, monkeypat
     for number in range(3 * TIMES):
         path = Path(f"{number}-{name}")
         path.write_bytes(mutated(rng, right))
-        wrong.append(attempt(READERS[name][1].replace("FILE", str(path)).split()))
+        wrong.append(attempt(READERS[name][1].replace("FILE", str(path)).split(), "damaged files"))
         path.unlink()
     assert not any(wrong), "\n".join(line[:400] for line in wrong if line)
 

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import warnings
+from collections import Counter
 
 from commsim.cli import main
 
@@ -14,6 +15,8 @@ from commsim.cli import main
 TIMES = int(os.environ.get("COMMSIM_FUZZ", "1"))
 SEED = int(os.environ.get("COMMSIM_FUZZ_SEED", "1"))
 LIMIT_S = 20
+# Attacks of this process, by area; `make fuzz` prints them.
+ATTACKS: Counter[str] = Counter()
 NASTY = (
     "--", "-1", "0", "1", "nan", "inf", "-inf", "1e400", "1e-320", "-0", "2147483648", "9223372036854775808",
     "99999999999999999999999", "1e30GiB", "1e-320B", "-5us", "1e300s", "5%", "", " ", "é", "\u202e", "\u0663", "\x00",
@@ -45,8 +48,9 @@ def in_time(what):
         signal.signal(signal.SIGALRM, before)
 
 
-def attempt(argv):
+def attempt(argv, area="command lines"):
     """Run a command line in this process; return what is wrong with how it ended, or nothing."""
+    ATTACKS[area] += 1
     out, err = io.StringIO(), io.StringIO()
     try:
         with in_time(argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():

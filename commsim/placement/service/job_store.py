@@ -69,10 +69,13 @@ class JobStore:
             If a row is not what was written.
         """
         with self._named():
+            said = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]  # a page that is lost takes its jobs with it
             rows = self._db.execute("SELECT name, job, crc FROM jobs ORDER BY rowid").fetchall()
+        if said != "ok":
+            raise InputError(f"{self._path}: is damaged: {said.splitlines()[-1]}")
         for name, text, crc in rows:
-            if zlib.crc32(f"{name}\n{text}".encode()) != crc:
-                raise InputError(f"{self._path}: job {name[:64]!r} is damaged")
+            if zlib.crc32(f"{name}\n{text}".encode("utf-8", "surrogatepass")) != crc:
+                raise InputError(f"{self._path}: job {str(name)[:64]!r} is damaged")
         return [json.loads(text) for _, text, _ in rows]
 
     def put(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -119,6 +122,6 @@ class JobStore:
     def _named(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             why = "another service has it" if "locked" in str(error) else f"not a readable store of jobs: {error}"
             raise InputError(f"{self._path}: {why}") from None
