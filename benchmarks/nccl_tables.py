@@ -31,9 +31,10 @@ PAGE_HEAD = """# NCCL: predictions against public tables
 
 Written by `python -m benchmarks.nccl_tables --data DIR --page docs/nccl_accuracy.md`. Errors are sizes of relative
 errors of the time: medians of rows from 1 MiB and below, 90th percentile of all rows from 1 KiB. A table is within if
-they are at most 10, 20 and 30 %. NCCL's estimate is what its tuner expects, for operations that it has a model of,
-median of all rows. How a time is predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of
-this repository.
+they are at most 10, 20 and 30 %. NCCL's estimate is what its tuner expects, for operations that it has a model of;
+SimAI and ASTRA-sim are their published formulas of a ring, for the machines whose constants they give
+(`benchmarks/nccl_peers.py`). All three: median of the rows that they predict, and ours on the same rows. How a time is
+predicted stands in [nccl.md](nccl.md). The tables are public logs and no part of this repository.
 
 Of `vidur_*` the index says that below 1 MB the waiting for other ranks was measured: the second line leaves these sizes
 out, all others have them.
@@ -48,6 +49,7 @@ there were twice our channels), LL128 or Simple chosen at other sizes than our s
 machines and more), NVLink SHARP with 16 and 32 heads from 32 KiB chunks on (18 %), NVLink SHARP over several racks,
 CollNet (only NCCL's estimate), NCCL 2.4. RCCL has no constants: MI300X and MI250X are counted below.
 """
+PEERS = ("tuner", "simai", "astra")  # columns of Row: NCCL's own estimate, and formulas of two simulators
 TRUSTED = "all healthy, sizes that the index trusts"
 MEDIAN_LARGE, MEDIAN_SMALL, NINETIETH = 0.10, 0.20, 0.30
 
@@ -162,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print_table(
         ["rows of", "tables", "within", "rows", "from 1 MiB", "below", "90th", "tuner", "SimAI", "ASTRA-sim"],
         [_summed(name, value) for name, value in sums.items()],
-        "median |error| from 1 MiB and below, 90th percentile of all; the others' median over all rows that they have",
+        "median |error| from 1 MiB and below, 90th percentile of all; the others' median, and ours on the same rows",
     )
     for name, why in unknown.items():
         print(f"# not predicted: {name}: {why}")
@@ -204,12 +206,12 @@ def _page(
     """Return the page: classes of tables, then every table."""
     lines = [
         PAGE_HEAD,
-        "| tables | number | within | rows | from 1 MiB | below | 90th | NCCL's estimate | ours, same rows |",
+        "| tables | number | within | rows | from 1 MiB | below | 90th | NCCL's estimate | SimAI | ASTRA-sim |",
     ]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
+    lines.append("|---|---|---|---|---|---|---|---|---|---|")
     for name, value in sums.items():
         cells = [name, value["tables"], value["within"], value["rows"]]
-        cells += [_percent(value[key]) for key in ("large", "small", "p90", "tuner", "same_rows")]
+        cells += [_percent(value[key]) for key in ("large", "small", "p90")] + _beside(value)
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += ["", "## Every table", "", "| table | rows | from 1 MiB | below | 90th | NCCL's estimate | notes |"]
     lines.append("|---|---|---|---|---|---|---|")
@@ -246,13 +248,12 @@ def summary(by_id: dict[str, Table], found: dict[str, list[Row]]) -> dict[str, d
         if name == TRUSTED:
             some = {i: [row for row in rows if row.size >= by_id[i].trusted_from] for i, rows in some.items()}
         rows = [row for part in some.values() for row in part]
-        has_tuner = [row for row in rows if row.tuner is not None]
         ours = group(rows)
         sums[name] = {
             "tables": len(some), "within": sum(group(part).is_good for part in some.values()), "rows": ours.n,
             "large": ours.large, "small": ours.small, "p90": ours.ninetieth,
-            "same_rows": _median(has_tuner, "predicted"), "tuner": _median(has_tuner, "tuner"),
-            "simai": _median(rows, "simai"), "astra": _median(rows, "astra"),
+            **{peer: _median(rows, peer) for peer in PEERS},
+            **{f"ours_beside_{peer}": _median(_predicted_by(rows, peer), "predicted") for peer in PEERS},
         }  # fmt: skip
     return sums
 
@@ -264,9 +265,17 @@ def _median(rows: Sequence[Row], of: str) -> float:
 
 def _summed(name: str, value: dict[str, Any]) -> list[str]:
     shares = [_percent(value[key]) for key in ("large", "small", "p90")]
-    tuner = f"{_percent(value['tuner'])} (ours {_percent(value['same_rows'])})"
-    return [name, str(value["tables"]), str(value["within"]), str(value["rows"]), *shares, tuner,
-            _percent(value["simai"]), _percent(value["astra"])]  # fmt: skip
+    return [name, str(value["tables"]), str(value["within"]), str(value["rows"]), *shares, *_beside(value)]
+
+
+def _beside(value: dict[str, Any]) -> list[str]:
+    """Median error of each peer, and ours on the rows that it predicts too."""
+    return [f"{_percent(value[peer])} (ours {_percent(value[f'ours_beside_{peer}'])})" for peer in PEERS]
+
+
+def _predicted_by(rows: Sequence[Row], peer: str) -> list[Row]:
+    """Rows that a peer predicts too."""
+    return [row for row in rows if getattr(row, peer) is not None]
 
 
 def _percent(share: float) -> str:

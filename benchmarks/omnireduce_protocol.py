@@ -9,12 +9,15 @@ few. With more workers the union is denser: columns have more rounds, and the ti
 One thread stands for all; it has its share of the links. Without GPU-direct the tensor crosses PCIe to the host and,
 as a copy engine does one copy at a time, after that back. A thread begins when its part has arrived: the last of T
 after (T - 1)/T of the way there. The time is the longer of both ways, and of the last thread's arrival and protocol.
+With GPU-direct workers copy nothing, but aggregators still add every element that they receive: where data is dense,
+their threads decide.
 
 Constants, and the one number that each was taken from, which counts in no statistics:
 
 - the links' goodput, 85.6 Gb/s: NCCL's bus bandwidth on 8 of the same machines, nothing of OmniReduce;
 - a copy's rate, 13 GB/s, which is what PCIe 3.0 x16 gives: the time at the lowest density through the host, 16.4 ms;
-- a message's cost and an element's, half for the sender and half for the receiver: dense, blocks of 32 and of 256;
+- a message's cost and an element's, half for the sender and half for the receiver: dense, blocks of 32 and of 256, both
+  through the host; with GPU-direct only the half of an aggregator that receives is left of an element's;
 - the fixed part, what is there without any message (bitmaps, launches): 2 workers, density 0.01.
 
 References
@@ -78,8 +81,8 @@ class Case:
 
 
 def direct_time(case: Case) -> float:
-    """Seconds where the NIC reaches the GPU's memory: messages cost the same whatever they hold."""
-    return FIXED + protocol_time(case, MESSAGE)
+    """Seconds where the NIC reaches the GPU's memory: workers copy nothing, and aggregators add what they receive."""
+    return FIXED + protocol_time(case, MESSAGE, ELEMENT / 2 * case.block)
 
 
 def staged_time(case: Case, element: float = ELEMENT) -> float:
@@ -96,19 +99,21 @@ def staged_time(case: Case, element: float = ELEMENT) -> float:
 
 
 @functools.cache
-def protocol_time(case: Case, per_message: float) -> float:
+def protocol_time(case: Case, per_message: float, adding: float = 0.0) -> float:
     """Seconds from the first message to the last result.
 
     Parameters
     ----------
     per_message : float, s
         Of a thread, for sending a message and receiving one.
+    adding : float, s
+        Of an aggregator's thread besides, for what a message holds.
     """
     data = drawn_occupancy(
         case.n_workers, case.n_elements // THREADS, density=case.density, block=case.block, pattern="random"
     )
     owned = np.array([data.bitmap_of(worker) for worker in range(case.n_workers)])
-    costs = (per_message / 2, 4 * case.block * THREADS / GOODPUT, LATENCY)
+    costs = (per_message / 2, adding, 4 * case.block * THREADS / GOODPUT, LATENCY)
     return float(_simulate(owned, AGGREGATORS * SLOTS_EACH, AGGREGATORS, costs))
 
 
@@ -124,7 +129,9 @@ def longest_column(case: Case) -> int:
 
 
 @kernel
-def _simulate(owned: NDArray[np.bool_], n_slots: int, n_aggregators: int, costs: tuple[float, float, float]) -> float:
+def _simulate(
+    owned: NDArray[np.bool_], n_slots: int, n_aggregators: int, costs: tuple[float, float, float, float]
+) -> float:
     """Play one thread of every worker and of every aggregator; each does one thing at a time, in order of arrival.
 
     Parameters
@@ -133,14 +140,14 @@ def _simulate(owned: NDArray[np.bool_], n_slots: int, n_aggregators: int, costs:
         Which blocks each worker has; block b is in slot b % n_slots.
     n_slots, n_aggregators : int
         Slot j is served by aggregator j % n_aggregators.
-    costs : (float, float, float), s
-        To send or to receive a message; for its bytes to pass a link; until it arrives.
+    costs : (float, float, float, float), s
+        To send or to receive a message; to add it up besides; for its bytes to pass a link; until it arrives.
 
     Returns
     -------
     float, s
     """
-    handle, transmit, latency = costs
+    handle, adding, transmit, latency = costs
     n_workers, n_blocks = owned.shape
     # Nodes are workers, then aggregators: when its thread, its link out, and its link in are free.
     free = np.zeros((3, n_workers + n_aggregators))
@@ -165,6 +172,7 @@ def _simulate(owned: NDArray[np.bool_], n_slots: int, n_aggregators: int, costs:
             if following < n_blocks and owned[node, following]:
                 first, past = n_workers + slot % n_aggregators, n_workers + slot % n_aggregators + 1
         else:
+            free[0, node] += adding
             awaited[slot] -= 1
             if awaited[slot] == 0:
                 past = n_workers

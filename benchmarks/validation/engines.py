@@ -26,6 +26,10 @@ NETWORKS = (
     "leaf_spine:n_leaves=3,n_spines=2,hosts_per_leaf=3,bandwidth=90Gbps,latency=700ns",
     "fat_tree:k=4,bandwidth=10Gbps,latency=300ns",
 )
+NCCL_OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+NCCL_MACHINES = ("dgx-h100", "rail_optimized:n_hosts=2,preset=dgx-h100")
+NCCL_SIZES = (64 * 1024, MIB, 16 * MIB, 256 * MIB)
+TOGETHER = "channels that fill a link together wait for each other, which the closed form counts and no engine shows"
 MEET = "messages that meet at a port go one after the other here, and share it in the flow engine"
 
 
@@ -34,6 +38,7 @@ def rows(quick: bool) -> Iterator[Row]:
     yield from flow_against_packets(quick)
     yield from alpha_beta_against_flow(QUICK_RANKS if quick else RANKS)
     yield from recurrence_against_events(NETWORKS[:1] if quick else NETWORKS)
+    yield from nccl_against_its_closed_form(NCCL_SIZES[:1] if quick else NCCL_SIZES)
 
 
 def flow_against_packets(quick: bool) -> Iterator[Row]:
@@ -110,3 +115,28 @@ def recurrence_against_events(networks: tuple[str, ...]) -> Iterator[Row]:
                 network=where.partition(":")[0],
                 size=float(MIB),
             )
+
+
+def nccl_against_its_closed_form(sizes: tuple[int, ...]) -> Iterator[Row]:
+    """Messages of NCCL's primitives against the sum of their costs, which `commsim run` takes."""
+    for where in NCCL_MACHINES:
+        for operation in NCCL_OPERATIONS:
+            ready = prepare(f"nccl_{operation}", where)
+            for size in sizes:
+                launched = ready.at(size)
+                yield Row(
+                    id=f"engines/nccl/{operation}/{ready.schedule.n_ranks}/{size}",
+                    kind="engines",
+                    against="closed form of NCCL",
+                    model=f"nccl_{operation}",
+                    engine="flow",
+                    operation=operation,
+                    reference=launched.predict(size, engine="closed-form").time,
+                    ours=launched.predict(size, engine="flow").time,
+                    unit="s",
+                    source="the costs of NCCL's primitives, added up",
+                    ranks=ready.schedule.n_ranks,
+                    network=where.partition(":")[0],
+                    size=float(size),
+                    note=TOGETHER,
+                )

@@ -13,8 +13,9 @@ DENSE = Case(8 * 64 * 20 * 32, 32, 1.0)  # 20 rounds of 64 slots for each of 8 t
 SPARSE = Case(8 * 64 * 50 * 32, 32, 0.02)
 
 
-def simulate(owned, handle=0.0, transmit=0.0, latency=0.0, n_slots=2, n_aggregators=1):
-    return protocol._simulate(np.array(owned, bool), n_slots, n_aggregators, (handle, transmit, latency))
+def simulate(owned, handle=0.0, adding=0.0, transmit=0.0, latency=0.0, n_slots=2, n_aggregators=1):
+    costs = (handle, adding, transmit, latency)
+    return protocol._simulate(np.array(owned, bool), n_slots, n_aggregators, costs)
 
 
 def test_a_slot_takes_two_latencies_for_each_round_of_its_column():
@@ -28,6 +29,22 @@ def test_a_thread_handles_its_own_messages_and_all_results():
     assert simulate([[1, 1, 1]], handle=1.0, n_slots=1) == 3 * 4
     both = simulate([[1, 1, 1], [0, 0, 0]], handle=1.0, n_slots=1)
     assert both > simulate([[1, 1, 1]], handle=1.0, n_slots=1)  # the other's results take the aggregator's time
+
+
+def test_an_aggregator_adds_what_it_receives_and_sends_it_for_nothing():
+    assert simulate([[1] * 6], adding=1.0, n_slots=6) == 6
+    assert simulate([[1] * 6] * 3, adding=1.0, n_slots=6) == 18
+    assert simulate([[1] * 6] * 3, adding=1.0, n_slots=6, n_aggregators=2) == 9
+
+
+def test_with_gpu_direct_dense_time_is_that_of_the_aggregators_threads():
+    """Each handles a message from and to every worker for each of its blocks, and adds the elements that came."""
+    case = Case(26_214_400, 256, 1.0)
+    blocks = 26_214_400 // 256 // protocol.THREADS // protocol.AGGREGATORS
+    per_block = 8 * (protocol.MESSAGE + protocol.ELEMENT / 2 * 256)
+    assert direct_time(case) == pytest.approx(protocol.FIXED + blocks * per_block, rel=0.02)
+    staged = staged_time(case)  # of which workers' copies are left out
+    assert direct_time(case) < staged
 
 
 def test_when_threads_decide_the_time_is_that_of_d_plus_u_messages():

@@ -3,7 +3,7 @@ import statistics
 
 import pytest
 
-from benchmarks.omnireduce_published import by_block, by_density, by_ranks, main, through_host, union_rows
+from benchmarks.omnireduce_published import by_block, by_density, by_protocol, by_ranks, main, through_host, union_rows
 
 
 @pytest.mark.parametrize("how", ["two constants", "flow engine"])
@@ -30,6 +30,12 @@ def test_the_protocol_meets_blocks_that_no_constant_was_taken_from():
     assert max(errors) < 0.08
     others = [abs(row.error) for row in by_block() if row.what.startswith(("blocks of 64", "blocks of 128"))]
     assert max(others) < 0.05
+
+
+def test_gpu_direct_is_met_without_a_constant_of_its_own_but_the_fixed_part():
+    errors = {row.what: abs(row.error) for row in by_protocol()}
+    assert errors["GPU-direct, 8 workers, density 1, ms"] < 0.05
+    assert statistics.median(error for what, error in errors.items() if "8 workers" in what) < 0.05
 
 
 @pytest.mark.slow
