@@ -59,6 +59,7 @@ def run(config: Config) -> None:
     limit = None if config.time_limit is None else parse_time(config.time_limit, "--time-limit")
     from commsim.run import with_costs
     from commsim.run.inputs import PACKED, load_network, load_placement
+    from commsim.run.ranking import without_overhead
     from commsim.synthesis.synthesize import synthesize
 
     whole = with_costs(load_network(config.topology), **config.costs())
@@ -96,6 +97,7 @@ def run(config: Config) -> None:
         print_table(["from(B)", "to(B)", "chosen"], cells, "crossovers: geometric middles of the sizes above")
     print_remarks(_beside(found, size) for size in found.candidates)
     print_remarks([*notes, *([_proof(found.certificate)] if found.certificate else []), *found.notes])
+    print_remarks(without_overhead(network, sizes))
     if config.output:
         _write(network, found.best(sizes[0]), config.output)
     if config.msccl:
