@@ -51,13 +51,13 @@ def remains(place: Place, name: str, before: Before, folder: str) -> list[str]:
     """
     found = [f"namespace {one}" for one in place.namespaces()]
     found += [f"directory {place.directory}"] if (KEPT / place.name).exists() else []
-    found += [f"process {pid}" for pid in _marked(name)]
+    found += [f"process {pid}" for pid in marked(name)]
     found += [f"interface {device}" for device in sorted(_devices() - before.devices)]
     found += [f"file {path}" for path in sorted(set(SHARED_MEMORY.iterdir()) - before.memory) if not _used(path)]
     return found + [f"file {path}" for path in sorted(Path(folder).iterdir())]
 
 
-def _marked(name: str) -> list[int]:
+def marked(name: str) -> list[int]:
     """Numbers of all processes that descend from those that we have started: they inherit the mark."""
     mark = f"{MARK}={name}".encode()
     return [int(path.name) for path in Path("/proc").iterdir()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
+from types import FrameType
 
 from . import main
 from .completion import ASKED, complete
@@ -20,7 +22,19 @@ def run() -> None:
         complete()
     gc.set_threshold(MAX_NEW_OBJECTS)
     atexit.register(_skip_collection)
-    sys.exit(main())
+    terminated: list[int] = []
+    process = os.getpid()
+
+    def unwind(number: int, _: FrameType | None) -> None:
+        """End as Ctrl-C does, so that temporary files and workers go; a child that was forked just ends."""
+        if os.getpid() != process:
+            os._exit(128 + number)
+        terminated.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, unwind)
+    status = main()
+    sys.exit(128 + terminated[0] if terminated else status)
 
 
 def _skip_collection() -> None:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .curves import Curves
 from .errors import InputError
 from .hardware import read_hardware, write_hardware
+from .units import MIN_NUMBER
 from .value import Value, freeze
 
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
@@ -183,7 +184,8 @@ class Network(Value):
         if ends.size and (ends.min() < 0 or ends.max() >= n):
             raise InputError(f"{self.name}: a link ends at node {ends.min() if ends.min() < 0 else ends.max()} of {n}")
         self._require(self.src != self.dst, "joins a node to itself", self.src)
-        self._require((self.bandwidth > 0) & np.isfinite(self.bandwidth), "needs a positive bandwidth", self.bandwidth)
+        usable = (self.bandwidth >= MIN_NUMBER) & np.isfinite(self.bandwidth)
+        self._require(usable, "needs a positive bandwidth", self.bandwidth)
         self._require((self.latency >= 0) & np.isfinite(self.latency), "needs a latency of 0 or more", self.latency)
         self._require((self.metric >= 1) & (self.metric <= MAX_METRIC), f"needs a metric 1..{MAX_METRIC}", self.metric)
         self._require(self.buffer > 0, "needs a positive buffer", self.buffer)

@@ -29,6 +29,8 @@ _BITS_OR_BYTES = {"b": Decimal("0.125"), "bit": Decimal("0.125"), "B": Decimal(1
 _SECONDS = {unit: Decimal(10) ** -n for n, unit in ((12, "ps"), (9, "ns"), (6, "us"), (3, "ms"), (0, "s"))}
 _SECONDS |= dict.fromkeys(("µs", "μs"), _SECONDS["us"])
 _SECONDS |= {"m": Decimal(60), "min": Decimal(60), "h": Decimal(3600)}
+# Below this, what is divided by a quantity becomes infinite; no rate, size or time of a cluster comes near it.
+MIN_NUMBER = 1e-30
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII)
 _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
@@ -223,6 +225,8 @@ def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
         raise InputError(f"{name} needs a unit: {wanted}, got {text!r}")
     if not abs(float(match[1])) < 1e300:
         raise InputError(f"{name} must be {wanted}, got {text!r}, which is too large")
+    if 0 < abs(float(match[1])) < MIN_NUMBER:
+        raise InputError(f"{name} must be {wanted}, got {text!r}, which is too small")
     return Decimal(match[1]), match[2]
 
 

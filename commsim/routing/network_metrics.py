@@ -190,9 +190,14 @@ def _max_flow(network: Network, sends: NDArray[np.bool_]) -> float:
     if not (src == source).any():
         return 0.0
     rate = network.bandwidth[used]
-    unit = _unit(rate, float(rate[src == source].sum()))
-    graph = coo_array((np.rint(rate / unit).astype(np.int64), (src, dst)), shape=(sink + 1, sink + 1)).tocsr()
-    graph.data = np.minimum(graph.data, _MAX_CAPACITY).astype(np.int32)  # more than all that is sent needs no room
+    # No more can flow than leaves one half and enters the other: a faster link would only make the unit coarse.
+    most = float(min(rate[src == source].sum(), rate[dst == sink].sum()))
+    if not most:
+        return 0.0
+    unit = _unit(np.minimum(rate, most), most)
+    units = np.minimum(np.rint(rate / unit), _MAX_CAPACITY).astype(np.int64)  # cut before the cast, which would wrap
+    graph = coo_array((units, (src, dst)), shape=(sink + 1, sink + 1)).tocsr()
+    graph.data = np.minimum(graph.data, _MAX_CAPACITY).astype(np.int32)
     return float(maximum_flow(graph, source, sink).flow_value) * unit
 
 

@@ -62,7 +62,7 @@ class Drive:
     def _require_workers(self) -> None:
         for _ in range(STRIKES):
             try:
-                starting = [self._pool.executor.submit(import_all) for _ in range(self._pool.n_workers)]
+                starting = [self._pool.submit(import_all) for _ in range(self._pool.n_workers)]
                 for future in starting:
                     future.result()
                 return
@@ -82,7 +82,7 @@ class Drive:
 
     def _submit(self, chunk: Chunk) -> None:
         try:
-            self._in_flight[self._pool.executor.submit(compute_chunk, chunk)] = chunk
+            self._in_flight[self._pool.submit(compute_chunk, chunk)] = chunk
         except BrokenExecutor as error:  # it broke since the last answer came
             self._suspects.append(chunk)
             self._settle(list(self._in_flight), error)

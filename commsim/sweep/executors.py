@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import multiprocessing.connection
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from types import FrameType
 from typing import Any
 
 from commsim.core.errors import BackendError, InputError
@@ -51,6 +53,11 @@ class Pool:
                 raise BackendError(f"the executor {self.name} is broken; run again with a new one to continue")
             self._executor = self._make()
         return self._executor
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Submit a call; an interruption meanwhile comes after it, when the workers that it starts are known."""
+        with _uninterrupted():
+            return self.executor.submit(fn, *args)
 
     def renew(self) -> None:
         """Forget an executor that is broken; the next one is made when it is needed.
@@ -269,10 +276,29 @@ def _end(executor: Executor) -> None:
     processes = list((getattr(executor, "_processes", None) or {}).values())
     if type(executor).__module__.startswith("loky."):  # it does not follow `Executor` here
         executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
-    else:
-        executor.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
+    for process in processes:  # first, since one that has only begun would look for semaphores that are gone
         process.kill()
+    if not type(executor).__module__.startswith("loky."):
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold signals back: a worker whose start is interrupted is not known, and lives on without what it was to get."""
+    held: list[tuple[int, FrameType | None]] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        asked = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: handler for number, handler in asked.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda *of: held.append(of))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if held:
+            before[signal.Signals(held[0][0])](*held[0])
 
 
 @contextlib.contextmanager

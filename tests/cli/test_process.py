@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 
 def test_a_command_ends_with_its_status_and_all_that_it_printed():
@@ -12,3 +13,37 @@ def test_a_command_ends_with_its_status_and_all_that_it_printed():
     bad = run("run", "--topology", "star:n_hosts=none")
     assert bad.returncode == 2
     assert len(bad.stderr.splitlines()) == 1
+
+
+TERMINATED = """
+import os, signal, tempfile, time
+from commsim.cli import process
+
+def command():
+    with tempfile.TemporaryDirectory() as folder:
+        print(folder, flush=True)
+        heard, said = os.pipe()
+        if not os.fork():
+            os.write(said, b"x")  # signals before are lost in a fork
+            time.sleep(60)
+        os.read(heard, 1)
+        os.kill(0, signal.SIGTERM)
+        time.sleep(60)
+
+process.main = lambda: quiet(command)
+
+def quiet(command):
+    try:
+        command()
+    except KeyboardInterrupt:
+        return 130
+
+process.run()
+"""
+
+
+def test_a_command_that_is_terminated_takes_its_temporary_files_and_children_along():
+    done = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, text=True, check=False,
+                          timeout=50, start_new_session=True)  # fmt: skip
+    assert (done.returncode, done.stderr) == (143, "")
+    assert not Path(done.stdout.strip()).exists()

@@ -1,3 +1,4 @@
+import dataclasses
 import sys
 
 import numpy as np
@@ -165,3 +166,14 @@ def test_without_scipy_it_is_not_known(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.setitem(sys.modules, "scipy.sparse.csgraph", None)
     assert bisection_bandwidth(star(4)) is None
+
+
+def test_a_link_that_is_faster_than_any_integer_adds_what_an_infinite_one_would():
+    """Its rate wrapped to the least integer when it was counted in units of the others."""
+    pytest.importorskip("scipy")
+    network = star(4, 1e9)
+    fast = network.bandwidth.copy()
+    fast[0] = 1e33
+    found = bisection_bandwidth(dataclasses.replace(network, bandwidth=fast))
+    fast[0] = 1e15
+    assert found == bisection_bandwidth(dataclasses.replace(network, bandwidth=fast))

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import signal
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from under_mpiexec import under_mpiexec
 
 from commsim.files.whole_files import write_tree
 from commsim.sweep import run_sweep
+from commsim.sweep.executors import Pool, Serial
 from commsim.sweep.table import read_table
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -68,3 +70,28 @@ def test_two_ranks_of_mpi_give_the_table_of_one_process(small, tmp_path):
     run_sweep(tmp_path / "sweep.toml", tmp_path / "serial", "serial")
     assert fingerprint(tmp_path / "mpi") == fingerprint(tmp_path / "serial")
     assert "commsim" in sys.modules
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_while_a_worker_starts_comes_when_it_is_known(number):
+    """A worker that nobody knew of looked for semaphores that were gone, with a traceback on the terminal."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    class Starting(Serial):
+        known = False
+
+        def submit(self, fn, /, *args, **kwargs):
+            os.kill(os.getpid(), number)
+            self.known = True
+            return super().submit(fn, *args, **kwargs)
+
+    before, executor = signal.signal(number, interrupted), Starting()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Pool("slow", None, 1, executor).submit(int)
+        assert executor.known
+        assert signal.getsignal(number) is interrupted
+    finally:
+        signal.signal(number, before)
