@@ -4,6 +4,8 @@ mpiexec -n 4 python run_collectives.py mpi|gloo|groups|nccl [name ...]
 """
 
 import sys
+from dataclasses import replace
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -13,7 +15,9 @@ from commsim.backends.execute import for_processes, run_once
 from commsim.backends.measure import measure_native, measure_schedule, usable_elements
 from commsim.backends.torch_backend import NCCLTransport
 from commsim.core.operations import OPERATIONS
+from commsim.synthesis.synthesize import synthesize
 from tests.oracles.numeric_run import run_reference
+from topologies.star import star
 
 
 class GroupsTransport(NCCLTransport):
@@ -49,6 +53,20 @@ def variants(n_ranks: int) -> list:
     ]
 
 
+def synthesized(n_ranks: int) -> list:
+    """Schedules for a star of hosts of which one is slow: trees with weights, and what small sizes take."""
+    if n_ranks != 3 or find_spec("scipy") is None:  # once is enough: every process makes them
+        return []
+    network = star(n_hosts=n_ranks, bandwidth=1e9)
+    rates = network.bandwidth.copy()
+    rates[(network.src == 0) | (network.dst == 0)] /= 2
+    network = replace(network, bandwidth=rates)
+    return [
+        synthesize(operation, network, [size], textbook=False, max_messages=300).best(size).prepared.schedule
+        for operation, size in (("all_reduce", 1 << 22), ("all_gather", 1 << 12), ("all_to_all", 1 << 16))
+    ]
+
+
 def main(backend: str, names: list[str]) -> int:
     if backend == "groups":
         connect.connect = lambda _: GroupsTransport()
@@ -66,7 +84,7 @@ def main(backend: str, names: list[str]) -> int:
                 result = measure_schedule(transport, schedule, n_bytes, warmup=1, iterations=2)
                 if result.counters["wrong"] or len(result.samples) != 2 or not result.time > 0:
                     bad.append(f"{name} of {n_bytes} bytes: {result}")
-        for schedule in [] if names else variants(transport.size):
+        for schedule in [] if names else variants(transport.size) + synthesized(transport.size):
             n_elements = usable_elements(schedule, 12_000)
             if not same_bits(transport, schedule, n_elements):
                 bad.append(f"{schedule.name} {schedule.layout} of {n_elements}: bits differ")
