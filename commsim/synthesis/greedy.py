@@ -26,6 +26,9 @@ RESTARTS, WAY_DRAWS = 20, 4
 PATIENCE = (1.001, 1.5, 1e9)
 # Ways times chunks times ranks: a draw takes a second.
 MAX_STEPS = 30_000_000
+# Channels that messages get by their start, and how many times the share of the last the first has: equal shares would
+# let what starts later slow down what was to go before it. The packet engine takes no larger ratio.
+CLASSES, MOST_RATIO = 64, 1024.0
 # Of the cost of a link when ways are drawn: links that cost the same are taken in no fixed order.
 _NOISE = 0.01
 
@@ -50,11 +53,71 @@ class Sending:
     chunk: Numbers
     paths: Paths
 
+    @property
+    def turned(self) -> Sending:
+        """The same in the reversed network, backwards in time: what arrived last leaves first."""
+        paths = {(b, a): path[::-1] for (a, b), path in self.paths.items()}
+        return Sending(self.time, self.dst[::-1], self.src[::-1], self.chunk[::-1], paths)
 
-def greedy_schedule(
-    operation: str, graph: Graph, size: float, per_rank: int, root: int = 0, restarts: int = RESTARTS
-) -> Planned | None:
-    """Return the best of some greedily found schedules; None where that would take long, or no rank is reached.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Greedy:
+    """What was found for an operation: sums, copies, or copies after sums.
+
+    Parameters
+    ----------
+    operation : str
+        Which.
+    root : int
+        Of a rooted operation.
+    n_chunks : int
+        That the data are cut into.
+    ranks : int32[n_ranks]
+        Their nodes.
+    sums, copies : Sending or None
+        What is sent to be added, and what is copied.
+    """
+
+    operation: str
+    root: int
+    n_chunks: int
+    ranks: NDArray[np.int32]
+    sums: Sending | None
+    copies: Sending | None
+
+    @property
+    def time(self) -> float:
+        """Seconds until all has arrived, if messages go in the order of their starts."""
+        return sum(half.time for half in (self.sums, self.copies) if half is not None)
+
+    def plan(self, *, in_order: bool) -> Planned:
+        """Return the schedule; `in_order` gives what starts sooner a larger share of its links."""
+        halves = [(half, half is self.sums) for half in (self.sums, self.copies) if half is not None]
+        n_messages = sum(len(half.src) for half, _ in halves)
+        n_classes = min(CLASSES, n_messages) if in_order else 1
+        program, routes, before = Program(len(self.ranks), self.n_chunks), [], 0
+        for i, (half, sums) in enumerate(halves):
+            order = np.arange(before, before + len(half.src))
+            channel = order * n_classes // n_messages if in_order else np.full(len(order), i)
+            _write(program, half, sums, channel)
+            used = set(zip(half.src.tolist(), half.dst.tolist(), channel.tolist(), strict=True))
+            routes += [(a, b, c, half.paths[a, b]) for a, b, c in sorted(used)]
+            before += len(half.src)
+        weights = MOST_RATIO ** np.linspace(1.0, 0.0, n_classes) if in_order else ()
+        schedule = program.build(f"greedy_{self.operation}", self.operation, self.root, weights=weights)
+        return Planned(schedule, Placement(self.ranks, PinnedRoutes.of(routes)))
+
+
+def send_greedily(
+    operation: str,
+    graph: Graph,
+    size: float,
+    per_rank: int,
+    root: int = 0,
+    restarts: int = RESTARTS,
+    max_steps: int = MAX_STEPS,
+) -> Greedy | None:
+    """Return the best of some draws; None where that would take long, or no rank is reached.
 
     Sums take the ways of copies backwards in time, in the reversed network.
 
@@ -72,6 +135,8 @@ def greedy_schedule(
         Of a rooted operation.
     restarts : int
         Draws.
+    max_steps : int
+        Ways times chunks times ranks, beyond which nothing is drawn.
 
     References
     ----------
@@ -80,40 +145,30 @@ def greedy_schedule(
     """
     n = len(graph.ranks)
     owner = np.full(per_rank, root) if operation in ("broadcast", "reduce") else np.repeat(np.arange(n), per_rank)
-    if n * n * n * len(owner) > MAX_STEPS:
+    if n * n * n * len(owner) > max_steps:
         return None
     up, down = DIRECTIONS[operation]
-    halves: list[tuple[bool, Sending]] = []
-    for backwards in [True] * up + [False] * down:
-        sending = _best(_turned(graph) if backwards else graph, owner, size / len(owner), restarts)
-        if sending is None:
-            return None
-        halves.append((backwards, sending))
-    program = Program(n, len(owner))
-    routes = []
-    for channel, (backwards, sending) in enumerate(halves):
-        _write(program, sending, backwards, channel)
-        for (a, b), path in sending.paths.items():
-            routes.append((b, a, channel, path[::-1]) if backwards else (a, b, channel, path))
-    schedule = program.build(f"greedy_{operation}", operation, root)
-    return Planned(schedule, Placement(graph.ranks, PinnedRoutes.of(routes)))
+    n_bytes = size / len(owner)
+    sums = _best(_turned(graph), owner, n_bytes, restarts) if up else None
+    copies = _best(graph, owner, n_bytes, restarts) if down else None
+    if (up and sums is None) or (down and copies is None):
+        return None
+    return Greedy(operation, root, len(owner), graph.ranks, sums.turned if sums else None, copies)
 
 
-def _write(program: Program, sending: Sending, backwards: bool, channel: int) -> None:
+def _write(program: Program, sending: Sending, sums: bool, channel: Numbers) -> None:
     """Write messages by start; a hop ends before the first message that sends on what the hop brings."""
     src, dst, chunk = sending.src, sending.dst, sending.chunk
-    if backwards:  # what arrived last leaves first
-        src, dst, chunk = dst[::-1], src[::-1], chunk[::-1]
     begin, brought = 0, set[tuple[int, int]]()
     for i, (a, b, c) in enumerate(zip(src.tolist(), dst.tolist(), chunk.tolist(), strict=True)):
         if (a, c) in brought:
-            _hop(program, src[begin:i], dst[begin:i], chunk[begin:i], backwards, channel)
+            _hop(program, src[begin:i], dst[begin:i], chunk[begin:i], sums, channel[begin:i])
             begin, brought = i, set()
         brought.add((b, c))
-    _hop(program, src[begin:], dst[begin:], chunk[begin:], backwards, channel)
+    _hop(program, src[begin:], dst[begin:], chunk[begin:], sums, channel[begin:])
 
 
-def _hop(program: Program, src: Numbers, dst: Numbers, chunk: Numbers, sums: bool, channel: int) -> None:
+def _hop(program: Program, src: Numbers, dst: Numbers, chunk: Numbers, sums: bool, channel: Numbers) -> None:
     (program.reduce if sums else program.copy)(chunk, src=src, dst=dst, channel=channel)
 
 

@@ -12,6 +12,9 @@ from commsim.core.jit import kernel
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# A rank's neighbours reach it in up to so many times the time of the nearest.
+NEIGHBOURS = 1.5
+
 
 class Ways(NamedTuple):
     """One way from a rank to each rank that it reaches past switches alone."""
@@ -32,8 +35,9 @@ def send_rarest(
     """Send until every rank has every chunk; return the number of messages, or -1 if that never happens.
 
     Time goes from event to event. At each, ways are asked in a given order. A way that is free takes, of the chunks
-    that its sender has and its receiver neither has nor waits for, one that the fewest ranks have; but not if the
-    receiver is better served by another rank that has the chunk or waits for it.
+    that its sender has and its receiver neither has nor waits for, one that the fewest of the receiver's neighbours
+    have, and of those one that the fewest ranks have; but not if the receiver is better served by another rank that
+    has the chunk or waits for it. What crosses a slow link is thus spread at once, however common it is beyond.
 
     Parameters
     ----------
@@ -53,12 +57,17 @@ def send_rarest(
         Gets way, chunk, start and arrival of each message, by start.
     """
     n_ranks, n_chunks = have.shape
-    holders = np.zeros(n_chunks, np.int64)
+    holders, near = np.zeros(n_chunks, np.int64), np.zeros((n_ranks, n_chunks), np.int64)
+    reach = np.full(n_ranks, np.inf)  # those that reach a rank in so short a time are its neighbours
+    for v in range(n_ranks):
+        for r in range(n_ranks):
+            reach[v] = min(reach[v], NEIGHBOURS * ways.between[r, v])
     missing = 0
     for c in range(n_chunks):
         for r in range(n_ranks):
             if have[r, c] < np.inf:
                 holders[c] += 1
+                _count_near(ways, reach, near, r, c)
             else:
                 missing += 1
     n_sent, now, state = 0, 0.0, seed
@@ -77,7 +86,8 @@ def send_rarest(
             for j in range(n_chunks):
                 c = (begin + j) % n_chunks
                 wanted = have[u, c] <= now and have[v, c] == np.inf
-                if wanted and (best < 0 or holders[c] < holders[best]) and _serves(ways, have, now, patience, w, c):
+                rarer = best < 0 or (near[v, c], holders[c]) < (near[v, best], holders[best])
+                if wanted and rarer and _serves(ways, have, now, patience, w, c):
                     best = c
             if best < 0:
                 continue
@@ -85,6 +95,7 @@ def send_rarest(
                 free[ways.link[e]] = now + ways.busy[e]
             have[v, best] = now + ways.takes[w]
             holders[best] += 1
+            _count_near(ways, reach, near, v, best)
             missing -= 1
             sent[n_sent, 0], sent[n_sent, 1], sent[n_sent, 2], sent[n_sent, 3] = w, best, now, have[v, best]
             n_sent += 1
@@ -100,6 +111,14 @@ def send_rarest(
             return -1
         now = then
     return n_sent
+
+
+@kernel
+def _count_near(ways: Ways, reach: Floats, near: Numbers, r: int, c: int) -> None:
+    """Count a rank that has, or waits for, a chunk at all whose neighbour it is."""
+    for v in range(len(near)):
+        if ways.between[r, v] <= reach[v]:
+            near[v, c] += 1
 
 
 @kernel

@@ -19,7 +19,7 @@ from commsim.run.ranking import algorithms_for, prepare_all
 
 from .all_to_all import NEAR_ENOUGH, Exchange, best_exchange, plan_exchange
 from .demand import demand_of, usable
-from .greedy import greedy_schedule
+from .greedy import MAX_STEPS, send_greedily
 from .latency import latency_bounds, nearest_ranks
 from .trees.forest import DIRECTIONS, Certificate, Forest, Grower, untrimmed, weights_of
 from .trees.tree_program import Planned, plan_trees
@@ -40,9 +40,10 @@ _FEW_TREES = (1, 2, 4, 8)
 _LEAST_PIECE = 512.0
 # Forests that are simulated at a size, the best by estimate first; more where their schedules are short.
 _TRIED, _MANY_TRIED, _SHORT = 2, 5, 100_000
-# Chunks of a rank's share that greedy sending is tried with, while the bound is at most so many times that of no bytes:
-# beyond, trees come as near to it, in less time.
-_PER_RANK, _NEAR_LATENCY = (1, 2, 4), 30.0
+_PIECES_OF_HIGHEST = 110
+# Chunks of a share that greedy sending is tried with. While the bound is at most so many times that of no bytes they
+# may take a second to draw; beyond, trees mostly come as near to it, in less time.
+_PER_RANK, _NEAR_LATENCY, _FEW_STEPS = (1, 2, 4, 8), 30.0, 2_000_000
 # A registered collective that is so near to the bound is not to be beaten.
 _ATTAINED = 1.001
 
@@ -54,7 +55,8 @@ class Candidate:
     Parameters
     ----------
     method : str
-        ``trees``, ``trees k=N``, ``greedy``, ``paths`` (all-to-all), or the name of a registered collective.
+        ``trees``, ``trees k=N``, ``greedy``, ``ordered greedy`` (what starts sooner has a larger share),
+        ``paths`` (all-to-all), or the name of a registered collective.
     size : int, bytes
         Of the operation.
     time : float, s
@@ -239,17 +241,23 @@ class Maker:
             yield from self._exchanges(size)
 
     def _greedy(self, size: int) -> Iterator[Candidate]:
-        """Greedily sent chunks, where latency counts."""
-        if self.bound(size) > _NEAR_LATENCY * self._of_no_bytes:
-            return
+        """Greedily sent chunks."""
+        near = self.bound(size) <= _NEAR_LATENCY * self._of_no_bytes
         for per_rank in _PER_RANK:
             self._tell("sending greedily", 0, 1)
-            plan = greedy_schedule(self.operation, self.graph, size, per_rank, self.root)
-            if plan is None or plan.schedule.n_transfers > self.max_messages:
+            steps = MAX_STEPS if near else _FEW_STEPS
+            found = send_greedily(self.operation, self.graph, size, per_rank, self.root, max_steps=steps)
+            if found is None:
                 return
-            ready = prepare(plan.schedule, self.network, placement=plan.placement)
-            result = ready.predict(size)
-            yield Candidate("greedy", size, result.time, ready, result)
+            for in_order in (False, True):
+                plan = found.plan(in_order=in_order)
+                if plan.schedule.n_transfers > self.max_messages:
+                    return
+                ready = prepare(plan.schedule, self.network, placement=plan.placement)
+                result = ready.predict(size)
+                yield Candidate("ordered greedy" if in_order else "greedy", size, result.time, ready, result)
+                if result.time <= found.time * _ATTAINED:  # fair sharing delays nothing
+                    break
 
     def _exchanges(self, size: int) -> Iterator[Candidate]:
         """Exchange in one piece; and in several, where ranks pass on what is not theirs."""
@@ -304,7 +312,9 @@ class Maker:
         ports = max(1, len(self.graph.src) // max(1, self.network.n_nodes))
         each = overhead * forest.n_arcs / len(self.nodes) / ports  # of all messages of one piece
         per_height = PIECES_OF_ONE_ROOT if self.operation in ("broadcast", "reduce") else PIECES_PER_HEIGHT
-        most = min(self.max_messages // forest.n_arcs, round(per_height * forest.mean_height))
+        # Where schedules are short, so many that even filling the highest tree costs less than a percent.
+        high = min(round(_PIECES_OF_HIGHEST * (forest.height - 1)), _SHORT // forest.n_arcs)
+        most = min(self.max_messages // forest.n_arcs, max(high, round(per_height * forest.mean_height)))
         units = sum(tree.units for tree in forest.down or forest.up)
         most = min(most, int(size / units / _LEAST_PIECE))
         wanted = math.sqrt(fill / each) if each > 0 else math.inf

@@ -6,11 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import networks
 
-from benchmarks.synthesis_networks import grid
+from benchmarks.synthesis_networks import FOLDER, grid
 from commsim.core.checking.check import check
+from commsim.engine.packet.message_plan import MAX_RATIO
 from commsim.run import prepare
+from commsim.run.inputs import load_network
 from commsim.synthesis.demand import usable
-from commsim.synthesis.greedy import _drawn_ways, greedy_schedule
+from commsim.synthesis.greedy import MOST_RATIO, _drawn_ways, send_greedily
 from commsim.synthesis.greedy_kernel import send_rarest
 from commsim.synthesis.trees.forest import DIRECTIONS
 
@@ -43,9 +45,11 @@ def test_messages_keep_the_rules(network, per_rank, patience):
 @given(networks(max_ranks=5, max_switches=2), st.sampled_from(sorted(DIRECTIONS)))
 def test_schedules_do_what_they_say(network, operation):
     graph = usable(network, network.endpoints.astype(np.int32), anywhere=False)
-    plan = greedy_schedule(operation, graph, 4096, 2, root=1, restarts=3)
-    check(plan.schedule)
-    plan.placement.routes.check(network, plan.placement.nodes)
+    found = send_greedily(operation, graph, 4096, 2, root=1, restarts=3)
+    for in_order in (False, True):
+        plan = found.plan(in_order=in_order)
+        check(plan.schedule)
+        plan.placement.routes.check(network, plan.placement.nodes)
 
 
 @pytest.mark.parametrize(("dims", "far"), [((6,), 3), ((7,), 3), ((3, 3), 2)])
@@ -54,6 +58,19 @@ def test_few_bytes_take_as_long_as_news_to_the_farthest_rank(dims, far):
     network = grid("some", dims, (50.0,) * len(dims), wrap=True, latency=1e-6)
     graph = usable(network, network.endpoints.astype(np.int32), anywhere=False)
     for operation, times in (("all_gather", 1), ("reduce_scatter", 1), ("all_reduce", 2)):
-        plan = greedy_schedule(operation, graph, 9.0, 1)
+        plan = send_greedily(operation, graph, 9.0, 1).plan(in_order=False)
         time = prepare(plan.schedule, network, placement=plan.placement).predict(9).time
         assert time == pytest.approx(times * far * 1e-6, rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "operation"), [("h100_x2", "all_gather"), ("star8_half", "reduce_scatter")])
+def test_larger_shares_for_what_starts_sooner_keep_the_times_that_were_found(name, operation):
+    """Greedy sending gives a link to one message at a time; fair sharing lets later ones take from it."""
+    network = load_network(str(FOLDER / f"{name}.toml"))
+    graph = usable(network, network.endpoints.astype(np.int32), anywhere=False)
+    found = send_greedily(operation, graph, 1e6, 2)
+    plans = [found.plan(in_order=in_order) for in_order in (False, True)]
+    shared, in_order = (prepare(p.schedule, network, placement=p.placement).predict(10**6).time for p in plans)
+    assert shared > 1.1 * found.time
+    assert in_order == pytest.approx(found.time, rel=0.03)
+    assert MOST_RATIO <= MAX_RATIO  # so that packets can be asked too

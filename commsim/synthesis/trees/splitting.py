@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
@@ -77,8 +78,8 @@ def split_switches(whole: WholeNetwork, roots: Numbers, *, careful: bool = True)
         if not careful:
             _join_paths(paths, switch, _split_all(arcs, switch))
             continue
-        for share in SHARES:
-            split = _evenly(arcs, search, switch, whole.n_ranks, wanted, share)
+        for share, spread in itertools.product(SHARES, (True, False)):
+            split = _evenly(arcs, search, switch, whole.n_ranks, wanted, share, spread)
             if split is not None:
                 _join_paths(paths, switch, split)
                 break
@@ -117,10 +118,10 @@ def _split_all(arcs: Arcs, switch: int) -> NDArray[np.int64]:
 
 
 def _evenly(
-    arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted: int, share: float
+    arcs: Arcs, search: Search, switch: int, n_ranks: int, wanted: int, share: float, spread: bool
 ) -> NDArray[np.int64] | None:
     """Split a share of a switch's capacity evenly; None, with nothing changed, if that would make a cut too small."""
-    split = _even_split(arcs, switch, share)
+    split = _even_split(arcs, switch, share, spread=spread)
     if not len(split):
         return None
     for u, t, units in split.tolist():
@@ -132,17 +133,17 @@ def _evenly(
     return None
 
 
-def _even_split(arcs: Arcs, switch: int, share: float) -> NDArray[np.int64]:
+def _even_split(arcs: Arcs, switch: int, share: float, *, spread: bool = False) -> NDArray[np.int64]:
     """Return source, destination and amount of an even split of a share of a switch: int64[n, 3]."""
     at = arcs.between[switch, :-1]
     near = np.flatnonzero(at >= 0)
     into, out = arcs.room[arcs.between[near, switch]], arcs.room[at[near]]
-    amount = _even_amounts(into, out, share)
+    amount = _even_amounts(into, out, share, spread=spread)
     row, column = np.nonzero(amount)
     return np.stack((near[row], near[column], amount[row, column]), axis=1)
 
 
-def _even_amounts(into: Numbers, out: Numbers, share: float) -> Numbers:
+def _even_amounts(into: Numbers, out: Numbers, share: float, *, spread: bool) -> Numbers:
     """Whole amounts for each pair of different neighbours, in proportion to what comes in and goes out."""
     amount = np.outer(into, out).astype(np.float64)
     np.fill_diagonal(amount, 0.0)
@@ -152,7 +153,28 @@ def _even_amounts(into: Numbers, out: Numbers, share: float) -> Numbers:
             amount *= np.divide(np.expand_dims(sums, axis), total, out=np.zeros_like(total), where=total > 0)
     # a sum that is met only in the limit must not be passed; amounts that are whole but for rounding are
     over = np.maximum(1.0, amount.sum(axis=1) / np.maximum(into, 1))
-    return np.asarray(np.floor(amount / over[:, np.newaxis] * share + 1e-6), np.int64)
+    amount *= share / over[:, np.newaxis]
+    return _spread(amount) if spread else np.asarray(np.floor(amount + 1e-6), np.int64)
+
+
+def _spread(amount: NDArray[np.float64]) -> Numbers:
+    """Round fractions up and down so that no row or column passes its sum, one diagonal after the other.
+
+    Where a source has less than a unit for each destination, rounding down would leave nothing, and exact splitting a
+    chain; so it has one unit for some of them, and its neighbours for others.
+    """
+    whole = np.asarray(np.floor(amount + 1e-6), np.int64)
+    part = amount - whole
+    rows, columns = (np.floor(part.sum(axis=axis) + 1e-6).astype(np.int64) for axis in (1, 0))
+    n = len(amount)
+    for shift in range(n):
+        for i in np.flatnonzero(rows).tolist():
+            j = (i + shift) % n
+            if columns[j] and part[i, j] > 1e-6:
+                whole[i, j] += 1
+                rows[i] -= 1
+                columns[j] -= 1
+    return whole
 
 
 def _join_paths(paths: dict[tuple[int, int], deque[tuple[int, Path]]], switch: int, pairs: NDArray[np.int64]) -> None:
