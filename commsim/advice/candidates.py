@@ -16,6 +16,7 @@ from commsim.core.schedule import Schedule
 from commsim.routing.aggregator_placement import able_switches
 from commsim.run.helper_placement import machines_of
 from commsim.run.systems import usual_system
+from commsim.run.usual import runs_here
 
 from .question import Question
 
@@ -211,7 +212,9 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
         form = entry.metadata["sparse"]
         if entry.metadata["operation"] != "all_reduce":
             continue
-        if form is not None and not question.is_sparse:
+        if not runs_here(entry.metadata, name, network):
+            left_out[name] = "a library's, for GPUs that the network does not have"
+        elif form is not None and not question.is_sparse:
             left_out[name] = "needs --density or --gradients to know what is zero"
         elif form is not None and form.lossy and not question.lossy:
             left_out[name] = "does not sum all values; --lossy ranks it too"

@@ -36,13 +36,14 @@ def names(found):
 def test_every_registered_all_reduce_is_there_or_left_out_with_a_reason():
     registered = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
     found, left_out = listed(QUESTION)
-    assert (names(found), left_out) == (registered, {})
+    libraries = {"nccl_all_reduce", "rccl_all_reduce"}  # of GPUs, which a star's hosts have none of
+    assert (names(found), left_out.keys()) == (registered - libraries, libraries)
     found, left_out = listed(dataclasses.replace(QUESTION, densities=(), lossy=False, programmable=False))
     assert names(found) | set(left_out) == registered
     assert all(left_out.values())
     sparse = {name for name in registered if COLLECTIVES[name].metadata["sparse"] is not None}
     switched = {name for name in registered if COLLECTIVES[name].metadata["systems"]}
-    assert set(left_out) == sparse | switched
+    assert set(left_out) == sparse | switched | libraries
 
 
 def test_a_way_says_what_kind_it_is_and_whether_it_is_exact():
