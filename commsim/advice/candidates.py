@@ -14,6 +14,7 @@ from commsim.core.network import Network
 from commsim.core.registry import Entry
 from commsim.core.schedule import Schedule
 from commsim.routing.aggregator_placement import able_switches
+from commsim.run.good_parameters import partitions_that_fit
 from commsim.run.helper_placement import machines_of
 from commsim.run.systems import usual_system
 from commsim.run.usual import runs_here
@@ -65,7 +66,7 @@ SERVERS = ("n_servers", "n_aggregators")
 # Parameters that the question decides: all of the tensor is as sparse as was said.
 DECIDED = {"dense_share": 0}
 # Partitions that are tried too where messages cost something in themselves.
-COARSER = (8, 1)
+COARSER: tuple[int, ...] = (8, 1)
 # Partitions that builders make unless told otherwise, and what is tried where these make a schedule too large. A
 # pipeline of k takes (k + 1)/k of its time: with two partitions less is lost than with half of the servers.
 USUAL, FEWER = 64, (32, 16, 8, 4, 2)
@@ -124,12 +125,18 @@ def fitting(entry: Entry[Schedule], own: dict[str, Any], question: Question, net
     return None if k is None else own | {"n_partitions": k}
 
 
-def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network) -> list[dict[str, Any]]:
-    """List the parameters, and where messages cost something in themselves, the same with fewer partitions."""
+def coarser(entry: Entry[Schedule], own: dict[str, Any], network: Network, size: float) -> list[dict[str, Any]]:
+    """List the parameters, and where messages cost something in themselves, the same with fewer partitions.
+
+    Of dense data on servers as many as suit the size, as in ``run --operation``; else some are tried.
+    """
     costly = network.overhead.any() or network.recv_overhead.any()
     if not costly or "n_partitions" not in entry.parameters:
         return [own]
-    return [own, *(own | {"n_partitions": k} for k in COARSER if k < own.get("n_partitions", USUAL))]
+    key, tried = server_key(entry), COARSER
+    if key is not None and own.get(key) and entry.metadata["sparse"] is None:
+        tried = (max(1, round(partitions_that_fit(size, own[key], network, network.endpoints))),)
+    return [own, *(own | {"n_partitions": k} for k in tried if k < own.get("n_partitions", USUAL))]
 
 
 def server_key(entry: Entry[Schedule]) -> str | None:
@@ -226,7 +233,7 @@ def candidates(question: Question, network: Network) -> tuple[list[Candidate], d
             way, exact = _kind(entry)
             for fitted, reduced in variants(entry, question, network, left_out):
                 group = spec_of(name, {key: x for key, x in fitted.items() if key != "n_partitions"})
-                for own in coarser(entry, fitted, network):
+                for own in coarser(entry, fitted, network, question.size):
                     for density, data in {"": ""}.items() if form is None else question.data_of(form).items():
                         label = spec_of(name, own, density if len(question.densities) > 1 else "")
                         ways.append(Candidate(spec_of(name, own, data), label, (group, density), way, exact, reduced))

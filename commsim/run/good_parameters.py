@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collectives import COLLECTIVES, NEEDS
 from commsim.core.network import NIC, Network
@@ -75,11 +76,32 @@ def servers_that_fit(
     return {key: min(n_ranks, free)} if free > 1 else {}
 
 
+def partitions_that_fit(size: float, n_servers: int, network: Network, nodes: NDArray[np.integer[Any]]) -> float:
+    """Return into how many partitions a server's part is best cut; infinity where only bytes cost something.
+
+    A server's part S/s in k partitions takes (k + 1) (o + S/(skB)) for each worker, pushed and pulled: least with
+    k = sqrt(S / (s o B)).
+
+    Parameters
+    ----------
+    size : float, bytes
+        S.
+    n_servers : int
+        s.
+    network : Network
+        With o and B, the rate of a worker's port.
+    nodes : int[n_ranks]
+        Where the workers are.
+    """
+    overhead = float((network.overhead + network.recv_overhead)[nodes].max(initial=0.0))
+    port = float(network.bandwidth[np.isin(network.src, nodes)].max())
+    return math.sqrt(size / (n_servers * overhead * port)) if overhead else math.inf
+
+
 def with_partitions_that_fit(prepared: Prepared) -> Prepared:
     """Return the same with as many partitions at each size as suit the overhead of messages, where servers add.
 
-    A server's part S/s in k partitions takes (k + 1) (o + S/(skB)) for each worker, pushed and pulled: least with
-    k = sqrt(S / (s o B)). What the user gives stays, and so does all where messages cost nothing but their bytes.
+    What the user gives stays, and so does all where messages cost nothing but their bytes.
 
     Parameters
     ----------
@@ -88,17 +110,17 @@ def with_partitions_that_fit(prepared: Prepared) -> Prepared:
     """
     name, schedule, parameters = prepared.schedule.name, prepared.schedule, prepared.parameters
     nodes = prepared.placement.nodes
-    overhead = float((prepared.network.overhead + prepared.network.recv_overhead)[nodes].max(initial=0.0))
-    if name not in COLLECTIVES or not schedule.n_helpers or not overhead or parameters.get(PARTITIONS) is not None:
+    if name not in COLLECTIVES or not schedule.n_helpers or parameters.get(PARTITIONS) is not None:
+        return prepared
+    if math.isinf(partitions_that_fit(1.0, schedule.n_helpers, prepared.network, nodes)):
         return prepared
     if PARTITIONS not in COLLECTIVES[name].parameters or prepared.cut is not None or prepared.data is not None:
         return prepared
     single = COLLECTIVES[name].build(schedule.n_ranks, **{**parameters, PARTITIONS: 1})
     most = schedule.n_chunks // single.n_chunks
-    port = float(prepared.network.bandwidth[np.isin(prepared.network.src, nodes)].max())
 
     def cut(size: float) -> dict[str, Any]:
-        best = math.sqrt(size / (schedule.n_helpers * overhead * port))
+        best = partitions_that_fit(size, schedule.n_helpers, prepared.network, nodes)
         return {**parameters, PARTITIONS: max(1, min(round(best), most))}
 
     told = f"{name}: {PARTITIONS} by size, as suits the overhead of messages"
