@@ -28,6 +28,7 @@ def rows(quick: bool) -> Iterator[Row]:
         yield _steady(name, case.system.name, case.n_workers, *rates, "min(B k / L_w, s k / RTT)")
     yield from pools((10,) if quick else (10, 25, 100))
     yield from racks(((8, 8),) if quick else ((8, 8), (16, 15)))
+    yield from server_bytes((64,) if quick else (64, 240))
     if not quick:  # SciPy takes a second to import
         yield from shares()
     yield from losses(LOSSES[1:2] if quick else LOSSES)
@@ -86,6 +87,32 @@ def racks(cases: tuple[tuple[int, int], ...], gbps: int = 100, elements: int = 2
             unit="s",
             source="(P + 3) t + 4 L of P packets; before 0.2 more than 32 workers were refused",
             ranks=n_racks * per_rack,
+            network="leaf-spine",
+            size=4.0 * elements,
+        )
+
+
+def server_bytes(workers: tuple[int, ...], elements: int = 2**14) -> Iterator[Row]:
+    """Bytes at ATP's server, which has each fragment once when switches add up all workers of several racks."""
+    from commsim.engine.packet.aggregation import simulate_aggregation
+    from commsim.run.packet_job import aggregation_job
+    from topologies.leaf_spine import leaf_spine
+
+    system, network = SYSTEMS["atp"].build(), leaf_spine(8, 4, 31, bandwidth=100 * GBPS, latency=LATENCY)
+    for n in workers:
+        job = aggregation_job(system, network, network.endpoints[:n].tolist(), elements)
+        yield Row(
+            id=f"closed_form/racks/atp/{n}",
+            kind="closed_form",
+            against="closed form",
+            model="atp in racks, bytes at the server",
+            engine="packet",
+            operation="all_reduce",
+            reference=float(-(-elements // system.elements) * system.packet_bytes(0)),
+            ours=simulate_aggregation(network, [job]).results[0].counters["server_bytes"],
+            unit="B",
+            source="a packet for each fragment, whatever the workers; more than 64 were refused before",
+            ranks=n,
             network="leaf-spine",
             size=4.0 * elements,
         )
