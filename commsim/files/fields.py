@@ -145,7 +145,8 @@ class Fields:
         keys = self._keys if key is None else (*self._keys, key)
         line = line_of(self._path, keys)
         where = f"{self._path}, line {line}" if line else f"{self._path}"
-        raise InputError(f"{where}: {_dotted(keys)} {message}" if keys else f"{where}: {message}")
+        gap = "" if message.startswith(":") else " "
+        raise InputError(f"{where}: {_dotted(keys)}{gap}{message}" if keys else f"{where}: {message}")
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a field that is text; required without a default."""
