@@ -48,6 +48,11 @@ fitted table 11 % faster. Misses of ours: trees with Simple between 2 and 8 MiB 
 there were twice our channels), LL128 or Simple chosen at other sizes than our search expects (InfiniBand on 16
 machines and more), NVLink SHARP with 16 and 32 heads from 32 KiB chunks on (18 %), NVLink SHARP over several racks,
 CollNet (only NCCL's estimate), NCCL 2.4. RCCL has no constants: MI300X and MI250X are counted below.
+
+Where forced rings become faster than forced trees on MareNostrum 5 (measured: straight lines between the sizes of the
+tables): on 4 machines from 12.8 MiB, predicted 8.0 MiB, and then within 5 % of each other up to 64 MiB; on 16 machines
+from 348 MiB, predicted 416 MiB, but from 512 MiB on trees are predicted faster again, by 6 % where 2 % slower was
+measured; on 64 machines nowhere up to 512 MiB, as predicted.
 """
 PEERS = ("tuner", "simai", "astra")  # columns of Row: NCCL's own estimate, and formulas of two simulators
 TRUSTED = "all healthy, sizes that the index trusts"

@@ -5,11 +5,13 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import nccl_tables
 from benchmarks.nccl_machines import read_tables
 from commsim.core.errors import InputError
+from commsim.nccl.prediction import predict
 from commsim.nccl.primitive_costs import costs
 
 HEADER = (
@@ -120,3 +122,25 @@ def test_public_tables_are_predicted_within_what_is_asked_for():
     fitted = [i for i in found if i in known.fitted_on]
     assert set(fitted) == set(known.fitted_on)
     assert len(fitted) <= len(found) / 2
+
+
+@pytest.mark.skipif(not (DATA / "index.csv").is_file(), reason="the measured tables are not part of this repository")
+@pytest.mark.parametrize("machines", [4, 16, 64])
+def test_forced_rings_beat_trees_from_the_measured_size_on(machines):
+    """Within a factor of 2; nowhere, where nowhere was measured."""
+    tables = {table.id: table for table in read_tables(DATA)}
+    ring, tree = (tables[f"mn5_h100_{machines}x4_ar_{name}"] for name in ("ring", "tree"))
+    sizes, rings = zip(*ring.rows, strict=True)
+    behind = np.array(rings) - np.interp(sizes, *zip(*tree.rows, strict=True))
+    last = np.flatnonzero(behind > 0)[-1]
+    site = ring.site
+
+    def ring_loses(size):
+        return predict(site, "all_reduce", size, "ring").seconds > predict(site, "all_reduce", size, "tree").seconds
+
+    if last == len(sizes) - 1:
+        assert all(ring_loses(size) for size in sizes)
+        return
+    measured = np.interp(0, -behind[last : last + 2], sizes[last : last + 2])
+    assert ring_loses(int(measured / 2))
+    assert not all(ring_loses(int(size)) for size in np.geomspace(measured / 2, measured * 2))
