@@ -5,9 +5,12 @@ import pytest
 from commsim.workload.systems import SYSTEMS
 
 EXPECTED = {
+    "ad_psgd": {},
+    "dlrm": {"tables_of_a_rank": 4, "all_to_all_B": 2 * 4 * 16384 * 128 * 4},
     "gemini": {"recovery_probability": 1 - 8 / 120, "recovery_bound": 1 - 8 / 120, "checkpoint_iterations": 1},
     "hetpipe": {"mini_batches_per_s": 40 / 3, "time_s": 24.0},
     "kungfu": {"messages": 14},
+    "local_sgd": {"all_reduce_s": 30 * 5e-6 + 1.875 * 100e6 / 1.25e9},
     "megatron": {"exchanges": 96, "iteration_s": 24 * 9e-3 + 96 * (14 * 5e-6 + 1.75 * 32e6 / 300e9)},
     "oobleck": {},
     "optimus_cc": {"embedding_volume": 2.5, "embedding_volume_fused": 1.75},
