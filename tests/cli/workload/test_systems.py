@@ -6,6 +6,7 @@ from commsim.workload.systems import SYSTEMS
 
 EXPECTED = {
     "ad_psgd": {},
+    "cross_mesh": {"pieces": 4, "moved_B": 1024 * 1024 * 512 * 4},
     "dlrm": {"tables_of_a_rank": 4, "all_to_all_B": 2 * 4 * 16384 * 128 * 4},
     "gemini": {"recovery_probability": 1 - 8 / 120, "recovery_bound": 1 - 8 / 120, "checkpoint_iterations": 1},
     "hetpipe": {"mini_batches_per_s": 40 / 3, "time_s": 24.0},
