@@ -6,7 +6,9 @@ from commsim.workload.systems import SYSTEMS
 
 EXPECTED = {
     "ad_psgd": {},
+    "check_n_run": {"float32_B": 1e6 * 64 * 4},
     "cross_mesh": {"pieces": 4, "moved_B": 1024 * 1024 * 512 * 4},
+    "datastates": {"synchronous_stall_s": 5.0},
     "dlrm": {"tables_of_a_rank": 4, "all_to_all_B": 2 * 4 * 16384 * 128 * 4},
     "gemini": {"recovery_probability": 1 - 8 / 120, "recovery_bound": 1 - 8 / 120, "checkpoint_iterations": 1},
     "hetpipe": {"mini_batches_per_s": 40 / 3, "time_s": 24.0},
