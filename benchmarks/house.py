@@ -150,6 +150,8 @@ def _names(one: Source) -> set[str]:
 def kernels(files: Iterable[Source]) -> Iterator[tuple[Source, ast.FunctionDef]]:
     """Find every jitted function."""
     for one in files:
+        if not any(f"@{name}" in one.text for name in KERNEL_DECORATORS):  # most have none: do not walk their trees
+            continue
         for node in ast.walk(one.tree):
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(d, ast.Name) and d.id in KERNEL_DECORATORS for d in node.decorator_list

@@ -75,6 +75,15 @@ def pytest_configure(config):
         raise pytest.UsageError(f"tests/conftest.py marks what does not exist: {absent}")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave files without a test of the one wanted kind unread: to import all takes longer than the few tests do."""
+    kind = config.option.markexpr
+    if kind not in ("mpi", "nojit") or not collection_path.name.startswith("test_"):
+        return None
+    listed = kind == "nojit" and collection_path in NOJIT_PATHS
+    return None if listed or f"mark.{kind}" in collection_path.read_text(encoding="utf-8") else True
+
+
 def pytest_itemcollected(item):
     if item.path in NOJIT_PATHS and not item.get_closest_marker("jit"):
         item.add_marker("nojit")
