@@ -44,7 +44,7 @@ def test_every_policy_runs_the_optimiser_after_the_exchange_and_before_the_param
     updates = [i for i, task in enumerate(tasks) if task.name.startswith(("optimiser", "update "))]
     assert updates
     for i in updates:
-        assert any(tasks[j].operation for j in tasks[i].after) or policy in ("bytescheduler", "p3")
+        assert any(tasks[j].operation for j in tasks[i].after) or policy in ("bytescheduler", "out_of_order", "p3")
 
 
 def test_a_barrier_waits_for_all_and_then_updates_all():
