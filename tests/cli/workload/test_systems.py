@@ -6,6 +6,7 @@ from commsim.workload.systems import SYSTEMS
 
 EXPECTED = {
     "ad_psgd": {},
+    "bytescheduler": {},
     "check_n_run": {"float32_B": 1e6 * 64 * 4},
     "cross_mesh": {"pieces": 4, "moved_B": 1024 * 1024 * 512 * 4},
     "datastates": {"synchronous_stall_s": 5.0},
