@@ -14,6 +14,7 @@ EXPECTED = {
     "gemini": {"recovery_probability": 1 - 8 / 120, "recovery_bound": 1 - 8 / 120, "checkpoint_iterations": 1},
     "hetpipe": {"mini_batches_per_s": 40 / 3, "time_s": 24.0},
     "kungfu": {"messages": 14},
+    "lina": {"one_each_busiest": 16 / sum(k**-0.5 for k in range(1, 17))},
     "local_sgd": {"all_reduce_s": 30 * 5e-6 + 1.875 * 100e6 / 1.25e9},
     "megatron": {"exchanges": 96, "iteration_s": 24 * 9e-3 + 96 * (14 * 5e-6 + 1.75 * 32e6 / 300e9)},
     "oobleck": {},
