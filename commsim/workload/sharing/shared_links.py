@@ -63,6 +63,7 @@ class Mltcp:
 
 MAX_VALUE = 1e9  # weights, uses and the ratio of two jobs' times stay within it, so that no rounding can stop the clock
 MAX_ITERATIONS = 1_000_000
+MAX_SHORT_ITERATIONS = 5_000_000  # of the fastest job; a second or so for each million and job
 SHARINGS = ("fair", "weighted", "priority", "mltcp")
 
 
@@ -158,7 +159,11 @@ def _play(
     from .shared_links_kernel import simulate
 
     took = np.zeros((2, len(jobs), iterations))
-    slowest = max(job.period for job in jobs)
+    slowest, short = max(job.period for job in jobs), min(jobs, key=lambda job: job.period)
+    n_short = iterations * slowest / short.period  # what is faster goes on until all others have done theirs
+    if n_short > MAX_SHORT_ITERATIONS:
+        raise InputError(f"{short.name} does {n_short:.3g} iterations until all jobs have done {iterations}: at most "
+                         f"{MAX_SHORT_ITERATIONS:,} are simulated")  # fmt: skip
     expected = sum((2 * len(job.phases) + 3 + 2 * mltcp[2]) * (iterations * slowest / job.period + 1) for job in jobs)
     most = int(min(1e6 + 100 * expected, 1e9))
     time, n_events = simulate(tables, factor, mltcp, adjust, took, most)

@@ -328,3 +328,9 @@ def test_a_job_that_starves_is_said_and_not_waited_for():
     greedy, starved = job("greedy", 1.0, (0.0, 1.0, 50 * GBPS)), job("starved", 1.0, (0.0, 0.5, GBPS))
     with pytest.raises(InputError, match="starved has done 0 of 5 iterations while greedy did"):
         share([greedy, starved], sharing="priority", priorities=[0, 1], iterations=5)
+
+
+def test_jobs_whose_periods_are_too_different_are_refused_at_once():
+    """A thousandth of a jobs.json's periods was a month: the others went on for minutes."""
+    with pytest.raises(InputError, match=r"b does 8.59e\+06 iterations until all jobs have done 1"):
+        share([job("a", 2147483.648, (0.1, 0.1, GBPS)), TWINS[1]], iterations=1)
