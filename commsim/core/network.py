@@ -186,13 +186,13 @@ class Network(Value):
         self._require(self.src != self.dst, "joins a node to itself", self.src)
         usable = (self.bandwidth >= MIN_NUMBER) & np.isfinite(self.bandwidth)
         self._require(usable, "needs a positive bandwidth", self.bandwidth)
-        self._require((self.latency >= 0) & np.isfinite(self.latency), "needs a latency of 0 or more", self.latency)
+        self._require(_may_be_a_cost(self.latency), "needs a latency of 0 or more", self.latency)
         self._require((self.metric >= 1) & (self.metric <= MAX_METRIC), f"needs a metric 1..{MAX_METRIC}", self.metric)
         self._require(self.buffer > 0, "needs a positive buffer", self.buffer)
         self._require((self.loss >= 0) & (self.loss < 1), "needs a loss in [0, 1)", self.loss)
         for field in ("overhead", "recv_overhead", "gamma"):
             values = getattr(self, field)
-            bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
+            bad = np.flatnonzero(~_may_be_a_cost(values))
             if bad.size:
                 raise InputError(f"{self.name}: node {self.nodes[bad[0]]} needs {field} >= 0, got {values[bad[0]]}")
             if self.curves is not None and values.any():
@@ -271,6 +271,11 @@ def kinds(n_hosts: int, n_switches: int) -> NDArray[np.uint8]:
 def node_names(**counts: int) -> tuple[str, ...]:
     """Names ``h0, h1, …, leaf0, …`` from ``node_names(h=16, leaf=4)``, in that order."""
     return tuple(f"{prefix}{i}" for prefix, n in counts.items() for i in range(n))
+
+
+def _may_be_a_cost(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether times are 0, or such that a file can hold them: quantities below MIN_NUMBER are refused there."""
+    return ((values == 0) | (values >= MIN_NUMBER)) & np.isfinite(values)
 
 
 def _all_are_names(names: tuple[Any, ...]) -> bool:
