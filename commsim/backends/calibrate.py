@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,9 @@ from .transport import Transport
 PASSES = 10
 # Relative width of the middle 80 % of the times of one step, in the middle of all steps, from which on they are marked.
 WIDE = 1.0
+# A step that takes so many times as long as the same with the next larger messages was disturbed: noise of a quiet
+# machine is a third. A step that is timed once, or disturbed in every pass, does not show it by its spread.
+FALL = 2.0
 # A difference of two times is at least this part of the larger one: noise must not make it nothing.
 LEAST_PART = 0.05
 
@@ -97,8 +102,26 @@ class Calibration:
         marks = [] if enough else [f"other processes took {np.median(self.busy):.0%} of the cores"]
         if spread > WIDE:
             marks.append(f"times spread by {spread:.0%}")
+        fall, sizes = steepest_fall({step: float(np.median(of_step)) for step, of_step in times.items()})
+        if fall > FALL:
+            marks.append(f"messages of {sizes[0]} bytes took {fall:.3g} times as long as those of {sizes[1]}")
         curves = Curves(tuple(_curves_of(times)), machine_name(self.transport), "; ".join(marks))
         return as_network(curves, self.transport.size, f"{self.transport.size} ranks of {self.transport.name}")
+
+
+def steepest_fall(times: Mapping[Step, float]) -> tuple[float, tuple[int, int]]:
+    """Return how many times as long a step takes, at most, as the same with the next larger messages, and both sizes.
+
+    Parameters
+    ----------
+    times : mapping of Step to float, s
+        Of which steps are compared that differ in the size of messages alone.
+    """
+    cases = defaultdict[tuple[object, ...], dict[int, float]](dict)
+    for step, seconds in times.items():
+        cases[step.ops, step.two_way, step.working_set, step.length][step.size] = seconds
+    falls = [(case[low] / case[high], (low, high)) for case in cases.values() for low, high in pairwise(sorted(case))]
+    return max(falls, default=(0.0, (0, 0)))
 
 
 def calibrate(transport: Transport, passes: int = PASSES) -> Network:

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from numeric_run import run_reference
@@ -35,9 +37,11 @@ def message(size: float) -> float:
     return 2e-6 + size * PER_BYTE
 
 
-def calibrated(monkeypatch, noise: float = 0.0, busy=lambda _: 0.0, passes: int = 6) -> Calibration:
+def calibrated(monkeypatch, noise: float = 0.0, busy=lambda _: 0.0, passes: int = 6, slow=()) -> Calibration:
     rng, shares = np.random.default_rng(5), iter(range(1000))
-    monkeypatch.setattr(calibration, "time_step", lambda _, step: formula(step) * rng.lognormal(0, noise))
+    monkeypatch.setattr(
+        calibration, "time_step", lambda _, step: dict(slow).get(step, 1.0) * formula(step) * rng.lognormal(0, noise)
+    )
 
     class Meter:
         def __init__(self, transport) -> None:
@@ -108,6 +112,16 @@ def test_a_machine_that_is_never_quiet_is_marked_and_not_waited_for(monkeypatch)
 
 def test_times_that_spread_widely_are_marked(monkeypatch) -> None:
     assert "times spread by" in calibrated(monkeypatch, noise=1.0).network().curves.mark
+
+
+def test_one_step_that_was_disturbed_in_every_pass_is_named(monkeypatch) -> None:
+    """It spreads by nothing, and all larger messages would inherit its time."""
+    step = Step(("copy",), True, 65536)
+    disturbed = calibrated(monkeypatch, slow={step: 100.0}).network().curves
+    found = re.fullmatch(r"messages of 65536 bytes took (\S+) times as long as those of (\d+)", disturbed.mark)
+    assert found
+    assert int(found[2]) > step.size
+    assert float(found[1]) > 10
 
 
 @pytest.mark.parametrize("noise", [2.0, 4.0])
