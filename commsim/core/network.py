@@ -275,7 +275,7 @@ def node_names(**counts: int) -> tuple[str, ...]:
 
 def _may_be_a_cost(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether times are 0, or such that a file can hold them: quantities below MIN_NUMBER are refused there."""
-    return ((values == 0) | (values >= MIN_NUMBER)) & np.isfinite(values)
+    return np.asarray(((values == 0) | (values >= MIN_NUMBER)) & np.isfinite(values), np.bool_)
 
 
 def _all_are_names(names: tuple[Any, ...]) -> bool:
