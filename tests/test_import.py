@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import tomllib
@@ -81,6 +82,19 @@ def test_a_file_or_folder_that_hides_a_package_is_named(tmp_path, sibling, shape
     assert last.startswith(f"ImportError: commsim needs its own package {sibling} (")
     assert str(ROOT / sibling / "__init__.py") in last
     assert str(intruder) in last
+
+
+@pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
+def test_the_command_line_runs_beside_files_of_the_same_names(tmp_path, shape):
+    for sibling in _siblings.SIBLINGS:
+        intruder = tmp_path / shape.format(sibling)
+        intruder.parent.mkdir(exist_ok=True)
+        intruder.write_text("")
+    command = [sys.executable, "-m", "commsim", "topo", "show", "star:n_hosts=2"]
+    paths = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=paths, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "star:n_hosts=2" in done.stdout
 
 
 def test_nothing_in_the_way_is_no_error(tmp_path):

@@ -79,12 +79,12 @@ def pack(graph: RankGraph, report: Callable[[int, int], None] | None = None) -> 
     arcs, search = _without_switches(graph, limit)
     for number, root in enumerate(roots.tolist()):
         later -= int(graph.roots[root])
-        batch, parent = np.zeros((limit, 4 + n), np.int64), np.zeros((limit, n), np.int64)
+        batch, parent = np.zeros((limit, 5 + n), np.int64), np.zeros((limit, n), np.int64)
         found = pack_root(arcs, search, root, n, later, batch, parent)
         if found < 0:
             raise PhysicsError(f"the trees of rank {root} do not fit ({found})")
         for row in range(found):
-            order = batch[row, 4:]
+            order = batch[row, 5:]
             trees += _on_links(graph, root, int(batch[row, 0]), order[1:].tolist(), parent[row, 1:].tolist())
         if report is not None:
             report(number + 1, len(roots))
@@ -107,7 +107,7 @@ def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = No
     found = []
     roots = np.flatnonzero(graph.roots)
     for number, root in enumerate(roots.tolist()):
-        batch, parent = np.zeros((_WIDE, 4 + n), np.int64), np.zeros((_WIDE, n), np.int64)
+        batch, parent = np.zeros((_WIDE, 5 + n), np.int64), np.zeros((_WIDE, n), np.int64)
         count = pack_widest(room, root, int(graph.roots[root]), batch, parent)
         if count < 0:
             return None
@@ -118,7 +118,7 @@ def pack_widely(graph: RankGraph, report: Callable[[int, int], None] | None = No
         tree
         for root, batch, parent in found
         for row, senders in zip(batch, parent, strict=True)
-        for tree in _on_links(graph, root, int(row[0]), row[5:].tolist(), senders[1:].tolist())
+        for tree in _on_links(graph, root, int(row[0]), row[6:].tolist(), senders[1:].tolist())
     ]
 
 
