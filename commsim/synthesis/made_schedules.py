@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -25,6 +25,9 @@ from .trees.forest import DIRECTIONS, Certificate, Forest, Grower, untrimmed, we
 from .trees.tree_program import Planned, plan_trees
 from .trees.trimming import trimmed
 from .trees.whole_rates import WholeNetwork, unbalanced_switch, whole_network
+
+if TYPE_CHECKING:
+    from .bound import LowerBound
 
 Report = Callable[[str, int, int], None]
 
@@ -137,6 +140,7 @@ class Maker:
         self.grower: Grower | None = None
         self.exchange: tuple[WholeNetwork, Exchange] | None = None
         self._per_byte = 0.0  # that no schedule beats, where it is known in exact numbers
+        self._rounded = False  # whether the exact numbers are those of lower rates than the network has
         self._forests: list[Forest] | None = None
         self._books: dict[str, Prepared] | None = None
         self.graph = usable(network, nodes, anywhere=False)
@@ -146,13 +150,19 @@ class Maker:
         elif operation == "all_to_all":
             self._prepare_exchange()
 
-    def _prepare_trees(self) -> None:
-        """Find the optimum; of a network with uneven switches that of what is left once they are trimmed."""
+    def _whole(self) -> WholeNetwork:
+        """Return the network with whole rates; where that rounds them, it is noted."""
         whole = whole_network(self.network, self.nodes)
+        self._rounded = whole.rounded > 0
         if whole.rounded:
             self.notes.append(
                 f"rates have no common measure: rounded down by at most {whole.rounded:.2e}; not proved beyond that"
             )
+        return whole
+
+    def _prepare_trees(self) -> None:
+        """Find the optimum; of a network with uneven switches that of what is left once they are trimmed."""
+        whole = self._whole()
         uneven = unbalanced_switch(whole)
         if uneven is None:
             self.grower = Grower(whole, self.operation, self.root, proved=not whole.rounded)
@@ -180,7 +190,7 @@ class Maker:
 
     def _prepare_exchange(self) -> None:
         """Find the best exchange, where the network is small enough for that."""
-        whole = whole_network(self.network, self.nodes)
+        whole = self._whole()
         try:
             exchange = best_exchange(whole)
         except InputError as error:
@@ -196,11 +206,17 @@ class Maker:
 
     def bound(self, size: int) -> float:
         """Return the least time that is proved, in seconds."""
-        if self.certificate is None:
-            from .bound import lower_bound
-
-            return lower_bound(self.operation, self.network, self.nodes, root=self.root).time(size)
+        if self.certificate is None or self._rounded:
+            # Schedules use what rounding took from the rates, and can be faster than the optimum without it.
+            return self._by_cuts.time(size)
         return max(self._of_no_bytes, self._per_byte * size + nearest_ranks(self.graph))
+
+    @functools.cached_property
+    def _by_cuts(self) -> LowerBound:
+        """Bound with the rates that the network has."""
+        from .bound import lower_bound
+
+        return lower_bound(self.operation, self.network, self.nodes, root=self.root)
 
     @functools.cached_property
     def _of_no_bytes(self) -> float:

@@ -1,5 +1,7 @@
 """Synthesized schedules keep their promise, are never below the bound, and come as near to it as trees do."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from commsim.files.store import read_network
 from commsim.run.inputs import load_network
 from commsim.synthesis.synthesize import synthesize
 from commsim.synthesis.trees.forest import DIRECTIONS
+from topologies.star import star
 
 BUILT = {one.name: one for one in (build() for build in NETWORKS)}
 LARGE = 4 << 30
@@ -95,6 +98,21 @@ def test_a_switch_with_more_in_than_out_is_trimmed_and_only_what_is_attained_is_
     assert found.certificate is None
     assert any("s has 3 GB/s in and 2 GB/s out" in note for note in found.notes)
     assert found.best(2 * half).time >= found.bounds[2 * half] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("part", [0.3333333, 0.00019])
+@pytest.mark.parametrize(
+    ("operation", "crossing"), [("all_gather", 3 / 4), ("all_to_all", 3 / 4), ("all_reduce", 1.0), ("broadcast", 1.0)]
+)
+def test_rates_that_were_rounded_down_do_not_raise_the_bound(operation, crossing, part):
+    """What crosses the slow cable takes its own rate, of which rounding to 1/10080 leaves half in the second case."""
+    network, size = star(4, bandwidth=1e9, latency=0.0), 1 << 16
+    slow = (network.src == network.endpoints[3]) | (network.dst == network.endpoints[3])
+    network = dataclasses.replace(network, bandwidth=np.where(slow, part * 1e9, 1e9))
+    found = synthesize(operation, network, [size], max_messages=500)
+    assert found.bounds[size] == pytest.approx(crossing * size / (part * 1e9), rel=1e-6)
+    assert found.best(size).time >= found.bounds[size] * (1 - 1e-9)
+    assert any("rates have no common measure" in note for note in found.notes)
 
 
 def test_ranks_that_cannot_be_reached_are_named():
