@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .curves import Curves
 from .errors import InputError
 from .hardware import read_hardware, write_hardware
-from .units import MIN_NUMBER
+from .units import MIN_RATE
 from .value import Value, freeze
 
 HOST, SWITCH, GPU, CPU, NIC, MEMORY = range(6)
@@ -184,15 +184,15 @@ class Network(Value):
         if ends.size and (ends.min() < 0 or ends.max() >= n):
             raise InputError(f"{self.name}: a link ends at node {ends.min() if ends.min() < 0 else ends.max()} of {n}")
         self._require(self.src != self.dst, "joins a node to itself", self.src)
-        usable = (self.bandwidth >= MIN_NUMBER) & np.isfinite(self.bandwidth)
+        usable = (self.bandwidth >= MIN_RATE) & np.isfinite(self.bandwidth)
         self._require(usable, "needs a positive bandwidth", self.bandwidth)
-        self._require(_may_be_a_cost(self.latency), "needs a latency of 0 or more", self.latency)
+        self._require((self.latency >= 0) & np.isfinite(self.latency), "needs a latency of 0 or more", self.latency)
         self._require((self.metric >= 1) & (self.metric <= MAX_METRIC), f"needs a metric 1..{MAX_METRIC}", self.metric)
         self._require(self.buffer > 0, "needs a positive buffer", self.buffer)
         self._require((self.loss >= 0) & (self.loss < 1), "needs a loss in [0, 1)", self.loss)
         for field in ("overhead", "recv_overhead", "gamma"):
             values = getattr(self, field)
-            bad = np.flatnonzero(~_may_be_a_cost(values))
+            bad = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
             if bad.size:
                 raise InputError(f"{self.name}: node {self.nodes[bad[0]]} needs {field} >= 0, got {values[bad[0]]}")
             if self.curves is not None and values.any():
@@ -271,11 +271,6 @@ def kinds(n_hosts: int, n_switches: int) -> NDArray[np.uint8]:
 def node_names(**counts: int) -> tuple[str, ...]:
     """Names ``h0, h1, …, leaf0, …`` from ``node_names(h=16, leaf=4)``, in that order."""
     return tuple(f"{prefix}{i}" for prefix, n in counts.items() for i in range(n))
-
-
-def _may_be_a_cost(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether times are 0, or such that a file can hold them: quantities below MIN_NUMBER are refused there."""
-    return np.asarray(((values == 0) | (values >= MIN_NUMBER)) & np.isfinite(values), np.bool_)
 
 
 def _all_are_names(names: tuple[Any, ...]) -> bool:

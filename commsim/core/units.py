@@ -29,8 +29,8 @@ _BITS_OR_BYTES = {"b": Decimal("0.125"), "bit": Decimal("0.125"), "B": Decimal(1
 _SECONDS = {unit: Decimal(10) ** -n for n, unit in ((12, "ps"), (9, "ns"), (6, "us"), (3, "ms"), (0, "s"))}
 _SECONDS |= dict.fromkeys(("µs", "μs"), _SECONDS["us"])
 _SECONDS |= {"m": Decimal(60), "min": Decimal(60), "h": Decimal(3600)}
-# Below this, what is divided by a quantity becomes infinite; no rate, size or time of a cluster comes near it.
-MIN_NUMBER = 1e-30
+# Bytes/s. Below this, what is divided by a rate becomes infinite; no rate of a cluster comes near it.
+MIN_RATE = 1e-30
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII)
 _DATA_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(bit|b|B)")
 _RATE_UNIT = re.compile(r"(|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)(?:(bit|b|B)/s|(b|B)ps)")
@@ -49,13 +49,16 @@ def parse_bandwidth(text: str, name: str = "bandwidth") -> float:
     Raises
     ------
     InputError
-        If the number or the unit is missing or unknown, or the value is not positive and finite.
+        If the number or the unit is missing or unknown, or the value is not positive and finite, or below 1e-30 B/s.
     """
     value, unit = _split(text, name, "a rate such as 400Gbps or 50GB/s")
     match = _RATE_UNIT.fullmatch(unit)
     if match is None:
         raise InputError(f"{name} must be a rate such as 400Gbps or 50GB/s, got {text!r}{_rate_hint(text, unit)}")
-    return _positive(value * _PREFIX[match[1]] * _BITS_OR_BYTES[match[2] or match[3]], text, name)
+    rate = _positive(value * _PREFIX[match[1]] * _BITS_OR_BYTES[match[2] or match[3]], text, name)
+    if rate < MIN_RATE:
+        raise InputError(f"{name} must be a rate such as 400Gbps or 50GB/s, got {text!r}, which is too small")
+    return rate
 
 
 def parse_size(text: str, name: str = "size") -> float:
@@ -225,8 +228,6 @@ def _split(text: str, name: str, wanted: str) -> tuple[Decimal, str]:
         raise InputError(f"{name} needs a unit: {wanted}, got {text!r}")
     if not abs(float(match[1])) < 1e300:
         raise InputError(f"{name} must be {wanted}, got {text!r}, which is too large")
-    if 0 < abs(float(match[1])) < MIN_NUMBER:
-        raise InputError(f"{name} must be {wanted}, got {text!r}, which is too small")
     return Decimal(match[1]), match[2]
 
 

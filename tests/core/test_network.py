@@ -109,7 +109,6 @@ def test_hosts_are_found_wherever_they_are():
         ({"bandwidth": "1Gbps"}, "bandwidth must hold numbers"),
         ({"latency": -1e-9}, "needs a latency of 0 or more"),
         ({"latency": np.inf}, "needs a latency of 0 or more"),
-        ({"latency": 1e-100}, "needs a latency of 0 or more, got 1e-100"),
         ({"buffer": 0}, "needs a positive buffer"),
         ({"buffer": np.nan}, "needs a positive buffer"),
         ({"loss": 1.0}, r"needs a loss in \[0, 1\)"),

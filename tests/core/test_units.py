@@ -129,8 +129,7 @@ def test_the_sizes_that_a_hint_offers_are_read():
     ("parse", "texts", "message"),
     [
         (parse_bandwidth, ["0Gbps", "-1Gbps", "1e-400Gbps"], "positive and finite"),
-        (parse_bandwidth, ["1e-320Gbps", "1e-31Gbps"], "too small"),
-        (parse_time, ["1e-320s"], "too small"),
+        (parse_bandwidth, ["1e-320Gbps", "1e-40Gbps"], "too small"),
         (parse_size, ["-1B"], "must not be negative or infinite"),
         (parse_time, ["-1ns", "-1e9h"], "must not be negative or infinite"),
         (parse_time, ["1u", "1US", "1sec", "1 u s"], "units are ps, ns, us, ms, s, m, h"),

@@ -41,7 +41,7 @@ def networks(draw):
     def column(numbers, size):
         return draw(st.lists(numbers, min_size=size, max_size=size))
 
-    seconds = st.floats(1e-30, 1e3) | st.sampled_from([0.0, 5e-7])
+    seconds = st.floats(0, 1e3) | st.sampled_from([0.0, 5e-7])
     return Network(
         name=draw(st.text(max_size=5).filter(str.isprintable)),
         nodes=names,
@@ -56,7 +56,7 @@ def networks(draw):
         aggregates=column(st.booleans(), n),
         overhead=column(seconds, n),
         recv_overhead=column(seconds, n),
-        gamma=column(st.floats(1e-30, 1e-6) | st.sampled_from([0.0, 1 / 50e9]), n),
+        gamma=column(st.floats(0, 1e-6) | st.sampled_from([0.0, 1 / 50e9]), n),
         routing=draw(st.sampled_from(["ecmp", "shortest", "spray"])),
         machine=column(st.integers(-1, 3) | st.just(2**31 - 1), n),
         metric=column(st.integers(1, 9) | st.just(2**20), len(links)),
