@@ -274,11 +274,12 @@ def _end_idle(executor: Executor, manager: threading.Thread) -> None:
 def _end(executor: Executor) -> None:
     """End an executor without waiting for what runs in it."""
     processes = list((getattr(executor, "_processes", None) or {}).values())
-    if type(executor).__module__.startswith("loky."):  # it does not follow `Executor` here
+    in_loky = type(executor).__module__.startswith("loky.")
+    if in_loky:  # it does not follow `Executor` here
         executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
     for process in processes:  # first, since one that has only begun would look for semaphores that are gone
         process.kill()
-    if not type(executor).__module__.startswith("loky."):
+    if not in_loky:
         executor.shutdown(wait=False, cancel_futures=True)
 
 

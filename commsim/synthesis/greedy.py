@@ -94,6 +94,7 @@ class Greedy:
         """Return the schedule; `in_order` gives what starts sooner a larger share of its links."""
         halves = [(half, half is self.sums) for half in (self.sums, self.copies) if half is not None]
         n_messages = sum(len(half.src) for half, _ in halves)
+        # Even, and halves have as many messages: no channel has sums and copies, whose routes differ.
         n_classes = min(CLASSES, n_messages) if in_order else 1
         program, routes, before = Program(len(self.ranks), self.n_chunks), [], 0
         for i, (half, sums) in enumerate(halves):

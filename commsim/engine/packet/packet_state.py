@@ -139,10 +139,7 @@ PACKET_ROW = np.dtype(
     [
         ("arrival", np.int64),
         ("number", np.int64),  # sequence number, or the message of an aggregation job
-        (
-            "tag",
-            np.int64,
-        ),  # 1 + the slot that a result names, or 0; when a transport sent it, ps
+        ("tag", np.int64),  # of a result 1 + the slot that it names, or 0; else when it was sent, ps
         ("next", np.int32),
         ("hop", np.int32),  # place in the table of routes
         ("stream", np.int32),
