@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.errors import InputError, PhysicsError
-from commsim.core.network import MAX_METRIC
-from commsim.core.pinned_routes import PinnedRoutes, gathered
-from commsim.core.placement import Placement, joined
+from commsim.core.placement import joined
 from commsim.core.result import Result
 from commsim.routing.flaps import Flaps
-from commsim.routing.pinned import find_connection_routes
+from commsim.routing.pinned import find_routes_around
 from commsim.routing.routing import Routes
 
 from .flow_plan import FlowPlan, FlowTimes
@@ -193,10 +191,9 @@ class _Run:
 
     def _routes(self) -> Routes:
         """Find routes that take links which are to be avoided only where there is no other way."""
-        plan, placement = self.plan, _without(self.placement, self.avoided)
-        network = dataclasses.replace(plan.network, metric=np.where(self.avoided, MAX_METRIC, plan.network.metric))
-        return find_connection_routes(
-            network, placement, plan.ends, plan.channel, routing=plan.routing, seed=plan.seed,
+        plan = self.plan
+        return find_routes_around(
+            plan.network, self.placement, plan.ends, plan.channel, self.avoided, routing=plan.routing, seed=plan.seed,
             hashed_channel=plan.hashed_channel,
         )  # fmt: skip
 
@@ -250,17 +247,6 @@ class _Run:
         new.counter["n_beginning"] = len(going)
         allocate(new, now, self.several)
         self.state = new
-
-
-def _without(placement: Placement, avoided: NDArray[np.bool_]) -> Placement:
-    """Return the placement without the pinned routes over links that are avoided; the routing finds others."""
-    pinned = placement.routes
-    if pinned is None or not avoided.any():
-        return placement
-    row = np.repeat(np.arange(len(pinned)), np.diff(pinned.first))
-    kept = np.flatnonzero(np.bincount(row, avoided[pinned.link], minlength=len(pinned)) == 0)
-    first, link = gathered(pinned.first, pinned.link, kept)
-    return Placement(placement.nodes, PinnedRoutes(pinned.ends[kept], first, link))
 
 
 def _differ(one: Routes, other: Routes) -> NDArray[np.bool_]:

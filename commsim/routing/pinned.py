@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.network import Network
+from ..core.network import MAX_METRIC, Network
 from ..core.network_queries import partners
 from ..core.pinned_routes import PinnedRoutes, gathered
 from ..core.placement import Placement
@@ -54,6 +56,39 @@ def find_connection_routes(
     pinned = _as_routes(network, placement.routes)
     # Both kinds of rows one behind the other, and then in the order of the connections.
     return in_order((pinned, found), np.where(row < 0, len(placement.routes) + np.cumsum(row < 0) - 1, row))
+
+
+def find_routes_around(
+    network: Network,
+    placement: Placement,
+    ends: NDArray[np.int32],
+    channel: NDArray[np.int64],
+    avoided: NDArray[np.bool_],
+    *,
+    routing: str | None = None,
+    seed: int = 0,
+    hashed_channel: NDArray[np.int64] | None = None,
+) -> Routes:
+    """Find the route of each connection, over links to avoid only where there is no other way.
+
+    A connection whose pinned route has such a link goes where the routing says.
+
+    Parameters
+    ----------
+    network, placement, ends, channel, routing, seed, hashed_channel
+        As in :func:`find_connection_routes`.
+    avoided : bool[n_links]
+        Which links to avoid.
+
+    Raises
+    ------
+    RoutingError
+        If a connection is not pinned and its nodes have no path.
+    """
+    around = dataclasses.replace(network, metric=np.where(avoided, MAX_METRIC, network.metric))
+    return find_connection_routes(
+        around, _without(placement, avoided), ends, channel, routing=routing, seed=seed, hashed_channel=hashed_channel
+    )
 
 
 def turned_round(network: Network, placement: Placement) -> Placement:
@@ -107,3 +142,14 @@ def _as_routes(network: Network, pinned: PinnedRoutes) -> Routes:
     row = np.repeat(np.arange(len(pinned)), np.diff(pinned.first))
     latency = np.bincount(row, weights=network.latency[pinned.link], minlength=len(pinned))
     return Routes(pinned.first, pinned.link, np.ones(len(pinned.link)), latency.astype(np.float64))
+
+
+def _without(placement: Placement, avoided: NDArray[np.bool_]) -> Placement:
+    """Return the placement without the pinned routes over links that are avoided."""
+    pinned = placement.routes
+    if pinned is None or not avoided.any():
+        return placement
+    row = np.repeat(np.arange(len(pinned)), np.diff(pinned.first))
+    kept = np.flatnonzero(np.bincount(row, avoided[pinned.link], minlength=len(pinned)) == 0)
+    first, link = gathered(pinned.first, pinned.link, kept)
+    return Placement(placement.nodes, PinnedRoutes(pinned.ends[kept], first, link))

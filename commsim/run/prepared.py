@@ -185,7 +185,8 @@ class Prepared:
         method : {"auto", "recurrence", "simultaneous", "symmetric", "streamed", "events"}
             By which way the flow engine computes; all that apply give the same answer, to 1e-9.
         flaps : Flaps, optional
-            Cables that go down during the run, with the flow engine; ``flap_lost_s`` of the counters is what they cost.
+            Cables that go down during the run, with the engines flow and packet; ``flap_lost_s`` of the counters is
+            what they cost. In packets their `rto`, if any, is the transport's.
 
         Raises
         ------
@@ -197,8 +198,8 @@ class Prepared:
             raise InputError(f"unknown engine {engine!r}; known: {', '.join(ENGINES)}")
         if engine != "flow" and method != "auto":
             raise InputError(f"methods are the flow engine's, got method {method!r} and engine {engine!r}")
-        if flaps is not None and engine != "flow":
-            raise InputError(f"links flap in the flow engine, got --engine {engine}")
+        if flaps is not None and engine not in ("flow", "packet"):
+            raise InputError(f"links flap in the engines flow and packet, got --engine {engine}")
         if self.aggregation is not None and engine == "packet":
             if framing is not None or trace:
                 raise InputError(
@@ -277,15 +278,15 @@ class Prepared:
         flaps: Flaps | None,
     ) -> Callable[..., Result]:
         if engine == "packet":
-            from commsim.engine.packet.messages import run_messages
+            from commsim.engine.packet.messages import simulate_messages
 
             paths = self.paths
             if np.isfinite(paths.job.rate_cap):  # packets have the links' rates only
                 paths = FlowPaths(
                     paths.network, dataclasses.replace(paths.job, rate_cap=np.inf), paths.routing, paths.seed
                 )
-            packets = functools.partial(run_messages, transport=transport, fabric=fabric, seed=seed)
-            return lambda size, **options: packets(paths.plan, size, **options).results[0]
+            packets = functools.partial(simulate_messages, transport=transport, fabric=fabric, seed=seed, flaps=flaps)
+            return lambda size, **options: packets(paths.plan, size, **options)[0]
         if transport is not None or fabric is not None:
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
         if engine == "flow":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..routing.flaps import Flaps
 from . import Prepared, prepare
 from .inputs import PACKED, load_network, load_placement
 from .prepared import finished
+
+if TYPE_CHECKING:
+    from ..engine.packet.transport import Fabric, Transport
 
 SIMULATORS = {"flow": simulate_flows, "alpha-beta": simulate_alpha_beta}
 
@@ -47,6 +50,8 @@ class PreparedGroups:
         engine: str = "flow",
         framing: Framing | None = None,
         trace: bool = False,
+        transport: Transport | None = None,
+        fabric: Fabric | None = None,
         flaps: Flaps | None = None,
     ) -> tuple[Result, ...]:
         """Predict one size, the same in every group.
@@ -55,7 +60,7 @@ class PreparedGroups:
         ----------
         size : float, bytes
             Of each group's operation.
-        engine, framing, trace, flaps
+        engine, framing, trace, transport, fabric, flaps
             As in :meth:`commsim.run.Prepared.predict`.
 
         Returns
@@ -68,22 +73,31 @@ class PreparedGroups:
         InputError
             If the engine knows no contention between groups, or the size is not positive.
         """
-        if engine not in SIMULATORS:
-            raise InputError(f"groups are simulated together by {' or '.join(SIMULATORS)}, got engine {engine!r}")
+        if engine not in (*SIMULATORS, "packet"):
+            raise InputError(
+                f"groups are simulated together by {', '.join(SIMULATORS)} or packet, got engine {engine!r}"
+            )
         views = [group.view(size) for group in self.groups]
         first, plan = views[0], self.plan
         sized = [group.at(size) for group in self.groups]
         if any(at_size is not group for at_size, group in zip(sized, self.groups, strict=True)):
             jobs = [group.paths.job for group in sized]
             plan = plan_flows(plan.network, jobs, routing=plan.routing, seed=plan.seed)
-        if flaps is not None and engine != "flow":
-            raise InputError(f"links flap in the flow engine, got --engine {engine}")
-        simulate = SIMULATORS[engine]
+        if flaps is not None and engine not in ("flow", "packet"):
+            raise InputError(f"links flap in the engines flow and packet, got --engine {engine}")
+        if engine != "packet" and (transport is not None or fabric is not None):
+            raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")
         if first is not None:
             framing = framing or first.framing
         sent = size if first is None else first.size
-        if flaps is None:
-            results = simulate(plan, sent, framing=framing, trace=trace)
+        if engine == "packet":
+            from ..engine.packet.messages import simulate_messages
+
+            results = simulate_messages(
+                plan, sent, transport=transport, fabric=fabric, framing=framing, trace=trace, flaps=flaps
+            )
+        elif flaps is None:
+            results = SIMULATORS[engine](plan, sent, framing=framing, trace=trace)
         else:
             results = simulate_flows(plan, sent, framing=framing, trace=trace, flaps=flaps)
             whole = simulate_flows(plan, sent, framing=framing)

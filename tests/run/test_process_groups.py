@@ -34,5 +34,5 @@ def test_groups_of_no_such_ranks_are_refused(groups):
 
 
 def test_the_closed_form_knows_no_groups():
-    with pytest.raises(InputError, match="groups are simulated together by flow or alpha-beta, got engine 'closed"):
+    with pytest.raises(InputError, match="by flow, alpha-beta or packet, got engine 'closed"):
         prepare_groups("ring_all_reduce", STAR, [[0, 1]]).predict(1e6, engine="closed-form")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from commsim.core.errors import InputError
@@ -71,11 +71,17 @@ class FaultsInTime(Flags):
 def flap_remarks(results: Sequence[Any]) -> list[str]:
     """Say what flaps cost, and how many connections they met."""
     return [
-        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; connections that waited: "
-        f"{r.counters['stalled']:.0f}, that were rerouted: {r.counters['rerouted']:.0f}"
+        f"{r.size:.0f} B: the flap costs {r.counters['flap_lost_s'] * 1e6:.2f} us; {_met(r.counters)}, connections "
+        f"that were rerouted: {r.counters['rerouted']:.0f}"
         for r in results
         if "flap_lost_s" in r.counters
     ]
+
+
+def _met(counters: Mapping[str, float]) -> str:
+    if "stalled" in counters:
+        return f"connections that waited: {counters['stalled']:.0f}"
+    return f"packets that were lost: {counters['drops_loss']:.0f}, sent again: {counters['retransmissions']:.0f}"
 
 
 def with_faults(network: Network, config: Faults) -> tuple[Network, list[str]]:

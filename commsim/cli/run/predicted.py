@@ -273,14 +273,13 @@ def run_groups(config: Config, network: Network, sizes: list[int], options: Mapp
         raise InputError("--group goes with --collective, not with --operation or --algorithm")
     if config.start_jitter:
         raise InputError("--start-jitter is not modelled for groups")
+    chosen = {name: options[name] for name in ("framing", "transport", "fabric", "flaps") if name in options}
     results: list[Result] = []
     for spec in config.collective:
         prepared = prepare_groups(spec, network, groups, n_ranks=config.ranks, **config.placing)
         rows = []
         for size in progress(sizes, spec):
-            of_groups = prepared.predict(
-                size, engine=config.engine, framing=options["framing"], flaps=options.get("flaps")
-            )
+            of_groups = prepared.predict(size, engine=config.engine, **chosen)
             results += of_groups
             for text, group, result in zip(config.group, prepared.groups, of_groups, strict=True):
                 rows.append([text, *table_row(network, group.schedule, result, config.datatype)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +21,26 @@ from commsim.core.result import Result
 from commsim.engine.flow import job_results, not_negative, payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
 from commsim.engine.physics import SLACK, check_order
+from commsim.routing.flaps import Flaps
 
+from .link_changes import LinkChanges
 from .message_plan import message_rows
 from .packet_run import COUNTERS, PacketRun, Tables, lay_out, record, run_to_end
 from .packet_state import PS, Links
 from .pauses import deadlocked, named
 from .run_kernel import start_flows
-from .transport import ROCE, Fabric, Transport, Window
+from .transport import ROCE, Dcqcn, Dctcp, Fabric, Transport, Window
+
+
+class PacketOptions(TypedDict, total=False):
+    """Arguments of :func:`run_messages`."""
+
+    fabric: Fabric | None
+    seed: int
+    starts: ArrayLike
+    framing: Framing | None
+    trace: bool
+
 
 PACKETS_PER_EVENT = 4  # at most, where each flow has one packet in its host's queue
 
@@ -58,6 +72,7 @@ def run_messages(
     trace: bool = False,
     tapped: Sequence[int] = (),
     sample_every: float = 0.0,
+    flaps: Flaps | None = None,
 ) -> MessageRun:
     """Simulate all jobs of a plan together, and keep all that was recorded.
 
@@ -84,12 +99,14 @@ def run_messages(
         Links whose packets are recorded.
     sample_every : float, s
         Interval of the series; 0 for none.
+    flaps : Flaps, optional
+        Cables that go down during the run; what they carry then is lost, and repeated by the transport.
 
     Raises
     ------
     InputError
-        If the plan needs what this engine does not have, a number is out of its range, or packets of a transport
-        that never repeats them were dropped.
+        If the plan needs what this engine does not have, a number is out of its range, packets of a transport
+        that never repeats them were dropped, or the last flap ends after the run.
     PhysicsError
         If the result contradicts capacity or causality, or the run cannot end though nothing was dropped.
     """
@@ -100,9 +117,48 @@ def run_messages(
     n_bytes = payload(plan, sizes)
     tables = lay_out(seed=seed, **message_rows(plan, n_bytes, starts, framing, transport, fabric))
     record(tables, tapped, sample_every)
-    tables, cpu = _run(tables, packets_at_once(tables), plan.network)
-    results, times = message_results(plan, tables, sizes, starts, trace)
+    changes = None if flaps is None else LinkChanges(plan, flaps)
+    tables, cpu = _run(tables, packets_at_once(tables), plan.network, changes)
+    results, times = message_results(plan, tables, sizes, starts, trace, changes)
     return MessageRun(results, tables, cpu, times)
+
+
+def simulate_messages(
+    plan: FlowPlan,
+    sizes: ArrayLike,
+    *,
+    transport: Transport | None = None,
+    flaps: Flaps | None = None,
+    **options: Unpack[PacketOptions],
+) -> tuple[Result, ...]:
+    """Simulate all jobs of a plan together; counters say what flaps cost each.
+
+    Parameters
+    ----------
+    plan, sizes, transport, flaps
+        As in :func:`run_messages`, whose other arguments follow. Where flaps have an `rto`, it is the transport's.
+
+    Returns
+    -------
+    tuple of Result
+        One per job; with flaps, ``flap_lost_s`` of their counters is by how much they are later.
+    """
+    if flaps is None:
+        return run_messages(plan, sizes, transport=transport, **options).results
+    if isinstance(transport or Window(), Window):
+        raise InputError(
+            "what a flap loses the transport `window` never repeats; use --transport dctcp or dcqcn, or --engine flow"
+        )
+    assert isinstance(transport, Dctcp | Dcqcn)
+    if flaps.rto:
+        transport = dataclasses.replace(transport, rto=flaps.rto)
+    late = run_messages(plan, sizes, transport=transport, flaps=flaps, **options).results
+    options["trace"] = False
+    whole = run_messages(plan, sizes, transport=transport, **options).results
+    return tuple(
+        dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
+        for r, w in zip(late, whole, strict=True)
+    )
 
 
 def packets_at_once(tables: Tables) -> int:
@@ -111,15 +167,22 @@ def packets_at_once(tables: Tables) -> int:
 
 
 def message_results(
-    plan: FlowPlan, tables: Tables, sizes: ArrayLike, starts: NDArray[np.float64], trace: bool
+    plan: FlowPlan,
+    tables: Tables,
+    sizes: ArrayLike,
+    starts: NDArray[np.float64],
+    trace: bool,
+    changes: LinkChanges | None = None,
 ) -> tuple[tuple[Result, ...], FlowTimes]:
     """Check a run that is over; return the results of its jobs, and the times of all transfers."""
     times = _times(tables)
-    _check_packets(plan, times, tables)
-    return _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet")), times
+    if changes is not None:
+        changes.require_over(float(times.done.max(initial=0.0)))
+    _check_packets(plan, times, tables, changes)
+    return _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"), changes), times
 
 
-def _run(tables: Tables, margin: int, network: Network) -> tuple[Tables, float]:
+def _run(tables: Tables, margin: int, network: Network, changes: LinkChanges | None) -> tuple[Tables, float]:
     """Run to the end, with a margin of free packets for each event. Returns the tables and the CPU seconds taken.
 
     Raises
@@ -129,7 +192,13 @@ def _run(tables: Tables, margin: int, network: Network) -> tuple[Tables, float]:
     PhysicsError
         If nothing can happen any more.
     """
-    tables, finished, cpu = run_to_end(tables, margin, lambda t: start_flows(t.links, t.flows))
+
+    def begin(t: Tables) -> None:
+        start_flows(t.links, t.flows)
+        if changes is not None:
+            changes.begin(t)
+
+    tables, finished, cpu = run_to_end(tables, margin, begin, None if changes is None else changes.make)
     require_finished(tables, finished, network)
     return tables, cpu
 
@@ -173,7 +242,9 @@ def _times(tables: Tables) -> FlowTimes:
     )
 
 
-def _with_counters(plan: FlowPlan, tables: Tables, results: tuple[Result, ...]) -> tuple[Result, ...]:
+def _with_counters(
+    plan: FlowPlan, tables: Tables, results: tuple[Result, ...], changes: LinkChanges | None
+) -> tuple[Result, ...]:
     links, message, n_flows = tables.links, tables.flows.message, len(tables.flows.flow)
     counters = {
         "packet_hops": links.state["packet_hops"],
@@ -183,7 +254,11 @@ def _with_counters(plan: FlowPlan, tables: Tables, results: tuple[Result, ...]) 
         "peak_queue_bytes": links.link["peak"].max(initial=0),
     }
     first = len(links.stream) - 2 * n_flows  # streams of jobs that aggregate come before
-    stream = np.repeat(np.arange(len(links.stream)), links.stream["end"] - links.stream["begin"]) - first
+    if changes is None:
+        stream = np.repeat(np.arange(len(links.stream)), links.stream["end"] - links.stream["begin"]) - first
+    else:
+        stream = changes.hop_stream - first
+        counters["rerouted"] = changes.was_rerouted.sum()
     job = plan.job_of_connection[stream % n_flows] if n_flows else stream
     n_bytes = links.route["n_bytes"].astype(np.float64)
     counted = []
@@ -198,7 +273,7 @@ def _with_counters(plan: FlowPlan, tables: Tables, results: tuple[Result, ...]) 
     return tuple(counted)
 
 
-def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables) -> None:
+def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables, changes: LinkChanges | None) -> None:
     """Raise if a link carried more than it can, a message was too fast or out of order, or packets vanished.
 
     Times may be off by half a picosecond of rounding per packet.
@@ -224,6 +299,8 @@ def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables) -> None:
     src = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[:, 0]]
     alone = (np.where(crosses, network.overhead[src] + plan.routes.latency, 0.0))[plan.connection_of]
     alone += times.bytes_on_wire / slowest[plan.connection_of]
+    if changes is not None:
+        alone[changes.was_rerouted[plan.connection_of]] = 0.0  # they took more ways than the plan's
     early = alone - (times.done - times.start)
     if early.max() > slack:
         i = int(early.argmax())

@@ -109,7 +109,8 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     state["sent_head"], state["next_sample"] = -1, s.NEVER
     state["n_links"], state["seed"], state["n_unfinished"] = n_links, seed % 2**63, n_unfinished
     state["first_flow_timer"] = 3 * n_links + len(tables.get("worker", ()))
-    n_events = 3 * n_links + n_timers
+    n_events = 3 * n_links + n_timers + 1
+    state["change_event"] = n_events - 1
     queue = s.EventQueue(
         wheel[0],
         np.zeros(n_events, s.EVENT_ROW),
@@ -153,7 +154,9 @@ def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
         state["sample_every"], state["next_sample"] = max(1, round(sample_every * PS)), 0
 
 
-def run_to_end(tables: Tables, margin: int, begin: Callable[[Tables], None]) -> tuple[Tables, bool, float]:
+def run_to_end(
+    tables: Tables, margin: int, begin: Callable[[Tables], None], change: Callable[[Tables], Tables] | None = None
+) -> tuple[Tables, bool, float]:
     """Run to the end; tables that are full grow.
 
     Parameters
@@ -164,6 +167,8 @@ def run_to_end(tables: Tables, margin: int, begin: Callable[[Tables], None]) -> 
         Packets that one event may need at most.
     begin : callable
         Schedules the first events.
+    change : callable, optional
+        Changes links, at the times that it sets for the change event.
 
     Returns
     -------
@@ -184,7 +189,11 @@ def run_to_end(tables: Tables, margin: int, begin: Callable[[Tables], None]) -> 
     pauses = bool(tables.links.link["xoff"].any())
     never = np.iinfo(np.int64).max
     state["look_at"] = LOOK_EVERY if pauses else never
-    while (why := run(*tables, margin)) == s.FULL:
+    while (why := run(*tables, margin)) in (s.FULL, s.CHANGE):
+        if why == s.CHANGE:
+            assert change is not None
+            tables = change(tables)
+            continue
         if pauses and deadlocked(tables.links):
             break
         state["look_at"] = state["now"] + LOOK_EVERY if pauses else never

@@ -4,7 +4,7 @@ Everything that can happen next has a fixed number, its *event*, and at most one
 packet, the first packet on its way along a link arrives, a pause takes effect, a timer fires. So the queue of events is
 as long as the network is large, however many packets are under way, and equal times are served in the order of the
 events' numbers: what leaves, what arrives, pauses, then timers, each by the number of the link or of the
-timer. A link sends one packet at a time, so no tie is left to the order of insertion.
+timer; a change of links comes last. A link sends one packet at a time, so no tie is left to the order of insertion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rows = NDArray[np.void]
 Row = np.void
 
 # why the kernel returns
-DONE, FULL, STUCK = 0, 1, 2
+DONE, FULL, STUCK, CHANGE = range(4)
 
 # what a packet is
 DATA, ACK, CONTRIBUTION, RESULT = range(4)
@@ -65,6 +65,7 @@ STATE_ROW = np.dtype(
         ("seed", np.int64),
         ("n_links", np.int64),
         ("first_flow_timer", np.int64),  # event
+        ("change_event", np.int64),  # at which the run stops, for links to change; the last of its time
         ("n_unfinished", np.int64),  # workers or messages
         ("first_free", np.int64),  # packet, and how many there are
         ("n_free", np.int64),

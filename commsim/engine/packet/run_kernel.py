@@ -12,6 +12,7 @@ from .flow_kernel import arm, go_on, on_ack, on_data, on_flow_timer, on_left
 from .link_kernel import arrive, leave, pause, queue_sent
 from .packet_state import (
     ACK,
+    CHANGE,
     CONTRIBUTION,
     DATA,
     DONE,
@@ -45,7 +46,7 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
     Returns
     -------
     int
-        DONE, FULL, or STUCK when nothing is left that could happen.
+        DONE, FULL, CHANGE when links are to change now, or STUCK when nothing is left that could happen.
     """
     state = links.state
     n_links, first_flow_timer = state["n_links"], state["first_flow_timer"]
@@ -85,6 +86,8 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
             pause(links, number - 2 * n_links)
         elif number < first_flow_timer:
             on_worker_timer(links, jobs, number - 3 * n_links)
+        elif number == state["change_event"]:
+            return CHANGE
         else:
             flow = on_flow_timer(links, flows, number - first_flow_timer)
             if state["now"] >= state["look_at"]:

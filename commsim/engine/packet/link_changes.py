@@ -1,0 +1,110 @@
+"""Packets while links flap: what a link that is down carries is lost, and switches send later packets another way.
+
+At a change the kernels stop; the tables of links and ways are changed, and they go on. A way that changes gets new rows
+in the table of routes, so that packets that are under way stay on the old one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.placement import joined
+from commsim.engine.flow_plan import FlowPlan
+from commsim.routing.flaps import Flaps
+from commsim.routing.pinned import find_routes_around, turned_round
+
+from .packet_run import Tables, on_lines
+from .packet_state import PS, ROUTE_ROW
+from .wheel_kernel import schedule
+
+
+class LinkChanges:
+    """Changes of links and ways that are still to come.
+
+    Parameters
+    ----------
+    plan : FlowPlan
+        What runs where.
+    flaps : Flaps
+        When which links are down, and when switches know.
+    """
+
+    def __init__(self, plan: FlowPlan, flaps: Flaps) -> None:
+        self.plan, self.flaps = plan, flaps
+        self.changes = flaps.changes()
+        self.avoided = np.zeros(plan.network.n_links, np.bool_)
+        self.was_rerouted = np.zeros(len(plan.ends), np.bool_)
+        self.loss: NDArray[np.void] = np.zeros(0, np.void)  # of links that are up
+        self.hop_stream = np.zeros(0, np.int64)  # of each row in the table of routes
+
+    def begin(self, tables: Tables) -> None:
+        """Note what the links lose when they are up, and set the first change."""
+        stream = tables.links.stream
+        self.loss = tables.links.link[["loss", "loss_bad"]].copy()
+        self.hop_stream = np.repeat(np.arange(len(stream)), stream["end"] - stream["begin"])
+        self._set(tables)
+
+    def make(self, tables: Tables) -> Tables:
+        """Make the change that is due, and set the next one."""
+        now = self.changes.pop(0)
+        link = tables.links.link
+        down = np.zeros(len(link), np.bool_)
+        down[: self.plan.network.n_links] = self.flaps.down(self.plan.network, now)
+        for name in ("loss", "loss_bad"):
+            link[name] = np.where(down, 1.0, self.loss[name])
+        avoided = self.flaps.avoided(self.plan.network, now)
+        if (avoided != self.avoided).any():
+            self.avoided = avoided
+            tables = self._reroute(tables)
+        self._set(tables)
+        return tables
+
+    def require_over(self, end: float) -> None:
+        """Refuse a run that is over before its last flap.
+
+        Raises
+        ------
+        InputError
+            Saying when each ends.
+        """
+        if self.flaps.end > end:
+            raise InputError(
+                f"the last flap ends after {self.flaps.end:g} s, and the run takes {end:g} s; "
+                "flap earlier, or give a larger size"
+            )
+
+    def _set(self, tables: Tables) -> None:
+        if self.changes:
+            links = tables.links
+            schedule(links.queue, int(links.state["change_event"]), round(self.changes[0] * PS))
+
+    def _reroute(self, tables: Tables) -> Tables:
+        """Give new rows in the table of routes to what takes another way from now on, data and acknowledgements."""
+        links, plan = tables.links, self.plan
+        placement = joined([job.placement for job in plan.jobs])
+        number = len(links.stream) - 2 * len(plan.ends)  # streams of jobs that aggregate come before
+        ways: list[NDArray[np.int32]] = []
+        n_rows = len(links.route)
+        for placed, ends in ((placement, plan.ends), (turned_round(plan.network, placement), plan.ends[:, ::-1])):
+            found = find_routes_around(
+                plan.network, placed, ends, plan.channel, self.avoided, routing=plan.routing, seed=plan.seed,
+                hashed_channel=plan.hashed_channel,
+            )  # fmt: skip
+            for wire in range(len(ends)):
+                stream, way = links.stream[number], found.link[found.first[wire] : found.first[wire + 1]]
+                if not np.array_equal(links.route["link"][stream["begin"] : stream["end"]], way):
+                    stream["begin"], stream["end"] = n_rows, n_rows + len(way)
+                    n_rows += len(way)
+                    ways.append(way)
+                    self.hop_stream = np.append(self.hop_stream, np.full(len(way), number))
+                    self.was_rerouted[wire] = True
+                number += 1
+        if not ways:
+            return tables
+        route = np.zeros(n_rows, ROUTE_ROW)
+        route[: len(links.route)] = links.route
+        route["link"][len(links.route) :] = np.concatenate(ways)
+        route["last"][links.stream["end"][links.stream["end"] > links.stream["begin"]] - 1] = True
+        return tables._replace(links=links._replace(route=on_lines(route)))
