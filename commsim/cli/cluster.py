@@ -9,7 +9,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time
 from commsim.report.table import print_table, progress, write_results
 
-from .flags import Flags, Verb, WithJson, flag, require_seed, switched
+from .flags import Flags, Verb, WithJson, flag, switched
 
 if TYPE_CHECKING:
     from commsim.cluster.allocation import Placing
@@ -57,7 +57,6 @@ def run(config: RunConfig) -> None:
         from commsim.report.paint import check_drawable
 
         check_drawable(config.plot)
-    require_seed(config.seed)
     assumed = read_assumptions(config.assume) if config.assume else Assumptions()
     machines = machines_of(read_cluster(config.cluster), assumed)
     jobs = load_trace(config.trace, machines.n_gpus, assumed.models, config.seed)
@@ -205,7 +204,6 @@ def trace(config: TraceConfig) -> None:
     from commsim.cluster.trace_file import write_trace
     from commsim.cluster.traces import load_trace
 
-    require_seed(config.seed)
     if config.kind is not None:
         if config.gpus is not None:
             raise InputError("--gpus has no effect on a log: it goes with a synthetic trace")

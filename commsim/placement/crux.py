@@ -268,6 +268,7 @@ def compress(weights: NDArray[np.float64], n_levels: int, *, n_orders: int = 10,
     if n_levels < 1 or n_orders < 1:
         raise InputError(f"levels and orders must be at least 1, got {n_levels} and {n_orders}")
     random = np.random.default_rng(seed)
+    n_levels = min(n_levels, max(1, len(weights)))  # no job needs more
     drawn = [best_runs(weights, _drawn_order(weights, random), n_levels) for _ in range(n_orders)]
     return max(drawn, key=lambda levels: cut(weights, levels))  # of equals the first
 

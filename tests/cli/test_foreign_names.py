@@ -103,12 +103,12 @@ def test_what_is_read_is_not_written_over(commsim, tmp_path, monkeypatch, argv):
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (("fit", "r.json", "--seed", "-1"), "the seed of a fit must be 0 or more, got -1"),
+        (("fit", "r.json", "--seed", "-1"), "--seed must be 0 or more, got -1"),
         (("explain", "--from", "r.json", "--tuner-csv", "t.csv", "--nodes", "-7"), "--nodes must be a number of nodes"),
         (("explain", "--topology", "dgx-h100", "--size", "9" * 400 + "G"), "--size must be a size such as 64MiB"),
         (("explain", "--topology", "dgx-h100", "-e", "99999999999G"), "-e must be below 8 EiB, got '99999999999G'"),
         (("explain", "--topology", "dgx-h100", "--ranks", "4", "--placement", "random", "--seed", "-1"),
-         "the seed of a random placement must be 0 or more, got -1"),
+         "--seed must be 0 or more, got -1"),
     ],
 )  # fmt: skip
 def test_absurd_numbers_are_refused(commsim, tmp_path, argv, why):

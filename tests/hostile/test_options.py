@@ -96,3 +96,30 @@ def test_a_range_without_a_finite_ratio_is_refused(tmp_path, capsys):
     (tmp_path / "s.toml").write_text("\n".join(lines))
     assert main(["sweep", "plan", str(tmp_path / "s.toml")]) == 2
     assert "must have a range with from positive and below to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "base", [base for base in BASES if base.startswith(("traffic", "run", "place rank", "switch sim"))]
+)
+def test_every_verb_refuses_a_negative_seed(base, capsys):
+    """`traffic --seed -1` ended in a traceback."""
+    assert main([*base.replace("INPUTS", INPUTS).split(), "--seed", "-1"]) == 2
+    assert "--seed must be 0 or more, got -1" in capsys.readouterr().err
+
+
+def test_more_levels_than_jobs_are_as_many_as_jobs(capsys):
+    """`--crux 2147483648` took one step of a plan for every level."""
+    rank = f"place rank {INPUTS}/cluster.toml {INPUTS}/jobs.json --candidates 2 --json - --crux"
+    answers = []
+    for n_levels in ("100", "2147483648"):
+        assert not attempt([*rank.split(), n_levels])
+        assert main([*rank.split(), n_levels]) in (0, None)
+        answers.append(json.loads(capsys.readouterr().out)["candidates"])
+    assert answers[0] == answers[1]
+
+
+def test_pipelines_without_number_are_refused(capsys):
+    """2147483648 pipelines were written down rank by rank."""
+    words = "workload pipeline --stages 2 --micro-batches 2 --forward 1ms --backward 1ms --data-parallel 2147483648"
+    assert main(words.split()) == 2
+    assert "data parallel must be at most 1048576, got 2147483648" in capsys.readouterr().err

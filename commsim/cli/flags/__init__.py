@@ -82,8 +82,17 @@ class Flags:
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> Any:
-        """Return the flags that were parsed."""
+        """Return the flags that were parsed.
+
+        Raises
+        ------
+        InputError
+            If a seed is negative.
+        """
         values = {field.name: getattr(args, field.name) for field in dataclasses.fields(cls)}
+        seed = values.get("seed")
+        if isinstance(seed, int) and seed < 0:
+            raise InputError(f"--seed must be 0 or more, got {seed}")
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if v is not None})
 
     def flags(self, *without: str) -> dict[str, Any]:
@@ -116,19 +125,6 @@ class Verb(NamedTuple):
     run: Callable[[Any], int | None]
     summary: str = ""
     is_usual: bool = False
-
-
-def require_seed(seed: int) -> int:
-    """Refuse a negative seed.
-
-    Raises
-    ------
-    InputError
-        If it is negative.
-    """
-    if seed < 0:
-        raise InputError(f"--seed must be 0 or more, got {seed}")
-    return seed
 
 
 def _own_fields(one: type) -> list[str]:

@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_time
 
-from . import Flags, flag, repeated, require_seed
+from . import Flags, flag, repeated
 
 if TYPE_CHECKING:
     from commsim.routing.flaps import Flaps
@@ -97,7 +97,7 @@ def with_faults(network: Network, config: Faults) -> tuple[Network, list[str]]:
     InputError
         If a flag says nothing that can be understood, or names what is not there, or the seed is negative.
     """
-    seed = require_seed(config.seed or 0)
+    seed = config.seed or 0
     notes: list[str] = []
     for text in config.fail:
         network = _fail(network, text, seed, notes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from commsim.core.units import format_bandwidth, parse_bandwidth, parse_time
 from commsim.report.table import print_table, write_answer, write_rows
 
-from ..flags import Flags, flag, require_seed, switched
+from ..flags import Flags, flag, switched
 
 if TYPE_CHECKING:
     from commsim.placement.candidate import Candidate
@@ -23,7 +23,6 @@ def settings_of(config: Scoring, seed: int = 0) -> Settings:
     """Read the flags."""
     from commsim.placement.link_use import Settings
 
-    require_seed(seed)
     step = None if config.step is None else parse_time(config.step, "--step")
     quantum, longest = parse_time(config.quantum, "--quantum"), parse_time(config.longest, "--longest")
     return Settings(config.angles, step, quantum, longest, seed)

@@ -8,7 +8,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_size
 from commsim.report.table import print_facts, print_remarks
 
-from ..flags import WithJson, flag, require_seed
+from ..flags import WithJson, flag
 from ..flags.costs import TOPOLOGY
 
 MAX_BYTES = 16 * 2**20
@@ -32,7 +32,6 @@ def run(config: Config) -> None:
     from commsim.placement.order import order_ranks
     from commsim.run.inputs import load_network
 
-    require_seed(config.seed)
     network, nodes = load_network(config.topology), _nodes(config.nodes)
     found = order_ranks(
         network, nodes, float(parse_size(config.size, "--size")), collective=config.collective, seed=config.seed

@@ -157,7 +157,7 @@ def _switch(config: Config) -> LiveSwitch | KernelSwitch:
     options = SwitchOptions(
         host=_address(config.host or "127.0.0.1"), port=port_number(config.port, 0), pool_size=config.pool_size,
         elements=config.elements_per_packet, drop_in=config.drop_in, drop_out=config.drop_out,
-        seed=_not_negative(config.seed), worker_timeout=timeout, mode=config.datagrams, secrets=config.secrets(),
+        seed=config.seed, worker_timeout=timeout, mode=config.datagrams, secrets=config.secrets(),
     )  # fmt: skip
     if config.no_secret and options.secrets:
         raise InputError("--secret-file and --no-secret exclude each other")
@@ -187,9 +187,3 @@ def port_number(port: int, least: int = 1) -> int:
     if not least <= port <= 65535:
         raise InputError(f"--port is a number from {least} to 65535, got {port}")
     return port
-
-
-def _not_negative(seed: int) -> int:
-    if seed < 0:
-        raise InputError(f"--seed must not be negative, got {seed}")
-    return seed

@@ -77,7 +77,7 @@ def run(config: Config) -> None:
     if config.topology and (config.bandwidth or config.latency):
         raise InputError("--bandwidth and --latency are those of a star, and --topology is given")
     if min(grid["seed"]) < 0:
-        raise InputError(f"--seed must not be negative, got {config.seed}")
+        raise InputError(f"--seed must be 0 or more, got {config.seed}")
     if (config.pcap or config.sample_every) and len(points) > 1:
         raise InputError(f"--pcap and --sample-every take one run, got {len(points)}")
     results, rows, series = [], [], None

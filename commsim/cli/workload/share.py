@@ -10,7 +10,7 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_time, parse_time
 from commsim.report.table import print_table
 
-from ..flags import WithJson, flag, require_seed
+from ..flags import WithJson, flag
 
 if TYPE_CHECKING:
     from commsim.placement.cluster import Cluster
@@ -50,7 +50,7 @@ class Config(WithJson):
 
 def run(config: Config) -> None:
     """Run the jobs together, and print what each lost, and where."""
-    seed = require_seed(config.seed or 0)
+    seed = config.seed or 0
     from commsim.placement.link_use import link_uses
     from commsim.workload.sharing.periodic import read_jobs
     from commsim.workload.sharing.shared_links import simulate_jobs

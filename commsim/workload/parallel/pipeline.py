@@ -18,6 +18,8 @@ from commsim.core.errors import InputError
 from ..task_graph import Graph, Task, Timeline
 from .pipeline_orders import PipelineOrder, Step
 
+MAX_PIPELINES = 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class StageCosts:
@@ -48,6 +50,8 @@ class StageCosts:
                 raise InputError(f"{name} must be 0 or more and finite, got {getattr(self, name)}")
         if self.data_parallel < 1:
             raise InputError(f"data parallel must be at least 1, got {self.data_parallel}")
+        if self.data_parallel > MAX_PIPELINES:
+            raise InputError(f"data parallel must be at most {MAX_PIPELINES}, got {self.data_parallel}")
 
 
 def pipeline_graph(order: PipelineOrder, costs: StageCosts) -> Graph:

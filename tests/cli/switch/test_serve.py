@@ -115,7 +115,7 @@ def test_serving_ends_with_the_counters_when_told_to_stop(tmp_path):
         (("serve", "--worker-timeout", "1ms", "--port", "0"), "at least 100ms"),
         (("serve", "--datagrams", "pigeons", "--port", "0"), "got 'pigeons'"),
         (("serve", "--host", "nowhere", "--port", "0"), "--host is an IPv4 address"),
-        (("serve", "--seed", "-1", "--port", "0"), "--seed must not be negative"),
+        (("serve", "--seed", "-1", "--port", "0"), "--seed must be 0 or more"),
         (("status", "--port", "1"), "no switch answers at 127.0.0.1, port 1"),
         (
             ("all-reduce", "--rank", "0", "--workers", "1", "--port", "1", "--join-timeout", "100ms"),
