@@ -21,7 +21,7 @@ from .rating import Rater, Rating
 from .state import ClusterState, gpus_of_pod, job_of_pod, read_known_jobs
 
 T = TypeVar("T")
-_REMEMBERED = 1024  # ratings of all hosts, by job
+_REMEMBERED = 200_000  # ratings of hosts, of all jobs together: about 50 MB
 _WAITING_SEARCHES = 4
 
 
@@ -131,9 +131,10 @@ class PlacementService:
     def _rate(self, asked: Any, pod_gpus: int) -> dict[str, Rating]:
         key = (self.state.version, asked, pod_gpus)
         self.state.check(asked)
-        if len(self._ratings) >= _REMEMBERED:
-            self._ratings.clear()
-        ratings = self._ratings[key] = self._rater.rate(asked, pod_gpus)
+        ratings = self._rater.rate(asked, pod_gpus)
+        while self._ratings and (len(self._ratings) + 1) * len(ratings) > _REMEMBERED:
+            del self._ratings[next(iter(self._ratings))]  # the oldest
+        self._ratings[key] = ratings
         return ratings
 
     async def put_jobs(self, tree: object) -> dict[str, Any]:
