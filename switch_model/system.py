@@ -65,7 +65,9 @@ class System:
     n_trees : int
         Aggregation trees over which a job's chunks are spread (PANAMA).
     segment_time : float, s
-        How long a packet occupies the switch's aggregation unit.
+        How long a sum occupies the switch's aggregation unit.
+    adding_time : float, s
+        How long each packet that is added to it does, so that a sum of many packets takes longer (Flare, iSwitch).
     switch_latency : float, s
         From the last packet's arrival to the result's departure; occupies nothing.
     host_latency : float, s
@@ -106,6 +108,7 @@ class System:
     server: bool = False
     n_trees: int = 1
     segment_time: float = 0.0
+    adding_time: float = 0.0
     switch_latency: float = 0.0
     host_latency: float = 0.0
     max_fan_in: int = 32
@@ -174,6 +177,10 @@ class System:
     def framing(self) -> Framing:
         """Packets as the flow engine counts them: a message's headers are shared out among its packets."""
         return Framing(self.payload, self.message_bytes / self.packets_per_message - self.payload)
+
+    def unit_time(self, fan_in: int) -> float:
+        """Seconds for which the sum of so many packets occupies an aggregation unit."""
+        return self.segment_time + fan_in * self.adding_time
 
     def line_rate(self, bandwidth: float) -> float:
         """Elements per second that a link of `bandwidth` bytes/s carries at most: B k / L_w."""

@@ -58,6 +58,19 @@ def elements(
 
 
 @measure
+def exchange_gain(before: str, after: str, network: str, share: float, size: float, ranks: int) -> float:
+    """How many times faster training is when one collective takes the place of another, nothing of which is hidden.
+
+    Parameters
+    ----------
+    share : float
+        Of an iteration, for the exchange with `before`.
+    """
+    faster = seconds(before, network, size, ranks) / seconds(after, network, size, ranks)
+    return 1 / (1 - share + share / faster)
+
+
+@measure
 def byteps_theorem(machines: int, cpus: int, gbps: float) -> float:
     """Goodput of theorem 1, in Gb/s."""
     from collectives.servers.byteps import byteps_split

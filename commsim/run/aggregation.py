@@ -121,14 +121,14 @@ class Aggregation:
             most = min(MAX_CHUNKS, max(FEWEST_CHUNKS, MAX_TRANSFERS // len(self.where.tree)))
             parameters["n_chunks"] = math.ceil(n_packets / unit / math.ceil(n_packets / unit / most))
         packets = n_packets / parameters["n_chunks"]
-        units = _levels(trees[0]) * (system.segment_time + system.switch_latency)
+        units = _unit_times(system, trees[0])
         bandwidth = float(min(network.bandwidth[link] for link in _links(trees)))
         chunk = float(system.framing.on_wire(packets * system.payload))
         cap = _rate(system, network, trees, units + overhead, windowed="pool" not in chosen)
         if overhead and packets > per_message:  # several messages, of whose overheads the flow engine counts one
             cap = min(cap, chunk / (chunk / bandwidth + (packets / per_message - 1) * overhead))
         whole = packets == unit == per_message  # of parts of messages, a pool would slide on before the message is back
-        if whole and not system.segment_time and "pool" not in chosen:
+        if whole and not system.unit_time(1) and "pool" not in chosen:
             parameters["pool"], cap = system.window // unit, math.inf
         cap = cap if cap < bandwidth else math.inf
         n_stages = 2 * (_levels(trees[0]) + system.server)
@@ -170,7 +170,8 @@ def _rate(
 ) -> float:
     """Bytes per second on the wire that a worker's window and the aggregation units allow."""
     packet = system.message_bytes / system.packets_per_message
-    cap: float = packet / system.segment_time if system.segment_time else math.inf
+    slowest = system.unit_time(max(max(tree.fan_in) for tree in trees))
+    cap: float = packet / slowest if slowest else math.inf
     if not windowed:
         return cap
     hop = network.latency + packet / network.bandwidth
@@ -187,6 +188,15 @@ def _path(tree: AggregationTree, worker: int) -> list[int]:
         path += tree.up[here]
         here = tree.parent[here]
     return path + list(tree.to_server)
+
+
+def _unit_times(system: System, tree: AggregationTree) -> float:
+    """Seconds in the aggregation units on the longest way up."""
+    longest = [0.0] * len(tree.nodes)
+    for a, (fan_in, parent) in enumerate(zip(tree.fan_in, tree.parent, strict=True)):
+        above = longest[parent] if parent >= 0 else 0.0
+        longest[a] = above + system.unit_time(fan_in) + system.switch_latency
+    return max(longest)
 
 
 def _levels(tree: AggregationTree) -> int:

@@ -26,7 +26,8 @@ from commsim.run.inputs import load_network, load_schedule
 
 UNIT = 4096.0
 GAMMA = 5e-10  # of 4096 bytes a whole number of ns, so that files hold it exactly
-FEWER = dict.fromkeys(("atp", "nvls", "panama", "sharp", "switchml"), ":n_chunks=5") | {"omnireduce": ":n_partitions=3"}
+TREES = ("atp", "flare", "iswitch", "netreduce", "nvls", "panama", "sharp", "switchml")
+FEWER = dict.fromkeys(TREES, ":n_chunks=5") | {"omnireduce": ":n_partitions=3"}
 Through = Callable[[Programs, Path], Programs]
 
 

@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.reproduce.measures import simulated_rate
 from switch_model.system import System
 from switch_model.systems import SYSTEMS
 from switch_model.systems.sharp import LOW_LATENCY, STREAMING
@@ -76,10 +77,10 @@ def test_sharp_streams_at_the_published_share_of_the_links_from_16_kib_on_and_ha
         SYSTEMS["sharp"].build(mode="fast")
 
 
-@pytest.mark.parametrize("name", ["sharp", "nvls"])
-def test_lossless_systems_add_floats_of_four_or_two_bytes(name: str) -> None:
+@pytest.mark.parametrize("name", ["sharp", "nvls", "flare"])
+def test_what_adds_floats_of_four_bytes_adds_those_of_two(name: str) -> None:
     four, two = SYSTEMS[name].build(), SYSTEMS[name].build(element_bytes=2)
-    assert four.lossless
+    assert four.lossless == (name != "flare")
     assert four.arithmetic == "float"
     assert (two.elements, two.payload) == (2 * four.elements, four.payload)
     with pytest.raises(InputError, match="2 or 4 bytes, got 8"):
@@ -90,6 +91,48 @@ def test_panama_spreads_a_job_over_several_trees_and_heeds_marks() -> None:
     panama = SYSTEMS["panama"].build()
     assert panama.n_trees > 1
     assert (panama.ecn_window, panama.shared, panama.server, panama.arithmetic) == (True, False, False, "float")
+
+
+def steady_rate(system: System, n_workers: int, gbps: float) -> float:
+    """Elements a second, without start and end."""
+    return simulated_rate(system, gbps * GBPS, n_workers)
+
+
+@pytest.mark.parametrize(("n_workers", "gbps"), [(4, 10), (8, 10), (4, 100)])
+def test_adders_of_iswitch_keep_up_with_four_ports_of_10_gbps_and_limit_more_or_faster_ones(
+    n_workers: int, gbps: float
+) -> None:
+    system = SYSTEMS["iswitch"].build()
+    adders = 200e6 * 8 / n_workers  # eight numbers in each cycle, of which every worker's are one share
+    links = system.line_rate(gbps * GBPS)
+    assert (adders < links) == (n_workers * gbps > 40)
+    assert steady_rate(system, n_workers, gbps) == pytest.approx(min(adders, links), rel=1e-3)
+
+
+def test_the_switch_of_flare_is_as_fast_as_its_cores_together() -> None:
+    many, few = (SYSTEMS["flare"].build(cores=cores) for cores in (512, 32))
+    assert steady_rate(many, 8, 100) == pytest.approx(many.line_rate(100 * GBPS), rel=1e-3)
+    assert steady_rate(few, 8, 100) == pytest.approx(32 * 1e9 / 4 / 8, rel=1e-3)  # 4 cycles for each of 8 numbers
+    # a sum leaves when the last packet's handler has run, which takes as long whatever the number of cores
+    alone = few.unit_time(1) + few.switch_latency
+    assert alone == pytest.approx(many.unit_time(1) + many.switch_latency) == pytest.approx(4 * 256 / 1e9)
+    with pytest.raises(InputError, match="flare: cores must be above 0, got 0"):
+        SYSTEMS["flare"].build(cores=0)
+
+
+def test_messages_of_netreduce_are_rdma_writes_whose_first_packet_says_more_and_credit_bounds_them() -> None:
+    system = SYSTEMS["netreduce"].build()
+    rdma = SYSTEMS["switchml_rdma"].build(packets_per_message=system.packets_per_message)
+    every = range(system.packets_per_message)
+    more = [system.packet_bytes(i) - rdma.packet_bytes(i) for i in every]
+    assert more[0] > 0
+    assert not any(more[1:])
+    one = SYSTEMS["netreduce"].build(messages=1)
+    message = one.packets_per_message * one.elements
+    # packets follow each other up and down: only the last one's way down comes after the message
+    there_and_back = (one.message_bytes + one.packet_bytes(one.packets_per_message - 1)) / (100 * GBPS) + 2e-6
+    assert steady_rate(one, 8, 100) == pytest.approx(message / there_and_back, rel=1e-3)
+    assert steady_rate(system, 8, 100) == pytest.approx(system.line_rate(100 * GBPS), rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ def _add_trees(draft: Draft, number: int, job: AggregationJob) -> list[int]:
             for links, target, owner in below:
                 draft.add_stream(links, target, owner)
             row["down_end"] = len(draft.stream)
-            if system.segment_time or system.switch_latency:  # the aggregation unit
-                unit = draft.add_link(system.segment_time, system.switch_latency)
+            if (occupied := system.unit_time(len(below))) or system.switch_latency:  # the aggregation unit
+                unit = draft.add_link(occupied, system.switch_latency)
                 row["unit"] = draft.add_stream(unit, s.TO_UNIT, first + a)
         if system.server:
             _add_server(draft, number, job, first)

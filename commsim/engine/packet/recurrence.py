@@ -136,13 +136,15 @@ def _serialisation(draft: _Draft, job: AggregationJob, link: Rows) -> NDArray[np
     """Time of the packet at each position on each hop, rounded as the event engine rounds."""
     system = job.system
     at = np.asarray(draft.link)
-    is_unit, first = at < 0, np.zeros(len(at), np.bool_)
+    first = np.zeros(len(at), np.bool_)
     first[: draft.n_up] = np.isin([e[0] for e in draft.edge[: draft.n_up]], range(len(job.workers)))
+    occupied = np.zeros(len(at))
+    occupied[at < 0] = [system.unit_time(fan_in) for fan_in in reversed(job.trees[0].fan_in)]  # as they were unfolded
     rows = []
     for position in range(system.packets_per_message):
         time_ = (system.packet_bytes(position) * link["ps_per_byte"][at] + 0.5).astype(np.int64)
         time_ += np.where(first & (position == 0), link["first_time"][at], 0)
-        rows.append(np.where(is_unit, round(system.segment_time * PS), time_))
+        rows.append(np.where(at < 0, np.rint(occupied * PS).astype(np.int64), time_))
     return np.array(rows)
 
 
@@ -151,7 +153,7 @@ def _result(
 ) -> Result:
     crossings = np.bincount([k for k in draft.link if k >= 0], minlength=network.n_links)
     over = crossings.astype(np.float64) * n_messages
-    has_units = bool(job.system.segment_time or job.system.switch_latency)
+    has_units = bool(job.system.unit_time(1) or job.system.switch_latency)
     over_units = len(job.trees[0].nodes) * has_units * n_messages
     hops = float(over.sum() + over_units) * job.system.packets_per_message
     counters = {

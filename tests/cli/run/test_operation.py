@@ -124,7 +124,7 @@ def test_nothing_is_assumed_where_a_cost_is_known(commsim):
     flags = ("-b", "4K", "-e", "4K")
     h100 = ("run", "--topology", "dgx-h100")
     ranked = commsim.results(*h100, "--operation", "all_reduce", *flags)
-    assert "not for packets of nvls, panama, sharp, switchml" in commsim.out
+    assert "not for packets of flare, iswitch, netreduce, nvls, panama, sharp, switchml" in commsim.out
     times = {row["algorithm"]: row["time_s"] for row in ranked["ranking"][0]["algorithms"]}
     for name in ("nccl_all_reduce", "switchml"):
         (plain,) = commsim.results(*h100, "--engine", "flow", "--collective", name, *flags)["results"]

@@ -11,7 +11,7 @@ from commsim.run import prepare
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("name", ["switchml", "atp", "sharp", "panama"])
+@pytest.mark.parametrize("name", ["switchml", "atp", "sharp", "panama", "netreduce", "flare", "iswitch"])
 @pytest.mark.parametrize("size", [1000, 1 << 14, 1 << 20])
 def test_the_packet_engine_is_switch_simulate_and_the_flow_engine_is_close(
     name: str, network: str, size: int, tmp_path: Path

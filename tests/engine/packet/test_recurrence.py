@@ -22,7 +22,7 @@ NETWORKS = (
 
 
 @pytest.mark.parametrize("where", NETWORKS)
-@pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "sharp", "nvls"])
+@pytest.mark.parametrize("name", ["switchml_udp", "switchml_rdma", "sharp", "nvls", "flare", "iswitch"])
 @settings(max_examples=25)
 @given(data=st.data())
 def test_times_equal_the_event_engines_to_the_picosecond(where: str, name: str, data: st.DataObject) -> None:
