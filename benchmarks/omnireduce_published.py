@@ -3,7 +3,7 @@
 python -m benchmarks.omnireduce_published [--json FILE]
 
 "two constants" and "three constants" are ``benchmarks.omnireduce_model``, "protocol" is
-``benchmarks.omnireduce_protocol``. "flow engine" plays the schedule of
+``commsim.sparse.omnireduce_protocol``. "flow engine" plays the schedule of
 ``omnireduce`` over the bytes of blocks drawn with seed = rank, on a star of links of the goodput 86.4 Gb/s, and adds
 the fixed 2.36 ms. Nothing is fitted to a single cell; rows that miss stay in.
 """
@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.omnireduce_model import BOTH_WAYS, DOWNLINK_ONLY, MEASURED_SIZE
-from benchmarks.omnireduce_protocol import Case, direct_time, staged_time
 from commsim.report.table import print_table, write_results
 from commsim.run import prepare
 from commsim.sparse.measures import expected_union_density
+from commsim.sparse.omnireduce_protocol import Case, direct_time, staged_time
 
 SOURCE = "authors' artifact (sands-lab/omnireduce-experiments), digitised, "
 DENSITIES = (1.0, 0.8, 0.4, 0.2, 0.1, 0.08, 0.04, 0.02, 0.01)

@@ -28,7 +28,7 @@ MISSES = {
 }
 # What a constant of the protocol was taken from.
 FITTED = (
-    "GPU-direct, 2 workers, density 0.01, ms",
+    "GPU-direct, 8 workers, density 0.1, ms",
     "through the host, density 0.01, ms",
     "blocks of 32, density 1, ms",
     "blocks of 256, density 1, ms",

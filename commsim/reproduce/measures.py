@@ -44,6 +44,14 @@ def milliseconds(
 
 
 @measure
+def omnireduce_protocol(density: float, workers: int, size: int = 104857600, block: int = 256) -> float:
+    """Milliseconds of OmniReduce with GPU-direct, whose aggregators add what they receive."""
+    from commsim.sparse.omnireduce_protocol import Case, direct_time
+
+    return 1e3 * direct_time(Case(size // 4, block, density, workers))
+
+
+@measure
 def goodput(collective: str, network: str, size: float, ranks: int | None = None, software: str | None = None) -> float:
     """Size of the array over the time of the collective, in Gb/s."""
     return size / seconds(collective, network, size, ranks, software) / GBPS

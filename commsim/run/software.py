@@ -30,6 +30,8 @@ class Software:
         Of each message, beside the network's own.
     fixed : float, s
         Of each call, whatever its size.
+    gamma : float, s/byte
+        Of a host that adds what it receives; 0 where the measured rate holds for rings, whose adding it includes.
     source, fitted : str
         Where the numbers stand, and which rows they were taken from: these rows are no test of them.
     """
@@ -39,6 +41,7 @@ class Software:
     efficiency: float
     overhead: float
     fixed: float
+    gamma: float
     source: str
     fitted: str
 
@@ -56,6 +59,7 @@ class Software:
             network,
             bandwidth=np.where(at_port, slower, network.bandwidth),
             overhead=np.where(network.kind == SWITCH, network.overhead, network.overhead + self.overhead),
+            gamma=np.where(network.kind == SWITCH, network.gamma, np.maximum(network.gamma, self.gamma)),
         )
 
     @property
@@ -64,6 +68,7 @@ class Software:
         parts = [f"at most {self.rate * 8e-9:.3g} Gb/s per port"]
         parts += [f"{self.efficiency:.0%} of a slower one"] * (self.efficiency < 1)
         parts += [f"{self.overhead * 1e6:.3g} us per message"] * (self.overhead > 0)
+        parts += [f"adding {self.gamma * 1e9:.3g} ns a byte"] if self.gamma > 0 else []
         parts += [f"{self.fixed * 1e3:.3g} ms per call, which is not added here"] * (self.fixed > 0)
         return f"software {self.name}: {', '.join(parts)}; fitted to {self.fitted}; {self.source}"
 
@@ -81,6 +86,7 @@ def known_software() -> dict[str, Software]:
             float(row.get("efficiency", 1.0)),
             parse_time(row.get("overhead", "0s"), f"{name}: overhead"),
             parse_time(row.get("fixed", "0s"), f"{name}: fixed"),
+            1 / parse_bandwidth(row["adding"], f"{name}: adding") if "adding" in row else 0.0,
             row["source"],
             row["fitted"],
         )

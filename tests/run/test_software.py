@@ -45,3 +45,15 @@ def test_every_preset_says_where_it_is_from_and_what_it_was_fitted_to():
 def test_an_unknown_one_is_refused():
     with pytest.raises(InputError, match="unknown software 'mpi'; known: nccl-rdma"):
         software("mpi")
+
+
+def test_hosts_of_omnireduce_add_at_the_rate_of_their_threads_and_switches_as_fast_as_before():
+    network = cs.load_network("star:n_hosts=4,bandwidth=100Gbps")
+    preset = software("omnireduce-gdr")
+    slowed = preset.on(network)
+    assert np.allclose(slowed.gamma[network.endpoints], preset.gamma)
+    assert preset.gamma == pytest.approx(1 / 7.52e9)
+    switches = np.setdiff1d(np.arange(len(network.kind)), network.endpoints)
+    assert np.array_equal(slowed.gamma[switches], network.gamma[switches])
+    assert "adding" not in software("nccl-gdr").told.split(";")[0]
+    assert "adding 0.133 ns a byte" in preset.told

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from benchmarks import omnireduce_protocol as protocol
-from benchmarks.omnireduce_protocol import Case, direct_time, longest_column, protocol_time, staged_time
 from commsim.core.errors import InputError
+from commsim.sparse import omnireduce_protocol as protocol
+from commsim.sparse.omnireduce_protocol import Case, direct_time, longest_column, protocol_time, staged_time
 
 DENSE = Case(8 * 64 * 20 * 32, 32, 1.0)  # 20 rounds of 64 slots for each of 8 threads
 SPARSE = Case(8 * 64 * 50 * 32, 32, 0.02)

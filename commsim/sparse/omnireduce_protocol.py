@@ -18,7 +18,8 @@ Constants, and the one number that each was taken from, which counts in no stati
 - a copy's rate, 13 GB/s, which is what PCIe 3.0 x16 gives: the time at the lowest density through the host, 16.4 ms;
 - a message's cost and an element's, half for the sender and half for the receiver: dense, blocks of 32 and of 256, both
   through the host; with GPU-direct only the half of an aggregator that receives is left of an element's;
-- the fixed part, what is there without any message (bitmaps, launches): 2 workers, density 0.01.
+- the fixed part, what is there without any message (bitmaps, launches): 8 workers, density 0.1, the one row of the
+  table of densities and workers that a constant was taken from.
 
 References
 ----------
@@ -34,14 +35,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commsim.core.errors import InputError
-from commsim.core.jit import kernel
-from commsim.sparse.generate import drawn_occupancy
+from ..core.errors import InputError
+from ..core.jit import kernel
+from .generate import drawn_occupancy
 
 THREADS, AGGREGATORS, SLOTS_EACH = 8, 8, 8  # of a worker; of the job; of a thread at each aggregator
 GOODPUT = 85.6e9 / 8  # bytes/s
 LATENCY = 2e-6  # of a message; our assumption, of which hundreds are under way
-FIXED = 1.79e-3
+FIXED = 1.96e-3  # s
 COPY_RATE = 13e9  # bytes/s
 MESSAGE, ELEMENT = 0.883e-6, 1.61e-9  # s, sending and receiving together
 
