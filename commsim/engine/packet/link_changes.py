@@ -15,7 +15,8 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.routing.flaps import Flaps
 from commsim.routing.pinned import find_routes_around, turned_round
 
-from .packet_run import Tables, on_lines
+from .cache_lines import on_lines
+from .packet_run import Tables
 from .packet_state import PS, ROUTE_ROW
 from .wheel_kernel import schedule
 
@@ -54,6 +55,7 @@ class LinkChanges:
         down[: self.plan.network.n_links] = self.flaps.down(self.plan.network, now)
         for name in ("loss", "loss_bad"):
             link[name] = np.where(down, 1.0, self.loss[name])
+        link["lossy"] = (link["loss"] > 0) | (link["to_bad"] > 0)
         avoided = self.flaps.avoided(self.plan.network, now)
         if (avoided != self.avoided).any():
             self.avoided = avoided

@@ -6,7 +6,8 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .packet_state import ACK, DATA, ECN_CAPABLE, ECN_MARKED, FIRST, Links, Row
+from .packet_state import ACK, DATA, ECN_CAPABLE, ECN_MARKED, Links, Row
+from .timed_kernel import duration, queue_timed, settle, tell
 from .wheel_kernel import schedule
 
 LOSS_DRAW, STATE_DRAW, MARK_DRAW = 1, 2, 3
@@ -104,6 +105,8 @@ def _enqueue(links: Links, p: int) -> None:
     number = links.route[packet["hop"]]["link"]
     link = links.link[number]
     size = packet["size"]
+    if link["timed"]:
+        settle(links, link)
     if (packet["came_over"] >= 0 or packet["kind"] > ACK) and not _fits(links, link, size):
         link["n_dropped"] += 1
         links.state["drops_full"] += 1
@@ -115,12 +118,15 @@ def _enqueue(links: Links, p: int) -> None:
     link["queued"] += size
     link["peak"] = max(link["peak"], link["queued"])
     links.state["queued"] += size
+    packet["next"] = -1
+    if link["timed"]:
+        queue_timed(links, number, p)
+        return
     if link["shared"] >= 0:
         links.buffer[link["shared"]]["used"] += size
     came_over = packet["came_over"]
     if came_over >= 0 and links.link[came_over]["xoff"] > 0:
         _hold(links, came_over, size)
-    packet["next"] = -1
     if link["head"] < 0:
         link["head"] = p
     else:
@@ -140,6 +146,8 @@ def leave(links: Links, number: int) -> int:
         The packet when it is data that has left its sender, or -1.
     """
     link = links.link[number]
+    if link["timed"]:
+        return tell(links, number)
     p = link["head"]
     packet = links.packet[p]
     size = packet["size"]
@@ -181,6 +189,8 @@ def arrive(links: Links, number: int) -> int:
         The packet that has reached the end, or -1.
     """
     link = links.link[number]
+    if link["timed"]:
+        settle(links, link)
     p = link["pipe_head"]
     packet = links.packet[p]
     link["pipe_head"] = packet["next"]
@@ -189,7 +199,7 @@ def arrive(links: Links, number: int) -> int:
     links.state["events"] += 1
     links.state["packet_hops"] += 1
     link["n_arrived"] += 1
-    if (link["loss"] > 0 or link["to_bad"] > 0) and _is_lost(links, link, number):
+    if link["lossy"] and _is_lost(links, link, number):
         link["n_dropped"] += 1
         links.state["drops_loss"] += 1
         free_packet(links, p)
@@ -217,10 +227,7 @@ def _start(links: Links, number: int) -> None:
     link = links.link[number]
     packet = links.packet[link["head"]]
     link["busy"] = True
-    duration = np.int64(packet["size"] * link["ps_per_byte"] + 0.5) + link["packet_time"]
-    if packet["flags"] & FIRST and packet["came_over"] < 0:
-        duration += link["first_time"]
-    schedule(links.queue, number, links.state["now"] + duration)
+    schedule(links.queue, number, links.state["now"] + duration(link, packet))
 
 
 @njit_norefcount

@@ -17,6 +17,7 @@ from commsim.routing.routing import Routes
 
 from . import packet_state as s
 from . import traffic_state as m
+from .cache_lines import zeros_on_lines
 from .packet_run import check_room, link_tables
 from .packet_state import ENDLESS, LONGEST, PS
 from .transport import N_TIMERS, Fabric, Transport, Window
@@ -170,14 +171,17 @@ def _path_packets(plan: FlowPlan, back: Routes, size: int, ack_size: int) -> Flo
 def _messages(plan: FlowPlan, n_bytes: Floats, payload: int, header: int) -> NDArray[np.void]:
     whole = np.ceil(n_bytes * (1 - 1e-12)).astype(np.int64)
     n_packets = np.maximum(1, -(-whole // payload))
-    message = np.zeros(len(whole), m.MESSAGE_ROW)
+    message: NDArray[np.void] = zeros_on_lines(len(whole), m.MESSAGE_ROW)
     message["start"] = message["sent"] = message["done"] = -1
     message["flow"], message["waiting"] = plan.connection_of, plan.waiting
     message["last_size"] = whole - (n_packets - 1) * payload + header
     end = np.cumsum(n_packets[plan.queue])
     count = np.bincount(plan.connection_of, minlength=len(plan.ends))
     before = np.concatenate((np.zeros(1, np.int64), end))[np.cumsum(count) - count]
-    message["end"][plan.queue] = end - np.repeat(before, count)
+    end -= np.repeat(before, count)
+    if end.max(initial=0) > np.iinfo(np.int32).max:
+        raise InputError(f"a flow of {end.max()} packets has more than 2^31 - 1; simulate a smaller size")
+    message["end"][plan.queue] = end
     message["first"] = message["end"] - n_packets
     return message
 

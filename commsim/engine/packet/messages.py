@@ -114,8 +114,8 @@ def run_messages(
     framing = framing or ROCE
     fabric = fabric or transport.fabric(float(plan.network.bandwidth.max(initial=1.0)))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    n_bytes = payload(plan, sizes)
-    tables = lay_out(seed=seed, **message_rows(plan, n_bytes, starts, framing, transport, fabric))
+    rows = message_rows(plan, payload(plan, sizes), starts, framing, transport, fabric)
+    tables = lay_out(seed=seed, **rows)
     record(tables, tapped, sample_every)
     changes = None if flaps is None else LinkChanges(plan, flaps)
     tables, cpu = _run(tables, packets_at_once(tables), plan.network, changes)

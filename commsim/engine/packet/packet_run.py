@@ -18,12 +18,13 @@ from switch_model.slot_sequence import LOG_ROW
 
 from . import packet_state as s
 from . import traffic_state as m
+from .cache_lines import on_lines
 from .packet_state import ENDLESS, LONGEST, PS
 from .pauses import deadlocked
 from .run_kernel import run
 from .transport import TRANSPORT_ROW, Fabric
 
-LINE = 64  # bytes
+ONLY_READ = ("queue", "first_successor", "successor")  # a plan's own tables are used as they are
 LOG_MARGIN = 8  # records that one event may write at most
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
@@ -120,7 +121,8 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     )
 
     def chosen(rows: dict[str, Any]) -> dict[str, Any]:
-        return {name: on_lines(np.asarray(tables.get(name, []), dtype)) for name, dtype in rows.items()}
+        given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
+        return {name: table if name in ONLY_READ else on_lines(table) for name, table in given.items()}
 
     links = s.Links(queue, state[0], **chosen(LINK_TABLES), route=on_lines(route))
     stream = links.stream
@@ -128,15 +130,6 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
     jobs = m.Jobs(**chosen(JOB_TABLES), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
     return Tables(links, jobs, m.Flows(transport[0], **chosen(FLOW_TABLES)))
-
-
-def on_lines(table: Any) -> Any:
-    """Copy a table to the beginning of a cache line, so that a row of 64 bytes is on one line."""
-    raw = np.zeros(table.nbytes + LINE, np.uint8)
-    begin = -raw.ctypes.data % LINE
-    aligned = raw[begin : begin + table.nbytes].view(table.dtype)
-    aligned[:] = table
-    return aligned
 
 
 def bucket_shift(link: NDArray[np.void]) -> int:
@@ -147,8 +140,14 @@ def bucket_shift(link: NDArray[np.void]) -> int:
 
 
 def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
-    """Record the packets of some links, and the state of slots and queues every so many seconds (0: never)."""
-    tables.links.link["tapped"][list(tapped)] = True
+    """Record the packets of some links, and the state of slots and queues every so many seconds (0: never).
+
+    Links whose packets leave in the order in which they come, and of which nobody asks when, are timed: they need one
+    event for each packet, not two.
+    """
+    link = tables.links.link
+    link["tapped"][list(tapped)] = True
+    link["timed"] = ~link["tapped"] & (link["shared"] < 0) & (not link["xoff"].any()) & (not sample_every)
     if sample_every:
         state = tables.links.state
         state["sample_every"], state["next_sample"] = max(1, round(sample_every * PS)), 0
@@ -262,7 +261,7 @@ def _more_packets(links: s.Links, margin: int) -> s.Rows:
 def idle_links(n: int) -> s.Rows:
     """Lay out links without packets, whose buffers are endless and which take no time."""
     link = np.zeros(n, s.LINK_ROW)
-    for field in ("head", "tail", "pipe_head", "pipe_tail", "shared"):
+    for field in ("head", "tail", "pipe_head", "pipe_tail", "told", "shared"):
         link[field] = -1
     link["buffer"] = ENDLESS
     return link
@@ -315,6 +314,7 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     pause_at, link["xon"] = _bytes(np.array([fabric.pause_at, fabric.resume_at], np.float64))
     link["xoff"] = np.where(network.kind[network.dst] == SWITCH, pause_at, 0)
     _losses(network, fabric, link)
+    link["lossy"] = (link["loss"] > 0) | (link["to_bad"] > 0)
     switches = np.flatnonzero(network.kind == SWITCH) if np.isfinite(fabric.shared_buffer) else np.empty(0, np.intp)
     buffer = np.zeros(max(1, len(switches)), s.BUFFER_ROW)
     if len(switches):

@@ -94,42 +94,48 @@ STATE_ROW = np.dtype(
     ]
 )
 
+# Two lines of cache have all that most packets need of a link; a row is four.
 LINK_ROW = np.dtype(
     [
         ("ps_per_byte", np.float64),
         ("latency", np.int64),  # ps
         ("packet_time", np.int64),  # ps, for each packet beside its bytes
-        ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
         ("head", np.int32),  # of the queue
-        ("tail", np.int32),
-        ("pipe_head", np.int32),  # of the packets on their way
+        ("tail", np.int32),  # of a queue that is not timed
+        ("pipe_head", np.int32),  # of the packets on their way; where timed, of those in the queue too
         ("pipe_tail", np.int32),
-        ("busy", np.bool_),
+        ("timed", np.bool_),  # whether packets are told when they leave as they come: nothing can change it later
+        ("busy", np.bool_),  # sending; where timed, whether it will tell a flow that a packet has left
         ("paused", np.bool_),
         ("pausing", np.bool_),  # what the other end has asked for
         ("pause_pending", np.bool_),
+        ("lossy", np.bool_),  # whether packets may be lost on it
         ("bad", np.bool_),  # state of the Gilbert-Elliott model
         ("tapped", np.bool_),  # whether packets that leave are recorded
-        ("shared", np.int32),  # buffer that it shares with other links, or -1
+        ("told", np.int32),  # where timed and busy: the packet whose flow is told
+        ("free_at", np.int64),  # ps: where timed, when all that is queued has left
         ("queued", np.int64),  # bytes, with the packet that is being sent
         ("buffer", np.int64),  # bytes
-        ("held", np.int64),  # bytes that came over this link and are still in the next node's queues
-        ("xoff", np.int64),  # bytes held that pause this link; 0 for never
-        ("xon", np.int64),
         ("ecn_min", np.int64),  # bytes queued from which packets are marked at random, 0 for never
-        ("ecn_max", np.int64),  # from which all are
-        ("ecn_probability", np.float64),
-        ("loss", np.float64),  # in the good state
-        ("loss_bad", np.float64),
-        ("to_bad", np.float64),
-        ("to_good", np.float64),
         ("n_queued", np.int64),  # packets that were let into the queue,
         ("n_packets", np.int64),  # that left it,
         ("n_arrived", np.int64),  # that were taken off the other end, lost or not
         ("n_bytes", np.int64),
+        ("peak", np.int64),  # bytes queued at most
+        ("loss", np.float64),  # in the good state
+        ("to_bad", np.float64),
+        ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
+        ("shared", np.int32),  # buffer that it shares with other links, or -1
+        ("held", np.int64),  # bytes that came over this link and are still in the next node's queues
+        ("xoff", np.int64),  # bytes held that pause this link; 0 for never
+        ("xon", np.int64),
+        ("ecn_max", np.int64),  # from which all are marked
+        ("ecn_probability", np.float64),
+        ("loss_bad", np.float64),
+        ("to_good", np.float64),
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
-        ("peak", np.int64),  # bytes queued at most
+        ("unused", np.int64, (3,)),
     ],
     align=True,
 )

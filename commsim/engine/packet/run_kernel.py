@@ -24,6 +24,7 @@ from .packet_state import (
     TO_WORKER,
     Links,
 )
+from .timed_kernel import settle
 from .traffic_state import GO, Flows, Jobs
 from .wheel_kernel import next_event, schedule
 from .worker_kernel import on_worker_result, on_worker_timer
@@ -95,6 +96,9 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
         if flow >= 0:
             go_on(links, flows, flow)
         queue_sent(links)
+    for number in range(n_links):
+        if links.link[number]["timed"]:
+            settle(links, links.link[number])
     return DONE
 
 

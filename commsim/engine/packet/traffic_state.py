@@ -183,11 +183,11 @@ RECEIVER_ROW = np.dtype(
 
 MESSAGE_ROW = np.dtype(
     [
-        ("first", np.int64),  # packets of its flow
-        ("end", np.int64),
         ("start", np.int64),  # ps; -1 before
         ("sent", np.int64),
         ("done", np.int64),
+        ("first", np.int32),  # packets of its flow
+        ("end", np.int32),
         ("flow", np.int32),
         ("waiting", np.int32),  # messages that are not yet sent, or complete
         ("last_size", np.int32),  # bytes of its last packet on the wire

@@ -199,32 +199,39 @@ def _sort(queue: EventQueue, number: int) -> int:
 
 @njit_norefcount
 def _merge_runs(event: Rows, head: int) -> int:
-    """Sort a list: merge its runs of 1, of 2, of 4 and so on; return its new head."""
-    size, n_merges = 1, 2
-    while n_merges > 1:
-        left, head, tail, n_merges = head, -1, -1, 0
+    """Sort a list: merge its ascending runs two by two until one is left; return its new head.
+
+    What happens at one time is mostly scheduled in order, so a list of thousands has few runs.
+    """
+    n_runs = 2
+    while n_runs > 1:
+        left, head, tail, n_runs = head, -1, -1, 0
         while left >= 0:
-            n_merges += 1
-            right, n_left, n_right = left, 0, size
-            while n_left < size and right >= 0:
-                n_left += 1
-                right = event[right]["after"]
-            while n_left > 0 or (n_right > 0 and right >= 0):
-                if n_left > 0 and (n_right == 0 or right < 0 or _earlier(event, left, right)):
+            n_runs += 1
+            right = _cut_run(event, left)
+            rest = _cut_run(event, right) if right >= 0 else -1
+            while left >= 0 or right >= 0:
+                if right < 0 or (left >= 0 and _earlier(event, left, right)):
                     chosen, left = left, event[left]["after"]
-                    n_left -= 1
                 else:
                     chosen, right = right, event[right]["after"]
-                    n_right -= 1
                 if tail < 0:
                     head = chosen
                 else:
                     event[tail]["after"] = chosen
                 tail = chosen
-            left = right
-        event[tail]["after"] = -1
-        size *= 2
+            left = rest
     return int(head)
+
+
+@njit_norefcount
+def _cut_run(event: Rows, number: int) -> int:
+    """End a list where it stops ascending; return the first event after that, or -1."""
+    after = event[number]["after"]
+    while after >= 0 and _earlier(event, number, after):
+        number, after = after, event[after]["after"]
+    event[number]["after"] = -1
+    return int(after)
 
 
 @njit_norefcount
