@@ -125,7 +125,8 @@ def _ended(name: str, which: signal.Signals, moment: float) -> Ended:
             wrong.append(f"it is still there {SECONDS_TO_GO:g} s later")
             process.kill()
             said = process.communicate()[1]
-        if "Traceback" in said or (len(said.splitlines()) > 2 and which is not signal.SIGKILL):
+        ours = "Traceback" in said and "commsim" in said  # or Python itself was starting
+        if ours or (len(said.splitlines()) > 2 and which is not signal.SIGKILL):
             wrong.append(f"it says: {said.strip()[-200:]}")
         wrong += [f"process {pid} is left" for pid in _left(folder.name)]
         wrong += [f"file {path.name} is left" for path in _files(folder) if _is_wrong(path, which)]

@@ -7,7 +7,10 @@ from pathlib import Path
 if __name__ == "__main__" and sys.path[0] == str(Path.cwd()):
     sys.path.append(sys.path.pop(0))
 
-from .cli.process import run
+try:
+    from .cli.process import run
+except KeyboardInterrupt:  # Ctrl-C before anything was done
+    sys.exit(130)
 
 if __name__ == "__main__":  # workers of MPI import the main module again
     run()

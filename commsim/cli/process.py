@@ -33,8 +33,19 @@ def run() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, unwind)
-    status = main()
+    try:
+        status = main()
+    except Exception as error:
+        if not terminated and not _comes_of_ctrl_c(error):
+            raise
+        status = 130
     sys.exit(128 + terminated[0] if terminated else status)
+
+
+def _comes_of_ctrl_c(error: BaseException) -> bool:
+    """Whether a library was interrupted in the middle, and made another error of it."""
+    cause = error.__cause__ or error.__context__
+    return cause is not None and (isinstance(cause, KeyboardInterrupt) or _comes_of_ctrl_c(cause))
 
 
 def _skip_collection() -> None:

@@ -2,6 +2,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def test_a_command_ends_with_its_status_and_all_that_it_printed():
     def run(*argv):
@@ -47,3 +49,25 @@ def test_a_command_that_is_terminated_takes_its_temporary_files_and_children_alo
                           timeout=50, start_new_session=True)  # fmt: skip
     assert (done.returncode, done.stderr) == (143, "")
     assert not Path(done.stdout.strip()).exists()
+
+
+LIBRARY = """
+import signal, sys
+from commsim.cli import process
+
+def interrupted():
+    try:
+        signal.raise_signal(getattr(signal, sys.argv[1]))
+    except KeyboardInterrupt as error:
+        raise ImportError("initialization failed") from error
+
+process.main = interrupted
+process.run()
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_an_interrupted_library_that_makes_another_error_of_it_is_no_traceback(name, status):
+    """SciPy's solver did, when it was interrupted while it was imported."""
+    found = subprocess.run([sys.executable, "-c", LIBRARY, name], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (status, "")
