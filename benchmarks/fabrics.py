@@ -25,9 +25,11 @@ from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.units import parse_bandwidth, parse_size, parse_time
 from commsim.engine.fabric.fabric_run import simulate
+from commsim.engine.fabric.fabric_state import RCCC
 from commsim.engine.fabric.patterns import incast, permutation
 from commsim.engine.fabric.spraying import BALANCINGS, Messages, Spraying
 from commsim.engine.fabric.transports import TRANSPORTS
+from commsim.routing.routing import find_routes
 from topologies.leaf_spine import leaf_spine
 
 PER_LEAF, HOP, MTU = 64, 1e-6, 4160
@@ -90,6 +92,19 @@ def play(args: argparse.Namespace, messages: Messages) -> dict[str, Any]:
         "oversubscription": args.oversubscription, "failed_uplinks": args.failed_uplinks, "paths": args.paths,
         "size_B": int(args.size), "seed": args.seed, "bound_s": bound(network, messages), **run.rules, **run.counters,
     }  # fmt: skip
+
+
+def flow_time(network: Network, messages: Messages, args: argparse.Namespace) -> float:
+    """Predict the last completion by the flow model of finite entropies: what the fullest link carries, in seconds."""
+    transport = TRANSPORTS[args.transport]
+    by_credit = transport.kind == RCCC
+    routing = f"spray:entropies={args.paths}{':trims' if by_credit else ''}"
+    routes = find_routes(network, messages.src, messages.dst, routing=routing, seed=args.seed)
+    wire = messages.nbytes + -(-messages.nbytes // (MTU - 64)) * 64
+    of_route = np.repeat(np.arange(len(wire)), np.diff(routes.first))
+    seconds = routes.share * wire[of_route] / network.bandwidth[routes.link]
+    share = transport.share if by_credit else 1.0
+    return float(np.bincount(routes.link, seconds).max() / share + 2 * routes.latency.max())
 
 
 def bound(network: Network, messages: Messages) -> float:
@@ -168,6 +183,7 @@ def main() -> None:
     parser.add_argument("--senders", type=int, default=32, help="of an incast")
     parser.add_argument("--spread", type=lambda text: parse_time(text, "--spread"), default=0.0, help="of their starts")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--flows", action="store_true", help="also the flow model of finite entropies: flow_tail_s")
     parser.add_argument("--published", type=Path, help="directory of the published tables, for all")
     parser.add_argument("--largest", type=lambda text: parse_size(text, "--largest"), default=LARGEST, help="of all")
     parser.add_argument("--json", type=Path)
@@ -180,7 +196,11 @@ def main() -> None:
             published(args)
             print(f"{time.perf_counter() - begin:.0f} s")
             return
-        row = play(args, _pattern(args.pattern, args, args.senders, args.spread))
+        messages = _pattern(args.pattern, args, args.senders, args.spread)
+        row = play(args, messages)
+        if args.flows:
+            network = fabric(args.hosts, args.rate, args.oversubscription, args.failed_uplinks)
+            row["flow_tail_s"] = flow_time(network, messages, args)
     except (InputError, OSError, ValueError) as error:
         print(f"fabrics: error: {error}", file=sys.stderr)
         raise SystemExit(2) from None

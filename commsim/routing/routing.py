@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..core.errors import InputError
 from ..core.network import ROUTINGS, Network
 from .link_rows import flow_hash
+from .sprayed import MAX_ENTROPIES, sprayed
 from .valiant import find_valiant_routes
 from .walk import Routes, no_path, require_suited, walk
 
 # Routings that depend on the seed.
-MAX_ENTROPIES = 4096
 HASHED = ("ecmp", "ecmp_polarised", "dimension_order", "minimal", "valiant")
 
 
@@ -39,7 +39,8 @@ def find_routes(
         - ``ecmp``: the one that a hash of (src, dst, channel, seed, node) says; ``ecmp_polarised`` leaves the node out
           of the hash, as switches do that are all configured alike.
         - ``shortest``: the one with the lowest link number; ``spray``: all of them, equally;
-          ``spray:entropies=E``: those that E values hash to, each with its part of the values, as hosts spray packets.
+          ``spray:entropies=E``: those that E values hash to, each with its part of the values, as hosts spray packets;
+          with ``:trims``, hosts send at the rate of their links, and what links cut is sent again, see :mod:`.sprayed`.
         - ``dmodk``, in trees: the digit of the destination's index, counted along the tree, that belongs to the tier.
         - ``dimension_order``, in grids: of the paths that finish each dimension before the next one, the shortest.
         - ``minimal``, in dragonflies: of the paths that change the group at most once, the shortest; ``valiant``: first
@@ -60,12 +61,12 @@ def find_routes(
     Technion, 2010. Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection networks", IEEE
     ToC 1987. Kim, Dally, Scott and Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008, section 4.
     """
-    routing, entropies = read_routing(routing or network.routing)
+    routing, entropies, trims = read_routing(routing or network.routing)
     require_suited(network, routing)
     src, dst = np.atleast_1d(np.asarray(src, np.int64)), np.atleast_1d(np.asarray(dst, np.int64))
     channel = np.broadcast_to(np.asarray(channel, np.int64), src.shape)
     if entropies:
-        return _sprayed(network, src, dst, channel, seed, entropies)
+        return sprayed(network, src, dst, channel, seed, entropies, trims=trims)
     if routing == "valiant":
         return find_valiant_routes(network, src, dst, channel, seed)
     routes, lost = walk(network, src, dst, flow_hash(src, dst, channel, seed), routing)
@@ -74,8 +75,13 @@ def find_routes(
     return routes
 
 
-def read_routing(text: str) -> tuple[str, int]:
-    """Read a routing, such as ``ecmp`` or ``spray:entropies=128``: its name, and the number of entropies or 0.
+def read_routing(text: str) -> tuple[str, int, bool]:
+    """Read a routing, such as ``ecmp`` or ``spray:entropies=128:trims``.
+
+    Returns
+    -------
+    str, int, bool
+        Its name, the number of entropies or 0, and whether links trim what is too much.
 
     Raises
     ------
@@ -84,50 +90,22 @@ def read_routing(text: str) -> tuple[str, int]:
     """
     name, colon, rest = text.partition(":")
     if name not in ROUTINGS:
-        raise InputError(f"unknown routing {text!r}; known: {', '.join(ROUTINGS)}, spray:entropies=E")
+        raise InputError(f"unknown routing {text!r}; known: {', '.join(ROUTINGS)}, spray:entropies=E[:trims]")
     if not colon:
-        return name, 0
-    key, _, number = rest.partition("=")
+        return name, 0, False
+    values, _, trims = rest.partition(":")
+    key, _, number = values.partition("=")
     whole = int(number) if number.isascii() and number.isdecimal() and len(number) < 6 else 0
-    if name != "spray" or key != "entropies" or not 1 <= whole <= MAX_ENTROPIES:
+    if name != "spray" or key != "entropies" or not 1 <= whole <= MAX_ENTROPIES or trims not in ("", "trims"):
         raise InputError(
-            f"the only routing with a parameter is spray:entropies=E, E from 1 to {MAX_ENTROPIES}, got {text!r}"
+            f"the only routing with a parameter is spray:entropies=E[:trims], E from 1 to {MAX_ENTROPIES}, got {text!r}"
         )
-    return name, whole
+    return name, whole, bool(trims)
 
 
 def is_hashed(routing: str) -> bool:
     """Whether the seed changes the routes."""
     return routing in HASHED or routing.startswith("spray:")
-
-
-def _sprayed(
-    network: Network,
-    src: NDArray[np.int64],
-    dst: NDArray[np.int64],
-    channel: NDArray[np.int64],
-    seed: int,
-    entropies: int,
-) -> Routes:
-    """Walk each value's own ECMP path, and add up what the values of a route put on each link."""
-    n = len(src)
-    value = np.tile(np.arange(entropies), n)
-    many = (np.repeat(column, entropies) for column in (src, dst, channel * MAX_ENTROPIES))
-    one_src, one_dst, one_channel = many
-    routes, lost = walk(network, one_src, one_dst, flow_hash(one_src, one_dst, one_channel + value, seed), "ecmp")
-    if lost >= 0:
-        raise no_path(network, int(one_src[lost]), int(one_dst[lost]), "spray")
-    length = np.diff(routes.first)
-    owner = np.repeat(np.repeat(np.arange(n), entropies), length)
-    depth = np.arange(len(routes.link)) - np.repeat(routes.first[:-1], length)
-    key, place, count = np.unique(owner * network.n_links + routes.link, return_inverse=True, return_counts=True)
-    nearest = np.full(len(key), 2**31)
-    np.minimum.at(nearest, place, depth)
-    order = np.lexsort((key % network.n_links, nearest, key // network.n_links))
-    first = np.searchsorted(key // network.n_links, np.arange(n + 1))
-    latency = routes.latency.reshape(n, entropies).max(axis=1, initial=0.0)
-    link = (key % network.n_links)[order].astype(np.int32)
-    return Routes(first.astype(np.int64), link, count[order] / entropies, latency)
 
 
 __all__ = ["HASHED", "Routes", "find_routes", "is_hashed", "read_routing"]

@@ -52,8 +52,55 @@ def test_fewer_entropies_collide_more_and_the_ways_of_computing_agree():
     assert times["spray:entropies=8"] < one_path
 
 
-@pytest.mark.parametrize("text", ["spray:entropies=0", "spray:entropies=x", "spray:paths=3", "ecmp:entropies=3", "x",
-                                  "spray:entropies=99999"])  # fmt: skip
+def test_what_is_trimmed_loads_the_senders_link_and_cut_links_to_the_full():
+    network = load_network("leaf_spine:n_leaves=8,n_spines=16,hosts_per_leaf=16,bandwidth=100Gbps,latency=1us")
+    hosts = network.endpoints
+    there = np.random.default_rng(1).permutation(hosts)
+    whole, trimmed = (
+        find_routes(network, hosts, there, routing=f"spray:entropies=16{more}") for more in ("", ":trims")
+    )
+    static, again = (np.bincount(r.link, r.share, network.n_links) for r in (whole, trimmed))
+    crosses = np.diff(whole.first) > 0
+    sent = np.array([trimmed.share[i] for i in trimmed.first[:-1][crosses]])
+    got = np.array([trimmed.share[i - 1] for i in trimmed.first[1:][crosses]])
+    np.testing.assert_allclose(got, 1.0)
+    # Goodput of a message is what its link sends over what arrives, and no link has more than it can carry at that.
+    goodput = 1 / sent
+    assert (sent > 1).any()
+    assert (sent >= 1 - 1e-12).all()
+    rate = np.zeros(len(hosts))
+    rate[crosses] = goodput
+    load = np.bincount(trimmed.link, trimmed.share * np.repeat(rate, np.diff(trimmed.first)), network.n_links)
+    assert load.max() <= 1 + 1e-9
+    full = (network.dst[np.arange(network.n_links)] < network.n_nodes) & (static > 1.05)
+    inner = full & ~np.isin(network.src, hosts) & ~np.isin(network.dst, hosts)
+    first_stage = inner & np.isin(network.src, network.dst[np.isin(network.src, hosts)])
+    np.testing.assert_allclose(load[first_stage], 1.0, rtol=1e-9)
+    # Not the fullest link, but what is sent again, says how long it takes.
+    assert again.max() < static.max()
+
+
+@pytest.mark.parametrize(("hosts", "paths", "size", "low", "high"), [(128, 32, 4_000_000, 0.9, 1.1)])
+def test_trimmed_flows_take_what_packets_with_credit_take(hosts, paths, size, low, high):
+    from benchmarks.fabrics import fabric, queue_of
+    from commsim.engine.fabric.fabric_run import simulate
+    from commsim.engine.fabric.patterns import permutation
+    from commsim.engine.fabric.spraying import Spraying
+
+    network, messages = fabric(hosts, 50e9, 1, 0), permutation(hosts, size, seed=2)
+    queue = queue_of(50e9)
+    packets = simulate(network, messages, Spraying("rccc", "mixed", paths, queue=queue, window=1.5 * queue))
+    routes = find_routes(network, messages.src, messages.dst, routing=f"spray:entropies={paths}:trims", seed=2)
+    fullest = np.bincount(routes.link, routes.share / network.bandwidth[routes.link], network.n_links).max()
+    wire = size * (1 + 64 / 4096)
+    assert low < (fullest * wire + 8e-6) / packets.finished.max() < high
+
+
+NONE = ("spray:entropies=0", "spray:entropies=x", "spray:paths=3", "ecmp:entropies=3", "x", "spray:entropies=99999",
+        "spray:entropies=8:trim", "spray:entropies=8:trims:x")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NONE)
 def test_what_is_no_routing_is_refused(text):
     with pytest.raises(InputError, match="entropies=E"):
         read_routing(text)

@@ -40,7 +40,8 @@ class PlayConfig(Packets, Faults, Costs, Sizes, Placing):
         help="algorithm, or nccl (default: ring_all_reduce; on NVIDIA's machines nccl_all_reduce); repeatable",
     )
     routing: str | None = flag(
-        metavar="NAME", help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E"
+        metavar="NAME",
+        help=f"routing, in place of the network's own: {', '.join(ROUTINGS)}, or spray:entropies=E[:trims]",
     )
     start_jitter: str | None = flag(metavar="TIME", help="ranks start late by up to this time, such as 1ms")
 

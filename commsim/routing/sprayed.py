@@ -1,0 +1,124 @@
+"""Routes of hosts that spray packets over finitely many entropies, as shares of links.
+
+Each of E values hashes to one of the shortest paths, and every message puts an equal part of itself on each value.
+Parts meet on links by chance, so that some links get more than others, by about 1/sqrt(E) of the mean.
+
+A sender that adapts (NSCC, DCTCP) slows down until the fullest of its links carries what it gets: flows over these
+shares. One that has credit of its receiver (RCCC, EQDS, NDP) goes on at the rate of its link; what a link cannot carry
+is trimmed to headers, and sent again over some other value. That costs the sender's link, and not the fullest link of
+the fabric: with `trims`, shares count what is sent again. A message then takes 1 / (delivered part of what is sent) of
+its time alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.network import Network
+from .link_rows import flow_hash
+from .walk import Routes, no_path, walk
+
+MAX_ENTROPIES = 4096
+MAX_ROUNDS, ENOUGH = 100, 1e-12  # rounds in which what links keep is found, and the change that ends them
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def sprayed(
+    network: Network, src: Ints, dst: Ints, channel: Ints, seed: int, entropies: int, *, trims: bool = False
+) -> Routes:
+    """Walk each value's own ECMP path, and add up what the values of a route put on each link.
+
+    Parameters
+    ----------
+    network, src, dst, channel, seed
+        As in :func:`commsim.routing.routing.find_routes`.
+    entropies : int
+        Values, 1 to ``MAX_ENTROPIES``.
+    trims : bool
+        Whether senders keep their rate, so that what a link cuts is sent again. Rates are those when all routes are
+        used at once: every host divides its link equally among its routes, and so does every receiver.
+
+    Returns
+    -------
+    Routes
+        With `trims` the shares of a route's first links add up to more than 1.
+
+    Raises
+    ------
+    RoutingError
+        If a pair has no path.
+    """
+    n = len(src)
+    value = np.tile(np.arange(entropies), n)
+    one_src, one_dst, one_channel = (np.repeat(of, entropies) for of in (src, dst, channel * MAX_ENTROPIES))
+    routes, lost = walk(network, one_src, one_dst, flow_hash(one_src, one_dst, one_channel + value, seed), "ecmp")
+    if lost >= 0:
+        raise no_path(network, int(one_src[lost]), int(one_dst[lost]), "spray")
+    length = np.diff(routes.first)
+    owner = np.repeat(np.repeat(np.arange(n), entropies), length)
+    depth = np.arange(len(routes.link)) - np.repeat(routes.first[:-1], length)
+    part = np.full(len(owner), 1.0 / entropies)
+    if trims:
+        part = _sent_again(network, src, dst, routes, (owner, depth), entropies)
+    key, place = np.unique(owner * network.n_links + routes.link, return_inverse=True)
+    share = np.bincount(place, part, len(key)).astype(np.float64)
+    nearest = np.full(len(key), 2**31)
+    np.minimum.at(nearest, place, depth)
+    order = np.lexsort((key % network.n_links, nearest, key // network.n_links))
+    first = np.searchsorted(key // network.n_links, np.arange(n + 1))
+    latency = routes.latency.reshape(n, entropies).max(axis=1, initial=0.0)
+    link = (key % network.n_links)[order].astype(np.int32)
+    return Routes(first.astype(np.int64), link, share[order], latency)
+
+
+def _sent_again(
+    network: Network, src: Ints, dst: Ints, routes: Routes, hop: tuple[Ints, Ints], entropies: int
+) -> Floats:
+    """Part of its message that each hop of each value carries, what is sent again included.
+
+    Parameters
+    ----------
+    hop : (int64[n_hops], int64[n_hops])
+        Route and depth of each hop of `routes`, which has a row per value.
+
+    Returns
+    -------
+    float64[n_hops]
+    """
+    owner, depth = hop
+    rate = _rates(network, src, dst, routes, hop, entropies)
+    at_depth = [np.flatnonzero(depth == d) for d in range(int(depth.max(initial=-1)) + 1)]
+    kept = np.ones(network.n_links)
+    carried = np.zeros(len(owner))
+    for _ in range(MAX_ROUNDS):
+        load = np.zeros(network.n_links)
+        for d, now in enumerate(at_depth):
+            comes = carried[now - 1] if d else rate[owner[now]] / entropies
+            load += np.bincount(routes.link[now], comes, network.n_links)
+            carried[now] = comes * kept[routes.link[now]]
+        before, kept = kept, np.minimum(1.0, network.bandwidth / np.maximum(load, network.bandwidth))
+        if np.abs(kept - before).max(initial=0.0) < ENOUGH:
+            break
+    last = np.repeat(np.diff(routes.first), np.diff(routes.first)) - 1 == depth
+    delivered = np.bincount(owner[last], carried[last], len(src))
+    return np.asarray(carried / delivered[owner])
+
+
+def _rates(network: Network, src: Ints, dst: Ints, routes: Routes, hop: tuple[Ints, Ints], entropies: int) -> Floats:
+    """Rate at which each route gets credit, bytes/s: what its ends' links and the fabric on the whole carry."""
+    owner, depth = hop
+    crosses = np.diff(routes.first).reshape(-1, entropies)[:, 0] > 0
+    begins, ends = routes.first[:-1][::entropies][crosses], routes.first[1:][::entropies][crosses] - 1
+    rate = np.zeros(len(src))
+    n_sent, n_got = (np.bincount(of[crosses], minlength=network.n_nodes)[of[crosses]] for of in (src, dst))
+    bandwidth = network.bandwidth[routes.link]
+    rate[crosses] = np.minimum(bandwidth[begins] / n_sent, bandwidth[ends] / n_got)
+    narrowest = 1.0
+    for d in range(1, int(depth.max(initial=-1)) + 1):
+        now = depth == d
+        room = network.bandwidth[np.unique(routes.link[now])].sum()
+        narrowest = max(narrowest, float((rate[owner[now]] / entropies).sum() / room))
+    return rate / narrowest
