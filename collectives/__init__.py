@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from commsim.sparse.form import SparseForm
 
 P = ParamSpec("P")
-COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=True)
+COLLECTIVES: Registry[Schedule] = Registry("collective", __name__, recursive=True, listed="commsim schedule list")
 
 # Every collective takes it: with true, each step waits for the one before at both of its ends, as in a loop of
 # MPI_Sendrecv, and as many simulators do.

@@ -17,7 +17,7 @@ from commsim.core.registry import Registry
 from commsim.core.spec import check_arguments, write_spec
 
 P = ParamSpec("P")
-TOPOLOGIES: Registry[Network] = Registry("topology", __name__)
+TOPOLOGIES: Registry[Network] = Registry("topology", __name__, listed="commsim topo list")
 
 # Bytes per second of a link unless given: 100 Gb/s.
 LINK_BANDWIDTH = 12.5e9

@@ -43,19 +43,24 @@ class RunConfig(Flags):
     with_host: bool = switched(help="write the name of this machine into the results")
     limit: int | None = flag(metavar="N", help="compute at most N points, spread evenly over the sweep")
     retry_failed: bool = switched(help="also compute the points again that failed before")
+    part: str | None = flag(
+        metavar="K/N", help="compute only part K of N, or with `slurm` that of this task of an array; see sweep merge"
+    )
 
 
 def run(config: RunConfig) -> int:
     """Run, and say where the results are."""
     from commsim.sweep import run_sweep
+    from commsim.sweep.parts import read_part
     from commsim.sweep.points import MAX_POINTS
     from commsim.sweep.progress import shown
     from commsim.sweep.remarks import remarks_of
 
-    directory = config.output or default_directory(config.config)
+    part = None if config.part is None else read_part(config.part)
+    directory = config.output or default_directory(config.config) + (f"-{part.k}-of-{part.n}" if part else "")
     options: dict[str, Any] = {
         "jobs": config.jobs, "max_points": config.max_points or MAX_POINTS, "host": config.with_host,
-        "retry_failed": config.retry_failed,
+        "retry_failed": config.retry_failed, "part": part,
     }  # fmt: skip
     try:
         with _one_interruption(), shown() as say:
@@ -65,7 +70,7 @@ def run(config: RunConfig) -> int:
         return 130
     print(_summary(done, directory))
     print_remarks(remarks_of(directory))
-    return 1 if done.n_failed == done.n_done else 0
+    return 1 if done.n_done and done.n_failed == done.n_done else 0
 
 
 @contextlib.contextmanager
@@ -239,11 +244,28 @@ def export(config: ExportConfig) -> None:
     print(f"{config.output}: {table.num_rows} rows of {table.num_columns} columns")
 
 
+class MergeConfig(Flags):
+    """All flags of ``commsim sweep merge``."""
+
+    directory: str = flag("directory", metavar="DIR", help="folder of the results, made if it is missing")
+    parts: tuple[str, ...] = flag("parts", nargs="+", metavar="PART", help="folders of `sweep run --part`")
+
+
+def merge(config: MergeConfig) -> None:
+    """Copy the rows, and say how many there are."""
+    from commsim.sweep.parts import merge as merge_parts
+
+    done, n_points = merge_parts(config.directory, config.parts)
+    left = "" if done == n_points else f"; `commsim sweep SWEEP.toml -o {config.directory}` computes the others"
+    print(f"{config.directory}: {done} of {n_points} points{left}")
+
+
 COMMANDS = {
     "sweep run": Verb(
         RunConfig, run, "compute the points that have no result yet (`commsim sweep FILE` is the same)", is_usual=True
     ),
     "sweep plan": Verb(PlanConfig, plan, "estimate number of points, time and memory, from a few measured ones"),
+    "sweep merge": Verb(MergeConfig, merge, "put the parts of a sweep together that were run apart"),
     "sweep status": Verb(StatusConfig, status, "print how many points are done, and which errors there were"),
     "sweep sql": Verb(SqlConfig, sql, "answer a query in SQL over the table `sweep`"),
     "sweep export": Verb(ExportConfig, export, "write the results as one .csv, .json or .parquet file"),

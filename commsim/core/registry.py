@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 # Names of which a wrong one is a part that a message offers.
 MAX_HINTS = 4
+MAX_NAMES = 12  # that a message lists in full
 # Of a user's own file of Python.
 MAX_OWN_BYTES = 2**24
 
@@ -79,11 +80,13 @@ class Registry(Generic[T]):
         The package whose modules register themselves when they are imported.
     recursive : bool
         Whether the modules of its subpackages do, too.
+    listed : str
+        What prints all entries, for messages.
     """
 
-    def __init__(self, kind: str, package: str, *, recursive: bool = False) -> None:
+    def __init__(self, kind: str, package: str, *, recursive: bool = False, listed: str = "") -> None:
         self.kind = kind
-        self._package = package
+        self._package, self._listed = package, listed
         self._find = pkgutil.walk_packages if recursive else pkgutil.iter_modules
         self._entries: dict[str, Entry[T]] = {}
         self._complete = False
@@ -120,8 +123,16 @@ class Registry(Generic[T]):
             parts.sort(key=lambda known: (not known.startswith(name.lower()), known))
             close = difflib.get_close_matches(name, self._entries, n=1) or parts[:MAX_HINTS]
             hint = f"did you mean {' or '.join(close)}? " if close else ""
-            raise InputError(f"unknown {self.kind} {name!r}; {hint}known: {', '.join(self)}")
+            raise InputError(f"unknown {self.kind} {name!r}; {hint}{self._known(hint)}")
         return self._entries[name]
+
+    def _known(self, hint: str) -> str:
+        """Say what there is; of many names the first few, and none where one is meant."""
+        names = list(self)
+        if len(names) <= MAX_NAMES:
+            return f"known: {', '.join(names)}"
+        few = "" if hint else f": {', '.join(names[:MAX_HINTS])}, ..."
+        return f"{len(names)} are known{few}{f' ({self._listed})' if self._listed else ''}"
 
     def __iter__(self) -> Iterator[str]:
         self._import_all()

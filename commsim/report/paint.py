@@ -94,16 +94,21 @@ def _write(axes: Any, label: Label, order: int) -> None:
     )  # fmt: skip
 
 
+MOST_SHOWN = 2000  # pixels
 FONTS = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
 def svg_text(picture: Picture) -> str:
-    """Return the SVG document; the same picture always gives the same text."""
-    size = f"{_number(picture.width)} {_number(picture.height)}"
-    width, height = size.split()
+    """Return the SVG document; the same picture always gives the same text.
+
+    It is shown at most ``MOST_SHOWN`` wide: what is wider is shown smaller, and can be magnified.
+    """
+    width, height = _number(picture.width), _number(picture.height)
+    shown = min(1.0, MOST_SHOWN / picture.width)
+    as_shown = f'width="{_number(shown * picture.width)}" height="{_number(shown * picture.height)}"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {size}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {as_shown} viewBox="0 0 {width} {height}" '
         f'font-family="{FONTS}" role="img">',
         f"<title>{_text(picture.title)}</title>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',

@@ -20,6 +20,7 @@ from .chunks import Chunker
 from .config import Config, read_config
 from .drive import Drive
 from .executors import open_pool
+from .parts import Part
 from .points import MAX_POINTS, Point, count_candidates, count_points, points
 from .specs import check_specs
 
@@ -99,6 +100,7 @@ def run_sweep(
     max_points: int = MAX_POINTS,
     host: bool = False,
     retry_failed: bool = False,
+    part: Part | None = None,
     say: Callable[[Progress], None] | None = None,
 ) -> Progress:
     """Compute all points of a sweep that have no row yet; one that failed has a row too.
@@ -122,6 +124,8 @@ def run_sweep(
         Whether the name of this machine is written into the results.
     retry_failed : bool
         Whether the rows of points that failed are taken out first, so that these are computed again.
+    part : Part, optional
+        Of the points, where others are computed elsewhere; see :func:`commsim.sweep.parts.merge`.
     say : callable
         Called with the progress, whenever a chunk is finished.
 
@@ -152,7 +156,7 @@ def run_sweep(
     ):
         if retry_failed:
             store.forget_failed()
-        todo = _Todo(config, max_points, n_points, limit, store.finished())
+        todo = _Todo(config, max_points, n_points, limit, store.finished(), part or Part())
         run = _Run(config, store, todo.progress, say or (lambda _: None))
         Drive(pool, run.finished).run(run.chunker.chunks(todo.points()))
         return run.progress
@@ -161,9 +165,12 @@ def run_sweep(
 class _Todo:
     """The points that have no row yet, of all or of some that are spread evenly."""
 
-    def __init__(self, config: Config, most: int, n_points: int, limit: int | None, known: Mapping[str, bool]) -> None:
-        self._config, self._most, self._known, self._n_points = config, most, known, n_points
-        self._limit = min(limit or n_points, n_points)
+    def __init__(
+        self, config: Config, most: int, n_points: int, limit: int | None, known: Mapping[str, bool], part: Part
+    ) -> None:
+        self._config, self._most, self._known, self._part = config, most, known, part
+        self._n_points = part.n_of(n_points)
+        self._limit = min(limit or self._n_points, self._n_points)
         failed = [known[point.digest] for point in self._wanted() if point.digest in known] if known else []
         self.progress = Progress(self._limit, len(failed), len(failed), sum(failed))
 
@@ -172,7 +179,8 @@ class _Todo:
         return (point for point in self._wanted() if point.digest not in self._known)
 
     def _wanted(self) -> Iterator[Point]:
-        for k, point in enumerate(points(self._config, self._most)):
+        mine = (p for place, p in enumerate(points(self._config, self._most)) if self._part.has(place))
+        for k, point in enumerate(mine):
             if (k + 1) * self._limit // self._n_points > k * self._limit // self._n_points:
                 yield point
 

@@ -49,6 +49,14 @@ def test_a_picture_needs_nothing_from_elsewhere():
     assert "@import" not in text
 
 
+@pytest.mark.parametrize(("wide", "shown"), [(500.0, "500"), (2000.0, "2000"), (3200.0, "2000")])
+def test_an_svg_is_shown_at_most_2000_pixels_wide(wide, shown):
+    root = ElementTree.fromstring(svg_text(Picture(wide, 800.0, "a", ())))
+    assert root.get("width") == shown
+    assert root.get("viewBox") == f"0 0 {wide:g} 800"
+    assert float(root.get("height")) / 800 == pytest.approx(float(shown) / wide)
+
+
 def test_text_is_cut_to_its_width():
     assert shortened("leaf0", 100) == "leaf0"
     assert shortened("a very long name", text_width("12345")) == "a ve…"

@@ -5,6 +5,7 @@ import struct
 import time
 from typing import Any
 
+import fuzzing
 import numpy as np
 import pytest
 from live_processes import SwitchProcess, WorkerProcess
@@ -15,7 +16,7 @@ from switch_model.live.session import Session
 from switch_model.live.sums import drawn_tensor, worst_error
 
 N = 100_000
-SEED = 11
+SEED = 10 + fuzzing.SEED
 
 
 def reduce_while_attacked(rank: int, n_workers: int, port: int, until_in: int) -> Any:
