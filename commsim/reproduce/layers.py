@@ -196,3 +196,24 @@ def expert_gain(
     layer = ExpertLayer(half, half, tokens, SHARED_GRADIENTS, BACKWARD)
     graph = expert_graph(layer, layers, ranks, SENDING_POLICIES["lina"])
     return step / simulate_graph(graph, closed_form_costs(bandwidth=gbps * GBPS)).iteration_time
+
+
+@measure
+def inference_gain(experts: int, skew: float, all_to_all: float) -> float:
+    """How many times faster inference is with Lina's plan of experts than with one on each GPU.
+
+    Parameters
+    ----------
+    experts : int
+        Of a layer, as many as GPUs.
+    skew : float
+        Tokens of the most popular expert over those of the least popular one.
+    all_to_all : float
+        Share of the time without a plan. Computation takes the rest, half of it experts; both wait for the busiest GPU.
+    """
+    from commsim.workload.systems.lina import plan, zipf
+
+    popularity = zipf(experts, math.log(skew) / math.log(experts))
+    busiest = float((popularity @ plan(popularity)).max() / popularity.max())
+    waiting = all_to_all + (1 - all_to_all) / 2
+    return 1 / (1 - waiting + waiting * busiest)

@@ -71,6 +71,10 @@ def test_lina_is_predicted_from_its_table_within_a_twentieth():
     assert all(abs(row.error) < 0.05 for row in rows("lina", "step"))
 
 
+def test_inference_of_lina_gains_about_as_much_as_published():
+    assert all(row.ours > 1 and abs(row.error) < 0.2 for row in rows("lina", "inference"))
+
+
 def test_overlap_of_ddp_is_within_a_sixth_and_gloo_hides_less_than_nccl():
     found = rows("ddp")
     assert all(abs(row.error) < 1 / 6 for row in found)
