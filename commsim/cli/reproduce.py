@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import statistics
 from typing import TYPE_CHECKING
@@ -55,7 +56,9 @@ def run(config: Config) -> None:
 
 
 def _print(rows: list[Row], title: str) -> None:
-    """Print the rows, their notes, and the errors of those that count."""
+    """Print the rows, their notes, whether their order is the published one, and the errors of those that count."""
+    from commsim.reproduce.paper import order_of
+
     print_table(
         ["paper", "figure", "case", "theirs", "ours", "unit", "error(%)", "setup"],
         [[row.paper, row.figure, row.case, f"{row.theirs:.4g}", f"{row.ours:.4g}", row.unit,
@@ -64,6 +67,11 @@ def _print(rows: list[Row], title: str) -> None:
     )  # fmt: skip
     for note in dict.fromkeys(f"{row.figure}: {row.source}{'; ' if row.note else ''}{row.note}" for row in rows):
         print(f"# {note}")
+    n_pairs, reversed_ = order_of(rows)
+    if n_pairs:
+        where = collections.Counter(f"{a.paper}, {a.figure}" for a, _ in reversed_)
+        which = "".join(f"; {name}: {n} the other way round" for name, n in where.items())
+        print_facts({"order": f"as published in {n_pairs - len(reversed_)} of {n_pairs} pairs of rows{which}"})
     counted = [abs(row.error) for row in rows if row.counts]
     if counted:
         shown = len(rows) - len(counted)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .measures import GBPS, measure
+from .measures import GBPS, measure, seconds
 
 # Of each layer from the front: weights, and multiplications for one image of 224 x 224.
 Layers = list[tuple[float, float]]
@@ -217,3 +217,23 @@ def inference_gain(experts: int, skew: float, all_to_all: float) -> float:
     busiest = float((popularity @ plan(popularity)).max() / popularity.max())
     waiting = all_to_all + (1 - all_to_all) / 2
     return 1 / (1 - waiting + waiting * busiest)
+
+
+@measure
+def overlapped_gain(
+    before: str, after: str, network: str, size: float, ranks: int, backward: float, software: str
+) -> float:
+    """How many times faster training is with another exchange, of which the backward pass hides as much as it lasts.
+
+    Parameters
+    ----------
+    before, after : str
+        Collectives.
+    size : float, bytes
+        Of all gradients.
+    backward : float, s
+        Of the backward pass; the forward pass takes half as long.
+    """
+    times = [seconds(collective, network, size, ranks, software) for collective in (before, after)]
+    slow, fast = (backward / BACKWARD + max(backward, time) for time in times)
+    return slow / fast

@@ -14,10 +14,10 @@ from typing import Any
 from commsim.core.errors import InputError
 from commsim.opening import read_regular
 
-from . import clusters, layers, training  # each registers its measures
+from . import clusters, layers, marks, training  # each registers its measures
 from .measures import MEASURES
 
-assert all((clusters, layers, training))  # imported for what they register
+assert all((clusters, layers, marks, training))  # imported for what they register
 
 SETUPS = ("known", "assumed")
 KEYS = {"name", "measure", "unit", "source", "setup", "arguments", "sweep", "theirs", "fitted", "recalled", "note"}
@@ -71,6 +71,27 @@ class Row:
     def counts(self) -> bool:
         """Whether its error says how good the model is: nothing fitted, assumed or recalled."""
         return self.setup == "known" and not (self.fitted or self.recalled)
+
+
+SAME = 1e-3  # relative difference of ours that is none: published numbers are read to no more
+
+
+def order_of(rows: Sequence[Row]) -> tuple[int, list[tuple[Row, Row]]]:
+    """Compare the rows of each figure two by two, where the published numbers differ.
+
+    Returns
+    -------
+    n_pairs : int
+    reversed_ : list of (Row, Row)
+        Pairs of which ours are the other way round.
+    """
+    n_pairs, reversed_ = 0, []
+    for _, group in itertools.groupby(rows, key=lambda row: (row.paper, row.figure)):
+        for a, b in itertools.combinations(group, 2):
+            n_pairs += a.theirs != b.theirs
+            if (a.theirs - b.theirs) * (a.ours - b.ours) < 0 and abs(a.ours / b.ours - 1) > SAME:
+                reversed_.append((a, b))
+    return n_pairs, reversed_
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ import statistics
 import pytest
 
 from commsim.core.errors import InputError
+from commsim.reproduce.marks import marks_avoided
 from commsim.reproduce.measures import MEASURES
-from commsim.reproduce.paper import load_paper, paper_names
+from commsim.reproduce.paper import load_paper, order_of, paper_names
 
 PAPER = """
 title = "A paper"
@@ -75,6 +76,16 @@ def test_inference_of_lina_gains_about_as_much_as_published():
     assert all(row.ours > 1 and abs(row.error) < 0.2 for row in rows("lina", "inference"))
 
 
+def test_an_exchange_gains_what_the_backward_pass_does_not_hide():
+    given = {"before": "ring_all_reduce", "after": "hitopk_comm:density=0.01", "ranks": 4, "software": "nccl-tcp"}
+    network = "star:n_hosts=4,bandwidth=10Gbps,latency=1us"
+    times = [MEASURES["seconds"](given[key], network, 1e8, 4, "nccl-tcp") for key in ("before", "after")]
+    gains = [MEASURES["overlapped_gain"](**given, network=network, size=1e8, backward=b) for b in (0.08, 0.2)]
+    assert gains[0] == pytest.approx((0.04 + times[0]) / (0.04 + max(times[1], 0.08)))
+    assert gains[0] > 1.3
+    assert gains[1] == 1.0  # it hides both
+
+
 def test_overlap_of_ddp_is_within_a_sixth_and_gloo_hides_less_than_nccl():
     found = rows("ddp")
     assert all(abs(row.error) < 1 / 6 for row in found)
@@ -103,6 +114,22 @@ def test_iswitch_gains_what_its_share_of_communication_allows():
     # headers of 74 bytes on 1464
     assert row.ours == pytest.approx(1 / (1 - 0.832 + 0.832 / 8 * 1538 / 1464), rel=1e-3)
     assert abs(row.error) < 0.05
+
+
+def test_pairs_of_rows_that_are_the_other_way_round_are_found(own):
+    found = rows(own(PAPER.replace("[100, 66.67, 57.14]", "[100, 57.14, 66.67]")))
+    n_pairs, reversed_ = order_of(found)
+    assert n_pairs == 3
+    assert [(a.case, b.case) for a, b in reversed_] == [("n=4", "n=8")]
+    assert order_of(rows(own(PAPER))) == (3, [])
+
+
+def test_marks_fall_as_phases_move_apart_and_vanish_where_they_do_not_meet():
+    jobs = [[30, 0, 10], [30, 0, 10]]
+    avoided = [marks_avoided(jobs, [0, shift], 40.0) for shift in (0, 6, 15)]
+    assert avoided[0] == 0
+    assert 10 < avoided[1] < 90
+    assert avoided[2] == 100
 
 
 @pytest.mark.parametrize("paper", ["chimera", "crux", "gemini", "optimus_cc", "zero"])

@@ -121,7 +121,8 @@ def plan(popularity: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place experts so that the busiest GPU has little: popular ones get several GPUs, small ones share one.
 
     With a load of t in mind an expert gets p / t GPUs, rounded up, and all parts go to the least busy GPU, the largest
-    first. Of several t the one whose busiest GPU has least is taken; t = 1 / n is the paper's number of GPUs, rounded up.
+    first. Of several t the one whose busiest GPU has least is taken; t = 1 / n is the paper's number of GPUs, rounded
+    up.
 
     Parameters
     ----------
