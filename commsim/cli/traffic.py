@@ -50,6 +50,7 @@ class Config(WithJson):
 def run(config: Config) -> None:
     """Simulate and print."""
     from commsim.engine.fabric.fabric_run import simulate
+    from commsim.engine.fabric.slowdown import cumulative, slowdowns
     from commsim.engine.fabric.spraying import Spraying
     from commsim.engine.fabric.ways import ways_of
     from commsim.run.inputs import load_network
@@ -82,10 +83,14 @@ def run(config: Config) -> None:
     cells = [f"{len(times)}", *(f"{t * 1e6:.2f}" for t in shown)]
     cells += [f"{counters[name]}" for name in ("n_resent", "n_trimmed", "n_marked")]
     print_table(COLUMNS, [cells], f"{config.pattern} of {config.size} on {network.name}, {config.transport}")
+    slower = slowdowns(network, messages, spraying, found)
+    points = cumulative(slower)
     rules = found.rules
     # a sender with a rate has no window
     window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
     print_remarks([
+        f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
+        f"most {points['1']:.3f}",
         f"{window}, queue {format_size(rules['queue'])}, marks from "
         f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
         "bound: bytes of the busiest host, with headers, over its rate; a time ends when the sender knows",
@@ -93,14 +98,14 @@ def run(config: Config) -> None:
     rows: list[dict[str, Any]] = [
         {"src": int(messages.src[i]), "dst": int(messages.dst[i]), "size_B": int(messages.nbytes[i]),
          "start_s": float(messages.start[i]), "received_s": float(found.received[i]),
-         "finished_s": float(found.finished[i])}
+         "finished_s": float(found.finished[i]), "slowdown": float(slower[i])}
         for i in range(len(messages.src))
     ]  # fmt: skip
     if config.timeline is not None:
         from commsim.engine.fabric.queue_trace import write_queues
 
         write_queues(config.timeline, network, messages, found)
-    config.write_json(rows, bound_s=bound, counters=counters, rules=rules)
+    config.write_json(rows, bound_s=bound, counters=counters, rules=rules, slowdown_cdf=points)
 
 
 def _messages(config: Config, n_hosts: int, size: int) -> Any:

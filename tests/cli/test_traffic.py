@@ -12,6 +12,10 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
     assert len(times) == 8
     assert saved["bound_s"] < min(times) <= max(times) < 2 * saved["bound_s"]
     assert f"{max(times) * 1e6:.2f}" in commsim.out
+    slower = sorted(row["slowdown"] for row in saved["results"])
+    assert slower[0] >= 1
+    assert saved["slowdown_cdf"]["1"] == slower[-1]
+    assert f"most {slower[-1]:.3f}" in commsim.out
 
 
 @pytest.mark.parametrize(
@@ -63,5 +67,8 @@ def test_a_trace_has_the_queues_and_the_messages_of_the_run(commsim, tmp_path):
     assert sorted(spans.values()) == pytest.approx(sorted(row["finished_s"] * 1e6 for row in saved["results"]))
     queues = [e for e in events if e["ph"] == "C" and "queued" in e["args"]]
     assert max(e["args"]["queued"] for e in queues) > 4160  # four senders fill the receiver's queue
+    marked = [e["args"]["packets"] for e in events if e["name"] == "packets marked"]
+    assert marked == sorted(marked)
+    assert 0 < marked[-1] <= saved["counters"]["n_marked"]
     rates = [e["args"]["Gbps"] for e in events if e["ph"] == "C" and "Gbps" in e["args"]]
     assert 99 < max(rates) < 100 + 4160 * 8 / 10e-6 / 1e9  # links of 100 Gbit/s, and a packet at the end of an interval

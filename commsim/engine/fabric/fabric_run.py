@@ -41,6 +41,8 @@ class SprayedRun:
         What left each link, in the order of the network's; the most data that queued before it.
     sampled : float64[n], s
         When the links were looked at; no time in which nothing was under way.
+    counted : int64[n, 3]
+        Packets sent again, trimmed and marked until then, in all.
     queued, sent : int64[n, n_links], bytes
         What queued before each link then, and what it had sent.
     rules : dict of str to float
@@ -55,6 +57,7 @@ class SprayedRun:
     link_bytes: NDArray[np.int64]
     link_peak: NDArray[np.int64]
     sampled: NDArray[np.float64]
+    counted: NDArray[np.int64]
     queued: NDArray[np.int64]
     sent: NDArray[np.int64]
     rules: dict[str, float] = field(default_factory=dict)
@@ -90,7 +93,7 @@ def simulate(network: Network, messages: Messages, spraying: Spraying) -> Spraye
             raise RuntimeError("nothing is left that could happen, and messages are unfinished: a bug")
         if why == FULL and fabric.state["n_free"] < fabric.state["most_needed"]:
             fabric = _grown(fabric)
-        width = 1 + 2 * len(fabric.watched)
+        width = tables.N_COUNTED + 2 * len(fabric.watched)
         if fabric.state["n_samples"] * width >= len(fabric.sample):
             fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
     return _result(ways, fabric)
@@ -132,6 +135,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     every = round(PS * spraying.sample)
     state["sample_every"], state["sample_at"] = every, every or NEVER
     watched = np.arange(len(link) if every else 0, dtype=np.int32)
+    width = tables.N_COUNTED + 2 * len(watched)
     notes = int(rules["n_notes"])
     noted = np.zeros(notes * len(flow), tables.NOTE_ROW)
     noted["link"] = -1
@@ -140,7 +144,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
         ways.ways, ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), flow_of,
         np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(len(flow) * spraying.entropies, np.uint8),
         np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, np.full(2 * tables.N_BINS, -1, np.int32),
-        np.zeros(0, tables.NOTE_ROW), noted, watched, np.zeros(SAMPLES * (1 + 2 * len(watched)), np.int64),
+        np.zeros(0, tables.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
     )  # fmt: skip
     return _grown(fabric)
 
@@ -232,7 +236,8 @@ def _hosts(
 def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
     flow, state, rules = fabric.flow, fabric.state, fabric.rules
     in_order, n = np.argsort(ways.links), len(fabric.watched)
-    sample = fabric.sample[: state["n_samples"] * (1 + 2 * n)].reshape(-1, 1 + 2 * n)
+    width, at = tables.N_COUNTED + 2 * n, tables.N_COUNTED
+    sample = fabric.sample[: state["n_samples"] * width].reshape(-1, width)
     kept = ("n_sent", "n_resent", "n_trimmed", "n_dropped", "n_marked", "n_acks", "n_nacks", "n_pulls", "n_timeouts",
             "n_duplicates", "n_early", "n_hops", "n_notified")  # fmt: skip
     used = {"window": float(rules["window"]), "rtt": float(rules["rtt"]) / PS, "target": float(rules["target"]) / PS}
@@ -247,7 +252,8 @@ def _result(ways: Ways, fabric: Fabric) -> SprayedRun:
         link_bytes=fabric.link["n_bytes"][in_order],
         link_peak=fabric.link["peak"][in_order],
         sampled=sample[:, 0] / PS,
-        queued=sample[:, 1 : 1 + n][:, in_order[:n]],
-        sent=sample[:, 1 + n :][:, in_order[:n]],
+        counted=sample[:, 1:at].copy(),
+        queued=sample[:, at : at + n][:, in_order[:n]],
+        sent=sample[:, at + n :][:, in_order[:n]],
         rules=used,
     )

@@ -22,6 +22,7 @@ NEVER = np.iinfo(np.int64).max
 PS = 1e12  # picoseconds per second
 N_BINS = 1024  # that the arrivals at a switch within a span are sorted into
 N_FLOWLETS = 4096  # that a switch tells apart
+N_COUNTED = 4  # of a sample, before what is of links: its time, packets sent again, trimmed and marked
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 
 # why the kernel returns
@@ -279,7 +280,7 @@ class Fabric(NamedTuple):
         Room to sort in: heads and tails of lists.
     note, noted : NOTE_ROW[n_packets * n_notes], NOTE_ROW[n_flows * n_notes]
         What the links on a packet's path said, and what they said to the last packet of a message that was answered.
-    watched, sample : int32[n], int64[n_rows * (1 + 2 * n)]
+    watched, sample : int32[n], int64[n_rows * (N_COUNTED + 2 * n)]
         Links that are looked at; time in ps, queued and sent bytes of each.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 
 from .credit_kernel import ask, give, pull, reconsider
-from .fabric_state import DONE, FULL, NEVER, PULL, REQUEST, STUCK, TRIMMED, Fabric
+from .fabric_state import DONE, FULL, N_COUNTED, NEVER, PULL, REQUEST, STUCK, TRIMMED, Fabric
 from .port_kernel import depart, free_packet, serve, take_packet
 from .receiver_kernel import on_arrival, queue_answer
 from .sender_kernel import get_ready, may_send, on_answer, on_timer, send
@@ -49,22 +49,26 @@ def run(fabric: Fabric) -> int:
         state["now"] = end
         if end > state["sample_at"]:
             look(fabric, end)
-        if state["n_hops"] > enough or state["n_samples"] * (1 + 2 * len(fabric.watched)) >= len(fabric.sample):
+        width = N_COUNTED + 2 * len(fabric.watched)
+        if state["n_hops"] > enough or state["n_samples"] * width >= len(fabric.sample):
             return FULL
     return DONE
 
 
 @njit_norefcount
 def look(fabric: Fabric, now: int) -> None:
-    """Write down what waits before the links that are watched, but for what is being sent, and what has left."""
+    """Write down counts, what waits before the links that are watched, less what is being sent, and what has left."""
     state, n = fabric.state, len(fabric.watched)
-    at = state["n_samples"] * (1 + 2 * n)
+    at = state["n_samples"] * (N_COUNTED + 2 * n)
     fabric.sample[at] = now
+    fabric.sample[at + 1] = state["n_resent"]
+    fabric.sample[at + 2] = state["n_trimmed"]
+    fabric.sample[at + 3] = state["n_marked"]
     for k in range(n):
         link = fabric.link[fabric.watched[k]]
         going = fabric.packet[link["serving"]]["size"] if link["serving"] >= 0 else 0
-        fabric.sample[at + 1 + k] = max(0, link["low"] + link["high"] - going)
-        fabric.sample[at + 1 + n + k] = link["n_bytes"]
+        fabric.sample[at + N_COUNTED + k] = max(0, link["low"] + link["high"] - going)
+        fabric.sample[at + N_COUNTED + n + k] = link["n_bytes"]
     state["n_samples"] += 1
     state["sample_at"] += (
         (now - state["sample_at"] + state["sample_every"]) // state["sample_every"] * state["sample_every"]

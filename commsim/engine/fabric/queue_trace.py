@@ -19,7 +19,9 @@ MESSAGES, LINKS = 0, 1  # processes
 
 
 def write_queues(path: str | Path, network: Network, messages: Messages, run: SprayedRun) -> int:
-    """Write messages as slices, and for each link that was used what waited and how fast it sent, as counters.
+    """Write messages as slices; packets sent again, trimmed and marked, and each link's queue and rate as counters.
+
+    Rates of the links of one switch show which paths were taken when.
 
     Parameters
     ----------
@@ -54,6 +56,8 @@ def _events(network: Network, messages: Messages, run: SprayedRun) -> Iterator[d
     if len(run.sampled) == 0:
         return
     between = np.diff(run.sampled)
+    for k, what in enumerate(("sent again", "trimmed", "marked")):
+        yield from _counter(f"packets {what}", "packets", run.sampled, run.counted[:, k])
     for link in np.flatnonzero(run.sent[-1] > 0):
         name = f"{network.nodes[network.src[link]]} -> {network.nodes[network.dst[link]]}"
         rate = np.diff(run.sent[:, link]) / between * 8 / 1e9

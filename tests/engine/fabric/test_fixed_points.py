@@ -54,6 +54,17 @@ def test_hpcc_settles_at_its_load_and_a_step_of_each_sender(senders):
         np.testing.assert_allclose(shares, 1.0, atol=0.05)
 
 
+@pytest.mark.parametrize("stages", [5, 10, 20])
+def test_hpcc_takes_a_free_link_after_its_stages(stages):
+    # section 3.3: `stages` round trips of small steps while the load is low, then one that multiplies up to it
+    seen = Watched(
+        f"hpcc:stages={stages},flows=4", 2, 20_000_000, 12.5e9, hop=3e-6, payload=1000, starts=4e-4, sample=2e-6
+    )
+    alone = seen.run.finished[0] - seen.rtt / 2  # when the last packet of the first sender arrives
+    taken = seen.times[(seen.times > alone) & (seen.load > 0.5 * (0.5 + 0.95))][0]
+    assert (taken - alone) / seen.rtt == pytest.approx(stages, rel=0.05)
+
+
 @pytest.mark.parametrize("senders", [2, 8])
 def test_patched_timely_settles_at_its_queue_and_equal_rates(senders):
     # CoNEXT 2016, theorem 5: q* = q' (1 + n step / (shrinking rate))
@@ -93,6 +104,23 @@ def test_dctcp_keeps_the_queue_of_its_paper():
     assert queue.mean() == pytest.approx(threshold + senders - swing / 2, rel=0.05)
     assert seen.load[seen.steady].mean() == pytest.approx(1.0, abs=1e-3)
     assert shares.sum() ** 2 / (senders * (shares**2).sum()) > 0.99  # Jain's index, as in its section 4.1
+
+
+@pytest.mark.parametrize("threshold", [60, 90])
+def test_dctcp_becomes_fair_as_fast_as_its_analysis_says(threshold):
+    # SIGMETRICS 2011, section 4: a cut by alpha / 2 shrinks differences so much, once in (W + 1) alpha / 2 round trips
+    rate, marks = 12.5e9, (threshold * MTU, threshold * MTU)
+    apart, after = [], np.arange(0, 6e-3, 1e-4)
+    for start in 2e-3 + 17.3e-6 * np.arange(16):  # cuts of one run come at other times than those of the next
+        seen = Watched("dctcp", 2, 250_000_000, rate, hop=5e-6, ecn=marks, window=20 * MTU, starts=start, sample=5e-5)
+        apart.append(np.interp(after, seen.times - start, (seen.rates[:, 0] - seen.rates[:, 1]) / rate))
+    window = (rate * seen.rtt / MTU + threshold) / 2
+    alpha = math.sqrt(2 / window)
+    round_trip = seen.rtt + threshold * MTU / rate
+    expected = -math.log(1 - alpha / 2) / ((window + 1) * alpha / 2 * round_trip)
+    there = (after > 0.1 / expected) & (after < 1.2 / expected)
+    found = -np.polyfit(after[there], np.log(np.mean(apart, 0)[there]), 1)[0]
+    assert found == pytest.approx(expected, rel=0.2)
 
 
 def marked_share(senders, rate):
@@ -136,6 +164,9 @@ def test_samples_are_the_links_own_counts():
     assert (run.sent[-1] <= run.link_bytes).all()
     assert (run.queued.max(0) <= run.link_peak).all()
     assert run.queued.max() > 0
+    assert (np.diff(run.counted, axis=0) >= 0).all()
+    assert (run.counted[-1] <= [run.counters[name] for name in ("n_resent", "n_trimmed", "n_marked")]).all()
+    assert run.counted[-1, 1:].min() > 0  # three senders overflow the receiver's queue
 
 
 @pytest.mark.parametrize(
