@@ -44,7 +44,19 @@ def _resnet50() -> Layers:
     return [*layers, (2049000.0, 2048000.0)]
 
 
+def _bert_large() -> Layers:
+    """BERT-large: embeddings, 24 blocks 1024 wide, a pooler; the output takes the embeddings' matrix once more.
+
+    Multiplications are those of a token with weights; attention's own and look-ups are left out (Devlin et al., 2018).
+    """
+    words, wide = 30522.0, 1024.0
+    block = 12 * wide**2 + 13 * wide
+    embeddings: Layers = [((words + 512 + 2) * wide, 0.0)]
+    return embeddings + [(block, block)] * 24 + [(wide**2 + wide, words * wide)]
+
+
 LAYERS = {
+    "BERT-large": _bert_large(),
     "VGG16": _vgg((2, 2, 3, 3, 3)),
     "VGG19": _vgg((2, 2, 4, 4, 4)),
     "ResNet50": _resnet50(),
@@ -138,24 +150,25 @@ def greatest_gain(model: str, colocated: bool = False) -> float:
 
 
 @measure
-def overlapped(forward: float, backward: float, communication: float, size: float, tensors: int) -> float:
+def overlapped(model: str, forward: float, backward: float, communication: float) -> float:
     """Time of an iteration of PyTorch's DDP, whose parts are given: shares of what they take one after the other.
 
     Parameters
     ----------
     forward, backward, communication : float
         Shares; the optimiser has what is left of 1.
-    size : float, bytes
-        Of all gradients, which are `tensors` equal ones in buckets of 25 MiB, the first of 1 MiB.
+        Buckets are of 25 MiB, the first of 1 MiB; layers take time in proportion to their multiplications.
     """
     from commsim.workload.backward_trace import BackwardTrace
     from commsim.workload.data_parallel import train
     from commsim.workload.setting import Setting
 
-    ready = np.arange(1, tensors + 1) * backward / tensors
-    update = np.full(tensors, (1 - forward - backward - communication) / tensors)
-    trace = BackwardTrace(np.full(tensors, size / tensors), ready, np.full(tensors, forward / tensors), update=update)
-    setting = Setting(trace, 32, lambda task: communication * task.size / size if task.operation else task.duration)
+    sizes, work = np.array(LAYERS[model][::-1]).T  # from the back, as gradients come
+    sizes, work = FLOAT * sizes, work / work.sum()
+    update = (1 - forward - backward - communication) * sizes / sizes.sum()
+    trace = BackwardTrace(sizes, backward * work.cumsum(), forward * work, update=update)
+    per_byte = communication / sizes.sum()
+    setting = Setting(trace, 32, lambda task: per_byte * task.size if task.operation else task.duration)
     return train("ddp", setting).iteration_time
 
 

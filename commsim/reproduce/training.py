@@ -128,7 +128,9 @@ def _even(
 
 
 @measure
-def shared_link(jobs: list[list[float]], job: int, shifts: list[float], gbps: float = 50.0) -> float:
+def shared_link(
+    jobs: list[list[float]], job: int, shifts: list[float], gbps: float = 50.0, starts: list[float] | None = None
+) -> float:
     """How many times shorter a job's communication is with shifts than when all jobs start together.
 
     Parameters
@@ -139,8 +141,10 @@ def shared_link(jobs: list[list[float]], job: int, shifts: list[float], gbps: fl
         Which is asked about.
     shifts : list of float
         In milliseconds.
+    starts : list of float, optional
+        When jobs start without shifts, in milliseconds; together unless given.
     """
-    together, apart = (_times(jobs, at, gbps)[1][job] for at in ([0.0] * len(jobs), shifts))
+    together, apart = (_times(jobs, at, gbps)[1][job] for at in (starts or [0.0] * len(jobs), shifts))
     return float(together[100:].mean() / apart[100:].mean())
 
 

@@ -51,7 +51,7 @@ def test_dense_layers_make_vgg_gain_more_from_slices_than_resnet():
 
 def test_overlap_lies_between_the_longer_part_and_the_sum():
     forward, backward, communication = 0.115, 0.28, 0.59
-    found = overlapped(forward, backward, communication, 102.2e6, 161)
+    found = overlapped("ResNet50", forward, backward, communication)
     rest = 1 - forward - backward - communication
     assert max(backward, communication) + forward + rest < found < 1
 
