@@ -89,7 +89,7 @@ class Question:
     def draw(self, density: float) -> Occupancy:
         """Draw the data, in runs."""
         n_elements = int(self.size) // FLOAT
-        return drawn_once(
+        drawn = drawn_once(
             self.n_workers,
             n_elements,
             block=self.run,
@@ -98,6 +98,9 @@ class Question:
             seed=self.seed,
             exponent=1.0,
         )
+        if not drawn.counts.any():
+            raise InputError(f"a density of {density} leaves none of {drawn.n_blocks} blocks non-zero: an empty bitmap")
+        return drawn
 
     def on(self, network: Network) -> Question:
         """Check the question, and return it with the number of servers that the network has places for.

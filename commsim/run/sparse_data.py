@@ -18,7 +18,7 @@ from ..core.schedule import Schedule
 from ..core.spec import read_arguments
 from ..files.gradients_file import read_gradients
 from ..sparse.form import SparseForm
-from ..sparse.generate import PATTERNS, drawn_occupancy
+from ..sparse.generate import PATTERNS, drawn_occupancy, drawn_parts
 from ..sparse.measures import densification, union_density
 from ..sparse.occupancy import Occupancy, occupancy_of, regrouped
 from ..sparse.sparse_vector import SparseVector
@@ -74,6 +74,8 @@ class SparseData:
         With which the schedule was built.
     given : mapping of str to value
         What :func:`data` takes.
+    parts : tuple of (float, float)
+        Bytes and density of the tensors that stand in the array, in place of one density for all.
 
     Raises
     ------
@@ -85,6 +87,7 @@ class SparseData:
     schedule: Schedule
     parameters: Mapping[str, Any]
     given: Mapping[str, Any]
+    parts: tuple[tuple[float, float], ...] = ()
     _rows: list[NDArray[Any]] | None = None
     _last: tuple[float, NDArray[np.float64], dict[str, float]] | None = field(default=None)
 
@@ -149,6 +152,12 @@ class SparseData:
                 raise InputError(f"{name}: sparse data is whole elements of {FLOAT} bytes, got a size of {size:g}")
             draw = {key: self.given[key] for key in ("density", "pattern", "seed", "exponent")}
             run = self.given["run"] or self.block
+            if self.form.lossy:  # which keeps at least one element, however many it was told to leave out
+                draw["density"] = max(draw["density"], FLOAT / size)
+            if self.parts:
+                del draw["density"]
+                pieces = tuple((n_bytes / FLOAT, density) for n_bytes, density in self.parts)
+                return regrouped(drawn_parts(self.schedule.n_ranks, pieces, block=run, **draw), self.block)
             return regrouped(drawn_once(self.schedule.n_ranks, int(size) // FLOAT, block=run, **draw), self.block)
         if size != self.size:
             raise InputError(
@@ -159,6 +168,11 @@ class SparseData:
         if not occupancy_found.counts.any():
             raise InputError(f"{self.given['gradients']}: no rank has a non-zero element: an empty bitmap")
         return occupancy_found
+
+    def take_parts(self, parts: tuple[tuple[float, float], ...]) -> None:
+        """Have the tensors of another array: their bytes and densities."""
+        if parts != self.parts:
+            self.parts, self._last = parts, None
 
     def messages(self, size: float) -> NDArray[np.float64]:
         """Return the payload of each transfer, float64[n_transfers], bytes."""
@@ -176,7 +190,7 @@ class SparseData:
             measured = {
                 "density": float(occupancy_found.density.mean()),
                 "union_density": union_density(occupancy_found),
-                "densification": densification(occupancy_found),
+                "densification": densification(occupancy_found) if occupancy_found.counts.any() else 1.0,
             }
             self._last = size, n_bytes, measured
         return self._last

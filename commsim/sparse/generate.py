@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,7 +26,7 @@ def drawn_occupancy(
     seed: int = 0,
     exponent: float = 1.0,
 ) -> Occupancy:
-    """Draw exactly ``round(density * n_blocks)`` non-zero blocks for each rank.
+    """Draw exactly ``round(density * n_blocks)`` non-zero blocks for each rank; of a small tensor that may be none.
 
     Rank r draws from ``numpy.random.default_rng([r, seed])``, which with seed 0 is ``default_rng(r)``, by
     ``choice(n_blocks, k, replace=False, shuffle=False)``.
@@ -49,7 +50,7 @@ def drawn_occupancy(
     Raises
     ------
     InputError
-        If the density is not in (0, 1] or makes no whole block, the pattern is unknown, or disjoint blocks do not fit.
+        If the density is not in (0, 1], the pattern is unknown, or disjoint blocks do not fit.
 
     References
     ----------
@@ -80,6 +81,55 @@ def drawn_occupancy(
     else:
         raise InputError(f"unknown pattern {pattern!r}; known: {', '.join(PATTERNS)}")
     words.setflags(write=False)
+    return Occupancy(n_elements, block, words)
+
+
+def drawn_parts(
+    n_ranks: int,
+    parts: Sequence[tuple[float, float]],
+    *,
+    block: int = 1,
+    pattern: str = "random",
+    seed: int = 0,
+    exponent: float = 1.0,
+) -> Occupancy:
+    """Draw the occupancy of an array that several tensors stand in, each with a density of its own.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Ranks.
+    parts : sequence of (float, float)
+        Elements and density of each tensor, in the order of the array. A block that two share counts to the one that
+        has more of it.
+    block, pattern, exponent
+        As in :func:`drawn_occupancy`.
+    seed : int
+        Of the first tensor's draws; the next has the next one.
+
+    Raises
+    ------
+    InputError
+        If a density is not in 0..1, or as :func:`drawn_occupancy`.
+    """
+    elements, densities = np.array(parts, np.float64).reshape(-1, 2).T
+    if not ((densities >= 0) & (densities <= 1)).all():
+        raise InputError(f"a density is 0..1, got {densities.min():g}..{densities.max():g}")
+    n_elements = max(1, round(float(elements.sum())))
+    ends = np.rint(np.cumsum(elements) / block).astype(np.int64)
+    ends[-1] = -(-n_elements // block)
+    n_blocks = np.diff(np.minimum(ends, ends[-1]), prepend=0)
+    # A tensor may be smaller than half a block, and have none; one may be all zeros.
+    drawn = [
+        (n, drawn_occupancy(n_ranks, n, density=d, pattern=pattern, seed=seed + i, exponent=exponent) if d else None)
+        for i, (n, d) in enumerate(zip(n_blocks.tolist(), densities.tolist(), strict=True))
+        if n
+    ]
+    rows = (
+        np.concatenate([np.zeros(n, np.bool_) if part is None else part.bitmap_of(rank) for n, part in drawn])
+        for rank in range(n_ranks)
+    )
+    words = np.concatenate([Occupancy.from_bitmap(row[np.newaxis], n_elements, block).words for row in rows])
     return Occupancy(n_elements, block, words)
 
 
@@ -123,10 +173,7 @@ def drawn_gradients(
 def _count(density: float, n_blocks: int) -> int:
     if not 0 < density <= 1:
         raise InputError(f"density must be above 0 and at most 1, got {density}")
-    count = round(density * n_blocks)
-    if count < 1:
-        raise InputError(f"a density of {density} leaves none of {n_blocks} blocks non-zero: an empty bitmap")
-    return count
+    return round(density * n_blocks)
 
 
 def _random(rank: int, seed: int, n_blocks: int, count: int) -> NDArray[np.int64]:

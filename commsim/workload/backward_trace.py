@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,11 +39,13 @@ class BackwardTrace(Value):
     update : float64[n_tensors], s
         How long the optimiser needs to update the tensor's parameters; nothing unless given, and then it is part of the
         forward times.
+    density : float64[n_tensors]
+        Share of each that is not zero, of blocks where a collective sends blocks; 1 unless given.
 
     Raises
     ------
     InputError
-        If there is no tensor, a number is negative or not finite, or ready times fall.
+        If there is no tensor, a number is negative or not finite, a density is above 1, or ready times fall.
     """
 
     n_bytes: NDArray[np.float64]
@@ -51,18 +53,23 @@ class BackwardTrace(Value):
     forward: NDArray[np.float64]
     names: tuple[str, ...] = ()
     update: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    density: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         n = np.size(self.n_bytes)
         if not np.size(self.update):
             object.__setattr__(self, "update", np.zeros(n))
+        if not np.size(self.density):
+            object.__setattr__(self, "density", np.ones(n))
         if not n:
             raise InputError("a backward pass has at least one tensor, got none")
-        for name in ("n_bytes", "ready", "forward", "update"):
+        for name in ("n_bytes", "ready", "forward", "update", "density"):
             values = freeze(getattr(self, name), np.float64, (n,), name)
             if not ((values >= 0) & np.isfinite(values)).all():
                 raise InputError(f"{name} must be 0 or more and finite, got {values.min()}..{values.max()}")
             object.__setattr__(self, name, values)
+        if (self.density > 1).any():
+            raise InputError(f"a density is 0..1, got {self.density.max():g}")
         if (np.diff(self.ready) < 0).any():
             raise InputError("tensors must be in the order in which they become ready")
         if self.names and len(self.names) != n:
@@ -112,6 +119,35 @@ class BackwardTrace(Value):
             forward = np.ones_like(forward)
         return dataclasses.replace(self, forward=forward * (rest / forward.sum()))
 
+    def with_density(self, density: Sequence[float]) -> BackwardTrace:
+        """Return the same passes with other densities: one for all tensors, or one for each.
+
+        Raises
+        ------
+        InputError
+            If there are neither one nor as many as tensors, or one is not in 0..1.
+        """
+        n = len(self.n_bytes)
+        if len(density) not in (1, n):
+            raise InputError(f"densities are one for all tensors or one for each of {n}, got {len(density)}")
+        return dataclasses.replace(self, density=np.broadcast_to(np.asarray(density, np.float64), n))
+
+    def parts(self, tensors: Iterable[int], n_bytes: float) -> tuple[tuple[float, float], ...]:
+        """Bytes and density of each tensor in an array of `n_bytes` that is made of them; nothing where all are dense.
+
+        Parameters
+        ----------
+        tensors : iterable of int
+            In the order of the array.
+        n_bytes : float, bytes
+            Of the array, which each has its share of.
+        """
+        chosen = list(tensors)
+        whole = float(self.n_bytes[chosen].sum()) if chosen else 0.0
+        if not whole or (self.density[chosen] == 1).all():
+            return ()
+        return tuple((float(self.n_bytes[t]) * n_bytes / whole, float(self.density[t])) for t in chosen)
+
     def with_update_time(self, seconds: float) -> BackwardTrace:
         """Return the same passes with an optimiser that takes `seconds`, of which each tensor has a share by its bytes.
 
@@ -150,8 +186,8 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
     Parameters
     ----------
     path : str or Path
-        The file. Where it has the columns ``tensor``, ``forward_us`` and ``update_us`` (of the optimiser) they are read
-        too; others are not looked at.
+        The file. Where it has the columns ``tensor``, ``forward_us``, ``update_us`` (of the optimiser) and ``density``
+        they are read too; others are not looked at.
     value_bytes : int
         Bytes of an element, for ``numel``.
 
@@ -173,10 +209,15 @@ def read_backward_trace(path: str | Path, value_bytes: int = 4) -> BackwardTrace
     columns += [name for name in ("forward_us", "update_us") if name in names]
     values = np.array([[row.non_negative(column) for column in columns] for row in rows])
     more = dict(zip(columns[2:], values.T[2:] * 1e-6, strict=True))
+    density = [row.non_negative("density") for row in rows] if "density" in names else [1.0]
     tensors = [row.text("tensor") for row in rows] if "tensor" in names else []
-    return trace_from_gaps(
+    trace = trace_from_gaps(
         values[:, 0] * factor, values[:, 1] * 1e-6, more.get("forward_us"), tensors, more.get("update_us")
     )
+    try:
+        return trace.with_density(density)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def write_backward_trace(path: str | Path, trace: BackwardTrace) -> None:

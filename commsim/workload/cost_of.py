@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.operations import operation
 from commsim.core.placement import Placement
+from commsim.core.spec import split_spec
 
 from .task_graph import Task
 from .timeline import sent_by_each
@@ -35,6 +37,8 @@ ALGORITHMS = {
 
 
 CHAINS = ("broadcast", "reduce")
+
+ELEMENT = 4  # bytes of a value of sparse data
 
 
 def closed_form_costs(
@@ -142,6 +146,9 @@ def network_costs(
     return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing)
 
 
+Parts: TypeAlias = tuple[tuple[float, float], ...]  # bytes and density of what an array is made of
+
+
 class NetworkCosts:
     """From a task to its seconds on a network, and to what its members send; parameters as of :func:`network_costs`."""
 
@@ -156,17 +163,17 @@ class NetworkCosts:
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
         self._named, self._seed, self._framing = dict(algorithms), seed, framing
-        self._prepared: dict[tuple[str, tuple[int, ...]], Prepared] = {}
-        self._known: dict[tuple[str, tuple[int, ...], float], float] = {}
+        self._prepared: dict[tuple[str, tuple[int, ...], bool], Prepared] = {}
+        self._known: dict[tuple[str, tuple[int, ...], float, Parts], float] = {}
 
     def __call__(self, task: Task) -> float:
         """Return the seconds of a task, simulated alone once."""
         if not task.operation:
             return task.duration
-        key = (task.operation, task.group, task.size)
+        key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
-            size = _at_least_a_byte(task)
-            self._known[key] = self._ready(task).predict(size, engine=self._engine, framing=self._framing).time
+            ready, size = self._ready(task), self._size(task)
+            self._known[key] = ready.predict(size, engine=self._engine, framing=self._framing).time
         return self._known[key]
 
     def sent_by_each(self, task: Task) -> float:
@@ -175,9 +182,12 @@ class NetworkCosts:
             return sent_by_each(task)
         from commsim.engine.flow import payload
 
-        ready = self._ready(task).at(_at_least_a_byte(task))
+        size = self._size(task)
+        ready = self._ready(task).at(size)
         n, transfers = ready.schedule.n_ranks, ready.schedule.expand()
-        return float(payload(ready.plan, _at_least_a_byte(task))[transfers["src"] < n].sum() / n)
+        sent = payload(ready.plan, size) if ready.data is None else ready.data.messages(size)
+        leaves = (transfers["src"] < n) & (transfers["src"] != transfers["dst"])  # copies inside a rank are not sent
+        return float(sent[leaves].sum() / n)
 
     def notes(self) -> tuple[str, ...]:
         """Say what was chosen for the collectives that were simulated: where helpers sit, for one."""
@@ -186,18 +196,47 @@ class NetworkCosts:
     def _ready(self, task: Task) -> Prepared:
         from commsim.run import prepare
 
-        key = (task.operation, task.group)
+        name = _algorithm(ALGORITHMS | self._named, task)
+        by_tensor = self.is_sparse(task.operation) and bool(task.parts)
+        key = (task.operation, task.group, by_tensor)
         if key not in self._prepared:
-            name = _algorithm(ALGORITHMS | self._named, task)
+            if by_tensor:
+                name = _with_density(name)
             if max(task.group) >= len(self._nodes):
                 placed = f"{len(self._nodes)} ranks are placed"
                 raise InputError(f"task {task.name!r}: rank {max(task.group)} has no place, {placed}")
             # all of the group are ranks; helpers go beside them
             where = Placement(self._nodes[list(task.group)])
-            self._prepared[key] = prepare(
-                name, self._network, n_ranks=len(task.group), placement=where, seed=self._seed
-            )
-        return self._prepared[key]
+            ready = prepare(name, self._network, n_ranks=len(task.group), placement=where, seed=self._seed)
+            if by_tensor:
+                told = (note.replace("density 1,", "density of each tensor,") for note in ready.notes)
+                ready = dataclasses.replace(ready, notes=tuple(told))
+            self._prepared[key] = ready
+        ready = self._prepared[key]
+        if by_tensor:
+            assert ready.data is not None
+            ready.data.take_parts(task.parts)
+        return ready
+
+    def is_sparse(self, operation: str) -> bool:
+        """Whether the collective of an operation sends less where data is not dense."""
+        from collectives import COLLECTIVES
+
+        name = split_spec((ALGORITHMS | self._named).get(operation, operation))[0]
+        return name in COLLECTIVES and COLLECTIVES[name].metadata.get("sparse") is not None
+
+    def _size(self, task: Task) -> float:
+        """Size to simulate; sparse data is whole elements."""
+        size = _at_least_a_byte(task)
+        return ELEMENT * math.ceil(size / ELEMENT) if self.is_sparse(task.operation) else size
+
+
+def _with_density(spec: str) -> str:
+    """Name a collective whose data has the densities of tensors; the one that it names here is never drawn."""
+    raw = split_spec(spec)[1]
+    if given := {"density", "gradients"} & raw.keys():
+        raise InputError(f"{spec}: tensors have densities of their own; leave out {' and '.join(sorted(given))}=")
+    return f"{spec}{',' if raw else ':'}density=1"
 
 
 def _at_least_a_byte(task: Task) -> float:

@@ -73,6 +73,7 @@ class Setting:
         n_bytes: float,
         after: tuple[int, ...],
         *,
+        tensors: Iterable[int] = (),
         group: tuple[int, ...] | None = None,
         priority: int = 0,
     ) -> Task:
@@ -82,6 +83,8 @@ class Setting:
         ----------
         n_bytes : float, bytes
             Before compression; the whole array.
+        tensors : iterable of int
+            What the array is made of, or is a part of, in this order: it has their densities.
         group : tuple of int, optional
             All workers unless given.
         """
@@ -89,7 +92,9 @@ class Setting:
         n = len(group)
         adds = n - 1 if operation in ("all_reduce", "reduce_scatter") else 0
         added = adds * self.add_time(n_bytes / n) if adds else 0.0
-        return Task(name, (NETWORK,), added, operation, group, n_bytes / self.compression, priority, after)
+        sent = n_bytes / self.compression
+        parts = self.trace.parts(tensors, sent)
+        return Task(name, (NETWORK,), added, operation, group, sent, priority, after, parts)
 
 
 MAX_BATCHES = 10_000
@@ -185,7 +190,9 @@ def bucketed_graph(
             timer = Task(f"bucket {i} may go", (), bucket.not_before, after=begun)
             tasks.append(timer)
             after = (*after, len(tasks) - 1)
-        tasks.append(setting.exchange(f"bucket {i}", bucket.operation, bucket.n_bytes(setting), after))
+        tasks.append(
+            setting.exchange(f"bucket {i}", bucket.operation, bucket.n_bytes(setting), after, tensors=bucket.tensors)
+        )
         exchanged = (len(tasks) - 1,)
     return Graph((*tasks, *forward_tasks(trace, len(tasks), (*exchanged, started + 1 + last))))
 

@@ -72,6 +72,9 @@ class Task:
         The smaller goes first, of those that could start.
     after : tuple of int
         Indices of earlier tasks of the graph.
+    parts : tuple of (float, float)
+        Bytes and density of the pieces of the array, one after the other; nothing where the data is dense. Only sparse
+        collectives make use of it.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class Task:
     size: float = 0.0
     priority: int = 0
     after: tuple[int, ...] = ()
+    parts: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("duration", "size"):

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -92,3 +93,29 @@ def test_what_is_not_known_is_refused():
         closed_form_costs(bandwidth=0.0)
     with pytest.raises(InputError, match="alpha and gamma"):
         closed_form_costs(alpha=math.nan)
+
+
+def sparse_task(*parts):
+    return dataclasses.replace(task("all_reduce", size=sum(n for n, _ in parts)), parts=parts)
+
+
+def test_an_array_of_a_dense_tensor_and_an_embedding_sends_the_sum_of_both():
+    cost = network_costs(STAR, n_ranks=4, algorithms={"all_reduce": "agsparse"})
+    both = sparse_task((4e5, 1.0), (4e6, 0.01))
+    # an all-gather of lists: 8 bytes for each value of 4, from each of 3 others
+    assert cost.sent_by_each(both) == pytest.approx(3 * 2 * (4e5 + 4e4))
+    assert cost(both) == pytest.approx(3 * 2 * 4.4e5 / 12.5e9, rel=0.1)
+    assert cost(sparse_task((4e5, 0.01), (4e6, 0.01))) < cost(both) < cost(sparse_task((4e5, 1.0), (4e6, 0.5)))
+    assert any("density of each tensor" in note for note in cost.notes())
+
+
+def test_a_ring_sends_everything_whatever_the_densities_are():
+    cost = network_costs(STAR, n_ranks=4)
+    assert cost(sparse_task((4e6, 0.01))) == cost(task("all_reduce"))
+
+
+def test_a_density_is_said_once():
+    cost = network_costs(STAR, n_ranks=4, algorithms={"all_reduce": "omnireduce:n_aggregators=1,density=0.1"})
+    assert cost(task("all_reduce")) > 0
+    with pytest.raises(InputError, match="tensors have densities of their own; leave out density="):
+        cost(sparse_task((4e6, 0.01)))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
     from commsim.workload.timeline import Timeline
 
-ONLY_TRACE = ("workers", "batch_time", "optimizer_time", "compression", "vector_add", "add_rate", "straggler",
-              "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
+ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression", "vector_add", "add_rate",
+              "straggler", "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
 
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 
@@ -33,6 +33,11 @@ class Config(WithPhases):
     trace: str | None = flag(metavar="FILE.csv", help="gradients: columns numel and gap_us, or nbytes and wait_us")
     graph: str | None = flag(metavar="FILE.toml", help="an iteration as tasks, in place of a trace")
     workers: int | None = flag(metavar="N", help="number of GPUs that train together, each with its own link")
+    density: str | None = flag(
+        metavar="D,...",
+        help="non-zero share of all tensors, or of each, for sparse collectives in --algorithm (default: the column"
+        " density, or 1)",
+    )
     policy: tuple[str, ...] = repeated(
         metavar="NAME[:key=value,...]", help="see `workload policies` (default: ddp); repeatable"
     )
@@ -130,15 +135,32 @@ def _setting(config: Config) -> Setting:
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
     trace = read_backward_trace(config.trace or "", value_bytes)
+    if config.density is not None:
+        trace = trace.with_density(_shares(config.density))
     if config.optimizer_time is not None:
         trace = trace.with_update_time(parse_time(config.optimizer_time, "--optimizer-time"))
     if config.batch_time is not None:
         trace = trace.with_compute_time(parse_time(config.batch_time, "--batch-time"))
     compression = 1.0 if config.compression is None else config.compression
     time_of = costs(config, config.workers, config.algorithm, config.seed or 0)
+    if config.density is not None and not _takes_density(time_of):
+        raise InputError("--density goes with a sparse collective, such as --algorithm all_reduce=omnireduce")
     setting = Setting(trace, config.workers, time_of, compression)
     add_time = _add_time(config)
     return setting if add_time is None else Setting(trace, config.workers, time_of, compression, add_time)
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(share) for share in text.split(",")]
+    except ValueError:
+        raise InputError(f"--density takes shares such as 0.01 or 0.01,0.1, got {text!r}") from None
+
+
+def _takes_density(time_of: Callable[[Task], float]) -> bool:
+    from commsim.workload.cost_of import ALGORITHMS, NetworkCosts
+
+    return isinstance(time_of, NetworkCosts) and any(map(time_of.is_sparse, ALGORITHMS))
 
 
 def _add_time(config: Config) -> Callable[[float], float] | None:

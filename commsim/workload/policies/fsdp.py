@@ -142,7 +142,9 @@ def _split(setting: Setting, capacity: float, *, overlap: bool) -> Graph:
     tasks, last = backward_tasks(trace), len(trace.n_bytes) - 1
     for i, bucket in enumerate(fill_buckets(trace, range(last + 1), capacity)):
         after = (bucket.tensors[-1] if overlap else last, *(len(tasks) - 1,) * (i > 0))
-        tasks.append(setting.exchange(f"bucket {i}", "reduce_scatter", bucket.n_bytes(setting), after))
+        tasks.append(
+            setting.exchange(f"bucket {i}", "reduce_scatter", bucket.n_bytes(setting), after, tensors=bucket.tensors)
+        )
     parameters = float(trace.n_bytes.sum())  # they are not compressed as gradients are
     if trace.update_time:  # each worker updates the part whose gradients it has
         part = trace.update_time / setting.n_workers

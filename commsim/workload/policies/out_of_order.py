@@ -66,7 +66,7 @@ def _reversed_first(setting: Setting, k: int, share: float) -> Graph:
     done = len(tasks) - 1
     arrived = [len(tasks) + i for i in range(n)]
     for i, size in enumerate(trace.n_bytes.tolist()):
-        tasks.append(setting.exchange(trace.name(i), "all_reduce", size, (made[i],), priority=n - i))
+        tasks.append(setting.exchange(trace.name(i), "all_reduce", size, (made[i],), tensors=(i,), priority=n - i))
     for i in range(n - 1, -1, -1):
         waits: tuple[int, ...] = (done, arrived[i])
         if trace.update[i]:  # a layer is updated just before it is needed

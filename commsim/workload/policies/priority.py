@@ -74,7 +74,9 @@ def _scheduled(setting: Setting, discipline: Discipline) -> Graph:
         before = (len(tasks) - 1,) if len(tasks) > last + 1 else ()
         name = f"{trace.name(message.tensor)}, part {message.part}"
         arrived[message.tensor] = len(tasks)
-        tasks.append(setting.exchange(name, "all_reduce", message.n_bytes, (message.tensor, *before)))
+        tasks.append(
+            setting.exchange(name, "all_reduce", message.n_bytes, (message.tensor, *before), tensors=(message.tensor,))
+        )
     if discipline.barrier:
         return Graph((*tasks, *forward_tasks(trace, len(tasks), (last, len(tasks) - 1))))
     done = last

@@ -195,3 +195,30 @@ if TRACES.is_dir():  # beside a checkout only where the team works; a test that 
             "--vector-add", TRACES / "netai20_vector_add.csv",
         )  # fmt: skip
         assert tree["scaling"] == pytest.approx(0.723, abs=0.005)
+
+
+STAR = ("--network", "star:n_hosts=8,bandwidth=1Gbps")
+SPARSE = (*STAR, "--algorithm", "all_reduce=omnireduce:n_aggregators=4")
+
+
+def test_densities_come_from_the_flag_or_from_a_column_of_the_trace(commsim, run, tmp_path):
+    flag = run(*SPARSE, "--density", "1,0.01,0.01")
+    columned = tmp_path / "dense.csv"
+    columned.write_text("numel,gap_us,density\n1000000,1000,1\n9000000,2000,0.01\n1000,3000,0.01\n")
+    column = commsim.results("workload", "run", "--trace", columned, "--workers", 4, *SPARSE)
+    assert column["iteration_s"] == flag["iteration_s"] < run(*SPARSE)["iteration_s"]
+    assert run(*SPARSE, "--density", "0.5")["iteration_s"] > flag["iteration_s"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ((*SPARSE, "--density", "0.1,0.2"), "densities are one for all tensors or one for each of 3, got 2"),
+        ((*SPARSE, "--density", "1.5"), "a density is 0..1, got 1.5"),
+        ((*SPARSE, "--density", "few"), "--density takes shares such as 0.01 or 0.01,0.1, got 'few'"),
+        ((*STAR, "--density", "0.1"), "--density goes with a sparse collective"),
+        (("--bandwidth", "1Gbps", "--density", "0.1"), "--density goes with a sparse collective"),
+    ],
+)
+def test_densities_that_make_no_sense_are_one_line(commsim, trace, argv, message):
+    assert message in commsim.refuses("workload", "run", "--trace", trace, "--workers", 4, *argv)
