@@ -31,6 +31,7 @@ PACKAGES = {
     "pyroute2": "testbed: networks of namespaces (extra testbed)",
     "fastapi": "place serve (extra serve)",
     "uvicorn": "place serve (extra serve)",
+    "prometheus-client": "place serve: /metrics (extra serve)",
     "pyyaml": "place import, export: Slurm, Kubernetes (extra yaml)",
     "pyarrow": "sweep (extra data)",
     "duckdb": "sweep sql (extra data)",

@@ -19,6 +19,7 @@ from .guard import FAULT, Refusal
 from .state import strict_json
 
 if TYPE_CHECKING:
+    from .metrics import Metrics
     from .placement_service import PlacementService
 
 Schema = dict[str, Any]
@@ -83,7 +84,7 @@ def documented(request: Schema | None, response: Schema) -> dict[str, Any]:
     return {"openapi_extra": extra}
 
 
-def application(service: PlacementService) -> FastAPI:
+def application(service: PlacementService, metrics: Metrics) -> FastAPI:
     """Return the ASGI application; it expects bodies that were read whole and are not too large.
 
     Bodies are decoded here and not by FastAPI's models: 500 whole nodes are some megabytes of which one name each is
@@ -143,6 +144,10 @@ def application(service: PlacementService) -> FastAPI:
     @app.get("/healthz", summary="Whether the service answers; needs no token")
     async def is_healthy() -> Response:
         return answer({"ok": True})
+
+    @app.get("/metrics", summary="Requests, their durations, jobs and free GPUs, for Prometheus")
+    async def prometheus() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return app
 

@@ -73,10 +73,14 @@ class Guard:
         What a client may do.
     log : bool
         Whether to write one line for each request on standard error.
+    observe : callable
+        Called with path, status and seconds of each request that was answered.
     """
 
-    def __init__(self, app: App, limits: Limits, log: bool = False) -> None:
-        self._app, self._limits, self._log = app, limits, log
+    def __init__(
+        self, app: App, limits: Limits, log: bool = False, observe: Callable[[str, int, float], None] | None = None
+    ) -> None:
+        self._app, self._limits, self._log, self._observe = app, limits, log, observe
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,8 +112,11 @@ class Guard:
                 await _answer(timed_send, 500, FAULT)
         finally:
             self._held -= held
+            seconds = time.perf_counter() - start
+            if self._observe is not None:
+                self._observe(str(scope["path"]), status, seconds)
             if self._log:
-                took = (time.perf_counter() - start) * 1e3
+                took = seconds * 1e3
                 client = (scope.get("client") or ("-",))[0]
                 path = scope.get("raw_path", b"").decode("ascii", "replace")
                 print(f"{client} {scope['method']} {path} {status} {took:.1f}ms {held}B", file=sys.stderr, flush=True)

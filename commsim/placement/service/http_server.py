@@ -27,6 +27,7 @@ from commsim.opening import check_regular, read_regular
 
 from .application import application
 from .guard import Guard, Limits
+from .metrics import Metrics
 from .placement_service import PlacementService
 
 
@@ -194,7 +195,8 @@ def serve(service: PlacementService, listening: Listening, started: Callable[[st
 def server_of(service: PlacementService, listening: Listening, started: Callable[[], None]) -> uvicorn.Server:
     """Return a server that is to run on a socket of :func:`bound`; it stops when ``should_exit`` is set."""
     protocol = type("Protocol", (TimedProtocol,), {"head_time": listening.head_time})
-    guard = Guard(application(service), listening.limits, listening.log)
+    metrics = Metrics(service)
+    guard = Guard(application(service, metrics), listening.limits, listening.log, metrics.observe)
     config = uvicorn.Config(
         guard, http=protocol, ws="none", lifespan="off", loop="asyncio",
         log_config=None, log_level="critical", access_log=False, server_header=False, proxy_headers=False,

@@ -37,7 +37,7 @@ def test_it_says_that_it_is_well(service):
 def test_it_has_a_page_that_describes_it(service):
     status, page = service.ask("GET", "/openapi.json")
     assert status == 200
-    assert set(page["paths"]) == {"/filter", "/prioritize", "/place", "/jobs", "/jobs/{name}", "/healthz"}
+    assert set(page["paths"]) == {"/filter", "/prioritize", "/place", "/jobs", "/jobs/{name}", "/healthz", "/metrics"}
     body = page["paths"]["/prioritize"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert set(body["properties"]) == {"Pod", "Nodes", "NodeNames"}
 

@@ -1,0 +1,65 @@
+"""What the service does, as Prometheus reads it: requests by path and status, their durations, jobs and free GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .guard import Refusal
+
+if TYPE_CHECKING:
+    from .placement_service import PlacementService
+
+# Paths that are counted by name; all others together, so that nobody can make series without end.
+PATHS = ("/filter", "/prioritize", "/place", "/jobs", "/healthz", "/metrics")
+# Seconds; requests for 500 nodes take 1 to 100 ms.
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Counts requests; parameters are those of the service.
+
+    Parameters
+    ----------
+    service : PlacementService
+        Whose jobs and GPUs are told.
+    """
+
+    def __init__(self, service: PlacementService) -> None:
+        try:
+            from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+        except ModuleNotFoundError:
+            self._registry = None
+            return
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "commsim_requests", "Requests by path and status.", ("path", "status"), registry=self._registry
+        )
+        self._seconds = Histogram(
+            "commsim_request_seconds", "From the head of a request to its answer.", ("path",), buckets=BUCKETS,
+            registry=self._registry,
+        )  # fmt: skip
+        jobs = Gauge("commsim_jobs", "Jobs that are known.", registry=self._registry)
+        jobs.set_function(lambda: len(service.state.jobs))
+        free = Gauge("commsim_free_gpus", "GPUs without a job.", registry=self._registry)
+        free.set_function(lambda: sum(map(len, service.state.free("").values())))
+
+    def observe(self, path: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        if self._registry is not None:
+            name = path if path in PATHS else "/jobs/NAME" if path.startswith("/jobs/") else "other"
+            self._requests.labels(name, str(status)).inc()
+            self._seconds.labels(name).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all in the text format of Prometheus.
+
+        Raises
+        ------
+        Refusal
+            If its client is not installed.
+        """
+        if self._registry is None:
+            raise Refusal(503, "/metrics needs prometheus-client: pip install 'commsim[serve]'")
+        from prometheus_client import generate_latest
+
+        return bytes(generate_latest(self._registry))
