@@ -14,6 +14,10 @@ HOSTS = ("", DEDICATED, COLOCATED)
 MAX_VALUE = 1 << 20  # of anything that is counted: far beyond any switch, and tables of it fit into memory
 
 
+# Seconds of one packet in a switch or a host, and until it is repeated: sums of them stay whole picoseconds of 64 bits.
+MAX_TIMES = {"segment_time": 1.0, "adding_time": 1.0, "switch_latency": 1.0, "host_latency": 1.0, "rto": 1e3}
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """How packets look, how slots are given out, and what happens when one is lost.
@@ -126,6 +130,9 @@ class System:
         for field in ("header", "first_header", "last_header", "smallest"):
             if not 0 <= getattr(self, field) <= MAX_VALUE:
                 raise InputError(f"{self.name}: {field} must be 0..{MAX_VALUE} bytes, got {getattr(self, field)}")
+        for field, most in MAX_TIMES.items():
+            if not 0 <= getattr(self, field) <= most:
+                raise InputError(f"{self.name}: {field} must be 0 to {most:g} s, got {getattr(self, field):g}")
         if self.packets_per_message & (self.packets_per_message - 1):
             got = self.packets_per_message
             raise InputError(f"{self.name}: packets per message must be a power of two, got {got}")

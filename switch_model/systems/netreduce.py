@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from commsim.core.errors import InputError
 from switch_model.system import System
 from switch_model.systems import system
 from switch_model.systems.switchml import IMMEDIATE, RETH, ROCE_HEADER
@@ -50,6 +51,8 @@ def netreduce(
     Liu et al., "In-network aggregation with transport transparency for distributed training", ASPLOS 2023; as
     "NetReduce", arXiv 2009.09736. Length of messages and credit are assumed.
     """
+    if messages < 1:
+        raise InputError(f"netreduce: messages must be at least 1, got {messages}")
     slots = messages * packets_per_message
     return System(
         "netreduce",

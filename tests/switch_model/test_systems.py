@@ -118,6 +118,8 @@ def test_the_switch_of_flare_is_as_fast_as_its_cores_together() -> None:
     assert alone == pytest.approx(many.unit_time(1) + many.switch_latency) == pytest.approx(4 * 256 / 1e9)
     with pytest.raises(InputError, match="flare: cores must be above 0, got 0"):
         SYSTEMS["flare"].build(cores=0)
+    with pytest.raises(InputError, match="flare: adding_time must be 0 to 1 s, got 2"):
+        SYSTEMS["flare"].build(clock=1.0)
 
 
 def test_messages_of_netreduce_are_rdma_writes_whose_first_packet_says_more_and_credit_bounds_them() -> None:
@@ -127,6 +129,8 @@ def test_messages_of_netreduce_are_rdma_writes_whose_first_packet_says_more_and_
     more = [system.packet_bytes(i) - rdma.packet_bytes(i) for i in every]
     assert more[0] > 0
     assert not any(more[1:])
+    with pytest.raises(InputError, match="netreduce: messages must be at least 1, got 0"):
+        SYSTEMS["netreduce"].build(messages=0)
     one = SYSTEMS["netreduce"].build(messages=1)
     message = one.packets_per_message * one.elements
     # packets follow each other up and down: only the last one's way down comes after the message
@@ -144,6 +148,8 @@ def test_messages_of_netreduce_are_rdma_writes_whose_first_packet_says_more_and_
         ({"window": 9, "pool_size": 8}, "needs as many slots"),
         ({"window": 6, "pool_size": 8, "packets_per_message": 4}, "whole messages"),
         ({"rto": 0.0}, "rto > 0"),
+        ({"rto": 1e300}, "rto must be 0 to 1000 s, got 1e.300"),
+        ({"adding_time": -1e-9}, "adding_time must be 0 to 1 s"),
         ({"arithmetic": "decimal"}, "unknown arithmetic"),
         ({"quantizer": "some"}, "unknown quantizer"),
     ],
