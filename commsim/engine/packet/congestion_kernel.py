@@ -127,9 +127,11 @@ def pace(flow: Row, transport: Row, now: int, size: int) -> None:
     size : int
         Bytes on the wire.
     """
+    rate = min(flow["rate"], flow["cap"])
+    if rate < flow["line"]:
+        flow["free_at"] = now + int(size / rate + 0.5)
     if flow["rate"] >= flow["line"]:
         return
-    flow["free_at"] = now + int(size / flow["rate"] + 0.5)
     flow["n_sent"] += size
     if flow["n_sent"] >= transport["rise_bytes"]:
         flow["n_sent"] = 0

@@ -225,7 +225,7 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
     packet["number"], packet["tag"] = seq, links.state["now"]
     packet["slot"], packet["position"], packet["worker"] = -1, 0, f
     flow["queued"] += 1
-    if transport["kind"] == DCQCN:
+    if transport["kind"] == DCQCN or flow["cap"] < flow["line"]:
         pace(flow, transport, links.state["now"], size)
     if transport["rto"] > 0:
         if flow["una"] == seq:

@@ -113,7 +113,7 @@ def _enqueue(links: Links, p: int) -> None:
         free_packet(links, p)
         return
     if link["ecn_min"] > 0 and link["queued"] >= link["ecn_min"] and packet["flags"] & ECN_CAPABLE:
-        _mark(links, link, number, packet)
+        _mark(links, link, number, p)
     link["n_queued"] += 1
     link["queued"] += size
     link["peak"] = max(link["peak"], link["queued"])
@@ -128,12 +128,51 @@ def _enqueue(links: Links, p: int) -> None:
     if came_over >= 0 and links.link[came_over]["xoff"] > 0:
         _hold(links, came_over, size)
     if link["head"] < 0:
-        link["head"] = p
+        link["head"] = link["tail"] = p
+    elif links.state["ranked"] and _priority(links, p) < _priority(links, link["tail"]):
+        _overtake(links, link, p)
     else:
         links.packet[link["tail"]]["next"] = p
-    link["tail"] = p
+        link["tail"] = p
     if not link["busy"] and not link["paused"]:
         _start(links, number)
+
+
+@njit_norefcount
+def _priority(links: Links, p: int) -> int:
+    return int(links.stream[links.packet[p]["stream"]]["priority"])
+
+
+@njit_norefcount
+def _overtake(links: Links, link: Row, p: int) -> None:
+    """Queue a packet before all that have a later priority, but for one that is being sent."""
+    mine, before, after = _priority(links, p), -1, link["head"]
+    if link["busy"]:
+        before, after = after, links.packet[after]["next"]
+    while after >= 0 and _priority(links, after) <= mine:
+        before, after = after, links.packet[after]["next"]
+    links.packet[p]["next"] = after
+    if before < 0:
+        link["head"] = p
+    else:
+        links.packet[before]["next"] = p
+    if after < 0:  # only the packet that is being sent was there
+        link["tail"] = p
+
+
+@njit_norefcount
+def _ahead(links: Links, link: Row, p: int) -> int:
+    """Bytes that leave a queue before a packet that comes now."""
+    mine = _priority(links, p)
+    if link["head"] < 0 or _priority(links, link["tail"]) <= mine:
+        return int(link["queued"])
+    number = link["head"]
+    n_bytes = links.packet[number]["size"] if link["busy"] else 0
+    number = links.packet[number]["next"] if link["busy"] else number
+    while number >= 0 and _priority(links, number) <= mine:
+        n_bytes += links.packet[number]["size"]
+        number = links.packet[number]["next"]
+    return int(n_bytes)
 
 
 @njit_norefcount
@@ -242,8 +281,13 @@ def _fits(links: Links, link: Row, size: int) -> bool:
 
 
 @njit_norefcount
-def _mark(links: Links, link: Row, number: int, packet: Row) -> None:
-    queued = link["queued"]
+def _mark(links: Links, link: Row, number: int, p: int) -> None:
+    """Mark a packet by what is queued before it; what has a later priority is not."""
+    packet, queued = links.packet[p], link["queued"]
+    if links.state["ranked"]:
+        queued = _ahead(links, link, p)
+        if queued < link["ecn_min"]:
+            return
     if queued < link["ecn_max"]:
         chance = link["ecn_probability"] * (queued - link["ecn_min"]) / (link["ecn_max"] - link["ecn_min"])
         if uniform(links.state["seed"], MARK_DRAW, number, link["n_queued"]) >= chance:

@@ -64,7 +64,9 @@ def message_rows(
     transport_row["n_words"] = int(transport_row["max_window"][0]) // 64 + 2 if transport_row["keeps_early"][0] else 0
     message = _messages(plan, n_bytes, payload, header)
     flow, receiver = _flows(plan, message, starts, window, transport_row)
-    flow["turns"] = turns
+    # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
+    flow["turns"] = 2 * turns if len({job.priority for job in plan.jobs}) > 1 else turns
+    flow["cap"] = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection] / PS
     n_flows = len(flow)
     return {
         "n_timers": n_flows * int(N_TIMERS[transport_row["kind"][0]]),
@@ -72,7 +74,7 @@ def message_rows(
         "hops": np.concatenate((plan.routes.link, back.link)),
         "link": link,
         "buffer": buffer,
-        "stream": _streams(plan.routes, back),
+        "stream": _streams(plan, back),
         "transport": transport_row,
         "flow": flow,
         "receiver": receiver,
@@ -107,9 +109,6 @@ def _check(
     for name in ("recv_overhead", "gamma"):
         if (getattr(network, name)[nodes[:, 1]] > 0).any():
             raise InputError(f"the packet engine has no {name}; use the flow engine, or leave it at 0")
-    for job in plan.jobs:
-        if job.priority or np.isfinite(job.rate_cap):
-            raise InputError("the packet engine has no priorities or rate caps of jobs; use the flow engine")
     check_room(network, fabric, link, size)
     if isinstance(transport, Window):
         if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():
@@ -210,11 +209,16 @@ def _flows(
     return flow, receiver
 
 
-def _streams(there: Routes, back: Routes) -> NDArray[np.void]:
+def _streams(plan: FlowPlan, back: Routes) -> NDArray[np.void]:
+    there = plan.routes
     n = len(there.first) - 1
     stream = np.zeros(2 * n, s.STREAM_ROW)
     first = np.concatenate((there.first[:-1], there.first[-1] + back.first))
     stream["begin"], stream["end"] = first[:-1], first[1:]
     stream["target"] = np.repeat([s.TO_RECEIVER, s.TO_SENDER], n)
     stream["owner"] = np.tile(np.arange(n), 2)
+    given = np.array([job.priority for job in plan.jobs])
+    levels = np.unique([0, *given])  # that of packets of switch systems is 0
+    rank = np.searchsorted(levels, given) - np.searchsorted(levels, 0)
+    stream["priority"] = np.tile(rank[plan.job_of_connection], 2)
     return stream

@@ -57,7 +57,7 @@ class Draft:
 
     def add_stream(self, links: Sequence[int], target: int, owner: int, child: int = 0) -> int:
         """Add a stream of packets over these links, and return its number."""
-        self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child))
+        self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child, 0))
         self.route += links
         return len(self.stream) - 1
 

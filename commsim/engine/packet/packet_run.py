@@ -126,6 +126,7 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
 
     links = s.Links(queue, state[0], **chosen(LINK_TABLES), route=on_lines(route))
     stream = links.stream
+    links.state["ranked"] = links.stream["priority"].any()
     links.route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
     jobs = m.Jobs(**chosen(JOB_TABLES), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
@@ -148,6 +149,7 @@ def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
     link = tables.links.link
     link["tapped"][list(tapped)] = True
     link["timed"] = ~link["tapped"] & (link["shared"] < 0) & (not link["xoff"].any()) & (not sample_every)
+    link["timed"] &= not tables.links.state["ranked"]
     if sample_every:
         state = tables.links.state
         state["sample_every"], state["next_sample"] = max(1, round(sample_every * PS)), 0

@@ -69,6 +69,7 @@ STATE_ROW = np.dtype(
         ("n_unfinished", np.int64),  # workers or messages
         ("first_free", np.int64),  # packet, and how many there are
         ("n_free", np.int64),
+        ("ranked", np.int64),  # whether streams differ in priority
         ("sent_head", np.int64),  # packets that the present event has sent, or -1
         ("sent_tail", np.int64),
         ("queued", np.int64),  # bytes in all queues
@@ -172,6 +173,7 @@ STREAM_ROW = np.dtype(
         ("target", np.int32),  # TO_...
         ("owner", np.int32),  # number of the aggregator, worker, server, flow
         ("child", np.int32),  # at the aggregator: which child it comes from
+        ("priority", np.int32),  # of its packets in queues; the least goes first
     ],
     align=True,
 )

@@ -155,6 +155,7 @@ FLOW_ROW = np.dtype(
         ("ready", np.int64),  # ps: when both ends have entered the collective
         ("rate", np.float64),  # bytes per ps
         ("line", np.float64),
+        ("cap", np.float64),  # the most that its job allows
         ("target", np.float64),
         ("alpha_at", np.int64),
         ("rise_at", np.int64),

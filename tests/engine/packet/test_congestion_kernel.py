@@ -99,6 +99,7 @@ def test_after_a_timeout_the_window_is_one_packet_and_old_repetitions_do_not_cou
 def dcqcn_rows() -> tuple[Any, Any]:
     flow, transport = np.zeros(1, FLOW_ROW), np.zeros(1, TRANSPORT_ROW)
     flow["rate"] = flow["line"] = flow["target"] = LINE
+    flow["cap"] = np.inf
     flow["alpha"], flow["alpha_at"] = 1.0, -1
     transport["gain"], transport["n_recovery"], transport["decay_time"], transport["rise_time"] = (
         GAIN,
