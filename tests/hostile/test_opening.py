@@ -30,6 +30,7 @@ OWN_FILES = {
     "commsim/testbed/build.py",
     "commsim/testbed/launch.py",
     "commsim/testbed/measure.py",
+    "commsim/workload/published_models.py",
     "commsim/testbed/ranks.py",
     "commsim/testbed/switch.py",
     "switch_model/bpf/attachment.py",

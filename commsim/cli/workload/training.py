@@ -30,7 +30,10 @@ CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, 
 class Config(WithPhases):
     """All flags of ``commsim workload run``."""
 
-    trace: str | None = flag(metavar="FILE.csv", help="gradients: columns numel and gap_us, or nbytes and wait_us")
+    trace: str | None = flag(
+        metavar="FILE.csv",
+        help="gradients: columns numel and gap_us, or nbytes and wait_us; or a published model, such as bert",
+    )
     graph: str | None = flag(metavar="FILE.toml", help="an iteration as tasks, in place of a trace")
     workers: int | None = flag(metavar="N", help="number of GPUs that train together, each with its own link")
     density: str | None = flag(
@@ -127,6 +130,7 @@ def _train(config: Config, spec: str, setting: Setting) -> Training:
 
 def _setting(config: Config) -> Setting:
     from commsim.workload.backward_trace import read_backward_trace
+    from commsim.workload.published_models import model_trace, published_models, told
     from commsim.workload.setting import Setting
 
     if config.workers is None:
@@ -134,13 +138,18 @@ def _setting(config: Config) -> Setting:
     value_bytes = 4 if config.value_bytes is None else config.value_bytes
     if value_bytes < 1:
         raise InputError(f"--value-bytes must be at least 1, got {value_bytes}")
-    trace = read_backward_trace(config.trace or "", value_bytes)
+    batch_time = None if config.batch_time is None else parse_time(config.batch_time, "--batch-time")
+    if config.trace in published_models():
+        trace = model_trace(config.trace, batch_time)
+        print(f"# {told(config.trace)}")
+    else:
+        trace = read_backward_trace(config.trace or "", value_bytes)
     if config.density is not None:
         trace = trace.with_density(_shares(config.density))
     if config.optimizer_time is not None:
         trace = trace.with_update_time(parse_time(config.optimizer_time, "--optimizer-time"))
-    if config.batch_time is not None:
-        trace = trace.with_compute_time(parse_time(config.batch_time, "--batch-time"))
+    if batch_time is not None:
+        trace = trace.with_compute_time(batch_time)
     compression = 1.0 if config.compression is None else config.compression
     time_of = costs(config, config.workers, config.algorithm, config.seed or 0)
     if config.density is not None and not _takes_density(time_of):
