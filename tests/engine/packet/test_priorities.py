@@ -1,9 +1,10 @@
-"""Priorities and rate caps of jobs in packets: what goes first, what is left over, and how fast a capped sender is."""
+"""Priorities and rate caps of jobs in packets, what goes first and how fast a sender is; headroom of pauses."""
 
 import numpy as np
 import pytest
 
 from collectives import COLLECTIVES
+from commsim.core.errors import InputError
 from commsim.core.network import Network
 from commsim.core.placement import Placement
 from commsim.engine.flow_plan import Job, plan_flows
@@ -73,3 +74,20 @@ def test_a_cap_above_the_link_changes_nothing():
     network = star(2, bandwidth=RATE, latency=1e-6)
     found = [times(network, one_way(network, [(0, 1)], rate_cap=[cap]), 1e6)[0] for cap in (2 * RATE, np.inf)]
     assert found[0] == found[1]
+
+
+def test_pauses_lose_nothing_with_headroom_and_something_without():
+    latency, pause, senders = 10e-6, 50e3, 3
+    network = star(senders + 1, bandwidth=RATE, latency=latency)
+    jobs = one_way(network, [(k, senders) for k in range(senders)], weight=[1.0] * senders)
+    headroom = 2 * latency * RATE + 2 * 4178
+    for each, lost in ((pause + headroom, False), (pause, True)):
+        fabric = Fabric(buffer=senders * each, pause_at=pause, resume_at=pause / 2)
+        plan = plan_flows(network, jobs)
+        if lost:
+            with pytest.raises(InputError, match="dropped at full buffers"):
+                run_messages(plan, 2e6, transport=Window(1e9), fabric=fabric)
+        else:
+            run = run_messages(plan, 2e6, transport=Window(1e9), fabric=fabric)
+            assert run.results[0].counters["drops_full"] == 0
+            assert run.tables.links.link["peak"].max() > senders * pause  # some of the headroom was needed
