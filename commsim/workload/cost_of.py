@@ -19,6 +19,7 @@ from .timeline import sent_by_each
 
 if TYPE_CHECKING:
     from commsim.run import Prepared
+    from commsim.run.compressed import Compressed
 
 # Which collective is simulated for an operation unless another is named.
 ALGORITHMS = {
@@ -105,6 +106,7 @@ def network_costs(
     overhead: float | None = None,
     framing: Framing | None = None,
     software: str | None = None,
+    compressor: str | None = None,
 ) -> NetworkCosts:
     """Costs from simulating each (operation, size, group) alone on a network, once, and remembering it.
 
@@ -128,6 +130,8 @@ def network_costs(
         Packets of each message; bytes alone unless given.
     software : str, optional
         Library whose measured rate per port holds, of :mod:`commsim.run.software`.
+    compressor : str, optional
+        Of the gradients of an all-reduce, such as ``top_k:density=0.01``; as :func:`commsim.run.compressed.compressed`.
 
     Raises
     ------
@@ -143,7 +147,7 @@ def network_costs(
     )
     if isinstance(placement, str):
         placement = load_placement(placement, net, n_ranks or len(net.endpoints), seed)
-    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing)
+    return NetworkCosts(net, placement, algorithms or {}, engine, seed, framing, compressor)
 
 
 Parts: TypeAlias = tuple[tuple[float, float], ...]  # bytes and density of what an array is made of
@@ -160,9 +164,10 @@ class NetworkCosts:
         engine: str,
         seed: int,
         framing: Framing | None,
+        compressor: str | None = None,
     ) -> None:
         self._network, self._nodes, self._engine = network, placement.nodes, engine
-        self._named, self._seed, self._framing = dict(algorithms), seed, framing
+        self._named, self._seed, self._framing, self._compressor = dict(algorithms), seed, framing, compressor
         self._prepared: dict[tuple[str, tuple[int, ...], bool], Prepared] = {}
         self._known: dict[tuple[str, tuple[int, ...], float, Parts], float] = {}
 
@@ -172,18 +177,29 @@ class NetworkCosts:
             return task.duration
         key = (task.operation, task.group, task.size, task.parts)
         if key not in self._known:
-            ready, size = self._ready(task), self._size(task)
+            ready, size = self._with_compressor(task), self._size(task)
             self._known[key] = ready.predict(size, engine=self._engine, framing=self._framing).time
         return self._known[key]
 
     def sent_by_each(self, task: Task) -> float:
         """Bytes that a member sends in the mean: what the schedule of a named algorithm sends, else the least."""
-        if task.operation not in self._named:
+        from commsim.run.compressed import Compressed
+
+        if task.operation not in self._named and self._compressor is None:
             return sent_by_each(task)
+        found, size = self._with_compressor(task), self._size(task)
+        if isinstance(found, Compressed):
+            gathered = 1 if found.schedule.operation == "all_reduce" else found.schedule.n_ranks
+            messages = found.message_bytes(int(size) // ELEMENT)
+            return sum(self._sent(found.prepared, float(gathered * n_bytes)) for n_bytes in messages)
+        return self._sent(found, size) if task.operation in self._named else sent_by_each(task)
+
+    @staticmethod
+    def _sent(prepared: Prepared, size: float) -> float:
+        """Bytes that a rank sends in the mean."""
         from commsim.engine.flow import payload
 
-        size = self._size(task)
-        ready = self._ready(task).at(size)
+        ready = prepared.at(size)
         n, transfers = ready.schedule.n_ranks, ready.schedule.expand()
         sent = payload(ready.plan, size) if ready.data is None else ready.data.messages(size)
         leaves = (transfers["src"] < n) & (transfers["src"] != transfers["dst"])  # copies inside a rank are not sent
@@ -191,7 +207,16 @@ class NetworkCosts:
 
     def notes(self) -> tuple[str, ...]:
         """Say what was chosen for the collectives that were simulated: where helpers sit, for one."""
-        return tuple(dict.fromkeys(note for ready in self._prepared.values() for note in ready.notes))
+        told = (f"{self._compressor}: times to compress are not in it",) if self._compressor else ()
+        return (*dict.fromkeys(note for ready in self._prepared.values() for note in ready.notes), *told)
+
+    def _with_compressor(self, task: Task) -> Prepared | Compressed:
+        from commsim.run.compressed import compressed
+
+        ready = self._ready(task)
+        if self._compressor is None or task.operation != "all_reduce":
+            return ready
+        return compressed(ready, self._compressor)
 
     def _ready(self, task: Task) -> Prepared:
         from commsim.run import prepare
@@ -228,7 +253,8 @@ class NetworkCosts:
     def _size(self, task: Task) -> float:
         """Size to simulate; sparse data is whole elements."""
         size = _at_least_a_byte(task)
-        return ELEMENT * math.ceil(size / ELEMENT) if self.is_sparse(task.operation) else size
+        elements = self.is_sparse(task.operation) or self._compressor is not None
+        return ELEMENT * math.ceil(size / ELEMENT) if elements else size
 
 
 def _with_density(spec: str) -> str:

@@ -31,7 +31,11 @@ class Communication(WithJson):
 
 
 def costs(
-    config: Communication, n_ranks: int | None, algorithm: Sequence[str] = (), seed: int = 0
+    config: Communication,
+    n_ranks: int | None,
+    algorithm: Sequence[str] = (),
+    seed: int = 0,
+    compressor: str | None = None,
 ) -> Callable[[Task], float]:
     """Return what a communication costs; without a bandwidth or a network, one that has to be paid is refused.
 
@@ -45,6 +49,8 @@ def costs(
         ``OPERATION=NAME`` of collectives that are not the usual ones.
     seed : int
         Of random placement and ECMP.
+    compressor : str, optional
+        Of gradients.
 
     Raises
     ------
@@ -55,7 +61,12 @@ def costs(
 
     if config.bandwidth is not None and config.network is not None:
         raise InputError("--bandwidth and --network both set the cost of communication; give one of them")
-    for name, value in (("placement", config.placement), ("software", config.software), ("algorithm", algorithm)):
+    for name, value in (
+        ("placement", config.placement),
+        ("software", config.software),
+        ("algorithm", algorithm),
+        ("compressor", compressor),
+    ):
         if value and config.network is None:
             raise InputError(f"--{name} goes with --network")
     overhead = None if config.overhead is None else parse_time(config.overhead, "--overhead")
@@ -66,7 +77,7 @@ def costs(
         algorithms = dict(map(_algorithm, algorithm))
         return network_costs(
             config.network, config.placement or "packed", n_ranks=n_ranks, seed=seed, algorithms=algorithms,
-            overhead=overhead, framing=framing, software=config.software,
+            overhead=overhead, framing=framing, software=config.software, compressor=compressor,
         )  # fmt: skip
     if config.bandwidth is None:
         return _unknown

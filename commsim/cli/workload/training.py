@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from commsim.workload.task_graph import Task
     from commsim.workload.timeline import Timeline
 
-ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression", "vector_add", "add_rate",
-              "straggler", "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
+ONLY_TRACE = ("workers", "density", "batch_time", "optimizer_time", "compression", "compressor", "vector_add",
+              "add_rate", "straggler", "jitter", "iterations", "policy", "value_bytes")  # fmt: skip
 
 CONTRACT = ("iteration_s", "exposed_comm_s", "scaling")  # of the first policy, also at the top of the JSON
 
@@ -51,6 +51,9 @@ class Config(WithPhases):
         metavar="TIME", help="computation of one batch (backward pass and the usual share of forward)"
     )
     compression: float | None = flag(metavar="X", help="factor by which gradients are compressed (default: 1)")
+    compressor: str | None = flag(
+        metavar="NAME[:key=value,...]", help="with --network: of the gradients of an all-reduce, such as qsgd"
+    )
     vector_add: str | None = flag(
         metavar="FILE.csv", help="time of adding vectors: columns nbytes and seconds (default: none)"
     )
@@ -151,7 +154,7 @@ def _setting(config: Config) -> Setting:
     if batch_time is not None:
         trace = trace.with_compute_time(batch_time)
     compression = 1.0 if config.compression is None else config.compression
-    time_of = costs(config, config.workers, config.algorithm, config.seed or 0)
+    time_of = costs(config, config.workers, config.algorithm, config.seed or 0, config.compressor)
     if config.density is not None and not _takes_density(time_of):
         raise InputError("--density goes with a sparse collective, such as --algorithm all_reduce=omnireduce")
     setting = Setting(trace, config.workers, time_of, compression)

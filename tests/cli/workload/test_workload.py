@@ -222,3 +222,17 @@ def test_densities_come_from_the_flag_or_from_a_column_of_the_trace(commsim, run
 )
 def test_densities_that_make_no_sense_are_one_line(commsim, trace, argv, message):
     assert message in commsim.refuses("workload", "run", "--trace", trace, "--workers", 4, *argv)
+
+
+def test_compressed_gradients_are_gathered_as_lists_or_summed(commsim, run, trace):
+    gather = ("--algorithm", "all_reduce=ring_all_gather")
+    top = run(*STAR, *gather, "--compressor", "top_k:density=0.01")
+    # of each value of 4 bytes that is kept an index too, from each of 3 others
+    assert top["results"][0]["sent_per_worker_B"] == pytest.approx(3 * 2 * 0.01 * 40.004e6, rel=1e-3)
+    assert top["iteration_s"] < run(*STAR)["iteration_s"]
+    assert run(*STAR, "--compressor", "power_sgd")["iteration_s"] < run(*STAR)["iteration_s"]
+    words = ("workload", "run", "--trace", trace, "--workers", 4, "--compressor", "top_k:density=0.01")
+    assert "use an all-gather, such as ring_all_gather" in commsim.refuses(*words, *STAR)
+    assert "--compressor goes with --network" in commsim.refuses(*words, "--bandwidth", "1Gbps")
+    sparse = (*STAR, "--algorithm", "all_reduce=agsparse:density=0.1")
+    assert "sparse data already" in commsim.refuses(*words, *sparse)
