@@ -30,7 +30,9 @@ def test_every_system_is_listed_described_and_run(commsim, name):
     assert name in commsim("workload", "systems").out
     assert "--" in commsim("workload", "systems", name, "--help").out
     row = commsim.results("workload", "systems", name)["results"][0]
-    assert {key: row[key] for key in EXPECTED[name]} == pytest.approx(EXPECTED[name])
+    # lina draws batches: the mean of 100 is within three standard errors, 0.6 % each, of the expectation
+    rel = 0.02 if name == "lina" else None
+    assert {key: row[key] for key in EXPECTED[name]} == pytest.approx(EXPECTED[name], rel=rel)
 
 
 def test_parameters_have_units_and_lists(commsim):
