@@ -1,4 +1,4 @@
-"""Recipes for containers, conda and Spack ask for what pyproject.toml asks for; the wheel holds what is read."""
+"""Recipes for containers, conda and Spack ask for what pyproject.toml asks for; sdist and wheel hold what is read."""
 
 import ast
 import os
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -47,17 +48,31 @@ def test_the_container_copies_every_package_that_is_shipped():
     assert all((ROOT / name).exists() for line in copied for name in line.split())
 
 
-@pytest.mark.slow
-def test_the_wheel_holds_what_the_program_reads(tmp_path):
-    tree, out = tmp_path / "tree", tmp_path / "wheel"
-    for name in PACKAGES:  # a copy, so that nothing of an earlier build gets in
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tree)
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", str(out), str(tree)]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
+def built(kind: str, tree: Path, out: Path) -> Path:
+    """The `wheel` or `sdist` of a source tree, made in a process of its own by the backend of pyproject.toml."""
+    out.mkdir()
+    program = f"import setuptools.build_meta as backend; backend.build_{kind}({str(out)!r})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=tree)
     assert done.returncode == 0, done.stderr
-    wheel = zipfile.ZipFile(next(out.glob("*.whl")))
+    (made,) = out.iterdir()
+    return made
+
+
+@pytest.mark.slow
+def test_sdist_and_wheel_hold_what_the_program_reads(tmp_path):
+    tree = tmp_path / "tree"
+    rest = ("tests", "benchmarks")
+    for name in (*PACKAGES, *rest):  # a copy, so that nothing of an earlier build gets in
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "constraints.txt", "Makefile", "CHANGES.md"):
+        shutil.copy(ROOT / name, tree)
+    with tarfile.open(built("sdist", tree, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    source = tmp_path / f"commsim-{commsim.__version__}"
+    assert all((source / name).is_file() for name in ("LICENSE", "Makefile", "CHANGES.md", "tests/test_packaging.py"))
+    # the wheel is made of the sdist, as pip makes it where no wheel fits: what either leaves out is missing below
+    made = built("wheel", source, tmp_path / "wheel")
+    wheel = zipfile.ZipFile(made)
     names = set(wheel.namelist())
     data = [path for path in ROOT.glob("commsim/**/*") if path.suffix in (".json", ".toml", ".html", ".css", ".js")]
     assert {str(path.relative_to(ROOT)) for path in data} <= names
