@@ -17,9 +17,11 @@ from commsim.report.table import print_table
 
 from .flags import Flags, Verb, WithJson, flag, repeated, switched
 from .flags.costs import Sizes
+from .flags.faults import FaultsInTime
 
 if TYPE_CHECKING:
     from commsim.core.network import Network
+    from commsim.testbed.flaps import Flapped
     from commsim.testbed.layout import Layout
     from commsim.testbed.measure import Cell
     from commsim.testbed.places import Place
@@ -38,7 +40,7 @@ class InTestbed(Flags):
     routing: str | None = flag(metavar="NAME", help="with --network: routing, in place of the network's own")
 
 
-class RunConfig(Sizes, WithJson, InTestbed):
+class RunConfig(Sizes, WithJson, InTestbed, FaultsInTime):
     """All flags of ``commsim testbed run``."""
 
     DEFAULTS: ClassVar[dict[str, str]] = {"minbytes": "64K", "maxbytes": "4M"}
@@ -56,9 +58,14 @@ class RunConfig(Sizes, WithJson, InTestbed):
 def run(config: RunConfig) -> int:
     """Measure, print, and write; 1 if a result was wrong."""
     sizes = config.sizes()
+    from commsim.run.inputs import load_network
     from commsim.testbed.runs import run_cells
 
+    if config.network:
+        config.flaps(load_network(config.network))  # a wrong one is refused before anything is built
     with testbed_of(config) as (place, layout):
+        if config.flaps(layout.network) is not None:
+            return _run_flaps(config, place, layout)
         pairs, costs = run_cells(
             place, layout, config.collective or USUAL, sizes, native=config.native, backend=config.backend,
             n_ranks=config.ranks, placement=config.placement, seed=config.seed,
@@ -72,6 +79,48 @@ def run(config: RunConfig) -> int:
     print_table(COLUMNS, [_text(cell) for cell in cells], f"{name}, for real over {config.backend}")
     config.write_json([cell_row(cell) for cell in cells])
     return 1 if any(cell.result.counters.get("wrong") for cell in cells) else 0
+
+
+def _run_flaps(config: RunConfig, place: Place, layout: Layout) -> int:
+    """Measure what flaps cost, and print it; 1 if a result was wrong."""
+    from commsim.run import prepare
+    from commsim.testbed.flaps import kernel_rto, measure_flaps
+    from commsim.testbed.launch import Ranks
+
+    if config.native:
+        raise InputError(
+            "--flap is predicted for schedules, and --native runs the library's own; leave one of them out"
+        )
+    flaps = config.flaps(layout.network)
+    assert flaps is not None
+    if config.rto is None:
+        flaps = dataclasses.replace(flaps, rto=kernel_rto(layout))
+    found = []
+    for spec in config.collective or USUAL[:1]:
+        prepared = prepare(spec, layout.network, n_ranks=config.ranks, placement=config.placement, seed=config.seed)
+        if prepared.aggregation is not None or prepared.data is not None:
+            raise InputError(f"--flap runs dense collectives of hosts, got {spec}")
+        with Ranks(place, layout, prepared.placement.nodes.tolist(), config.backend) as ranks:
+            n = config.iters or 5
+            found += [measure_flaps(ranks, prepared, size, flaps, iterations=n) for size in config.sizes()]
+    print_table(FLAPPED, [_flapped_text(one) for one in found], f"{layout.network.name}, {', '.join(config.flap)}")
+    config.write_json([_flapped_row(one) for one in found])
+    return 1 if any(one.wrong for one in found) else 0
+
+
+FLAPPED = ["collective", "size(B)", "whole(ms)", "flapped(ms)", "lost(ms)", "predicted(ms)", "error", "wrong", "remark"]
+
+
+def _flapped_row(one: Flapped) -> dict[str, Any]:
+    return {"collective": one.collective, "size_B": one.size, "whole_s": one.whole.tolist(),
+            "flapped_s": one.flapped.tolist(), "lost_s": one.lost, "predicted_lost_s": one.predicted_lost,
+            "predicted_whole_s": one.predicted_whole, "wrong": one.wrong, "foreign_load": one.load.foreign}  # fmt: skip
+
+
+def _flapped_text(one: Flapped) -> list[str]:
+    times = (np.median(one.whole), np.median(one.flapped), one.lost, one.predicted_lost)
+    return [one.collective, f"{one.size:.0f}", *(f"{1e3 * t:.2f}" for t in times), f"{one.error:+.1%}",
+            f"{one.wrong:.0f}", one.load.disturbed]  # fmt: skip
 
 
 @contextlib.contextmanager

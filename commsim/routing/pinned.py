@@ -85,10 +85,21 @@ def find_routes_around(
     RoutingError
         If a connection is not pinned and its nodes have no path.
     """
-    around = dataclasses.replace(network, metric=np.where(avoided, MAX_METRIC, network.metric))
+    around = turned_away(network, avoided)
     return find_connection_routes(
-        around, _without(placement, avoided), ends, channel, routing=routing, seed=seed, hashed_channel=hashed_channel
+        around,
+        without_routes_over(placement, avoided),
+        ends,
+        channel,
+        routing=routing,
+        seed=seed,
+        hashed_channel=hashed_channel,
     )
+
+
+def turned_away(network: Network, avoided: NDArray[np.bool_]) -> Network:
+    """Return the network in which links to avoid, bool[n_links], are taken only where there is no other way."""
+    return dataclasses.replace(network, metric=np.where(avoided, MAX_METRIC, network.metric))
 
 
 def turned_round(network: Network, placement: Placement) -> Placement:
@@ -144,7 +155,7 @@ def _as_routes(network: Network, pinned: PinnedRoutes) -> Routes:
     return Routes(pinned.first, pinned.link, np.ones(len(pinned.link)), latency.astype(np.float64))
 
 
-def _without(placement: Placement, avoided: NDArray[np.bool_]) -> Placement:
+def without_routes_over(placement: Placement, avoided: NDArray[np.bool_]) -> Placement:
     """Return the placement without the pinned routes over links that are avoided."""
     pinned = placement.routes
     if pinned is None or not avoided.any():

@@ -24,6 +24,7 @@ SETTINGS = {
     "ipv4/tcp_no_metrics_save": "1",  # no connection learns from another
     "ipv4/tcp_slow_start_after_idle": "0",
     "ipv4/tcp_autocorking": "0",
+    "ipv4/tcp_early_retrans": "0",  # no probe before the timeout, which it would put off by two round trips
     "ipv4/conf/all/rp_filter": "0",
     "ipv4/conf/default/rp_filter": "0",
     "ipv4/fib_multipath_hash_policy": "1",  # ports too: connections of one pair spread over equal paths
@@ -83,12 +84,13 @@ def build(place: Place, layout: Layout) -> tuple[str, ...]:
 
 def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops) -> None:
     names = {node: place.namespace(node) for node in range(layout.network.n_nodes)}
+    window = receive_window(layout)
     for name in names.values():
         _create(name)
         with inside(name):
             for setting, value in SETTINGS.items():
                 Path("/proc/sys/net", setting).write_text(value)
-            Path("/proc/sys/net/ipv4/tcp_rmem").write_text(_window(layout))
+            Path("/proc/sys/net/ipv4/tcp_rmem").write_text(f"4096 {min(131072, window)} {window}")
     with contextlib.ExitStack() as stack:
         into = {node: stack.enter_context(opened(name)) for node, name in names.items()}
         for door in into.values():
@@ -110,11 +112,10 @@ def _make(place: Place, layout: Layout, shapes: dict[int, Shape], hops: NextHops
             queue_fairly(layout, name, node, shapes)
 
 
-def _window(layout: Layout) -> str:
-    """Return the receive windows, the same everywhere: flows share a queue evenly only if none of them can fill it."""
+def receive_window(layout: Layout) -> int:
+    """Return the receive window, the same everywhere: flows share a queue evenly only if none of them can fill it."""
     slowest = float(layout.network.bandwidth.min(initial=0.0)) if layout.cables else 0.0
-    largest = int(max(LEAST_WINDOW, WINDOW * slowest))
-    return f"4096 {min(131072, largest)} {largest}"
+    return int(max(LEAST_WINDOW, WINDOW * slowest))
 
 
 def _set_up(layout: Layout, node: int, door: Any, shapes: dict[int, Shape]) -> None:
@@ -157,17 +158,18 @@ def _route(layout: Layout, names: dict[int, str], into: dict[int, Any], hops: Ne
             with inside(names[node]):
                 Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     for (node, destination), links in hops.items():
-        _add_route(layout, into[node], destination, [port_of[link] for link in links], node in layout.seats)
+        set_route(layout, into[node], destination, [port_of[link] for link in links])
 
 
-def _add_route(layout: Layout, door: Any, destination: int, over: list[Port], seat: bool) -> None:
+def set_route(layout: Layout, door: Any, destination: int, over: list[Port]) -> None:
+    """Send what a node has for another one over these ports, whatever it did before."""
     hops = [{"gateway": str(port.peer), "oif": door.link_lookup(ifname=port.device)[0]} for port in over]
-    source = {"prefsrc": str(layout.address(over[0].node))} if seat else {}
+    source = {"prefsrc": str(layout.address(over[0].node))} if over[0].node in layout.seats else {}
     target = f"{layout.address(destination)}/32"
     if len(hops) == 1:
-        door.route("add", dst=target, **hops[0], **source)
+        door.route("replace", dst=target, **hops[0], **source)
     else:
-        door.route("add", dst=target, multipath=hops, **source)
+        door.route("replace", dst=target, multipath=hops, **source)
 
 
 @contextlib.contextmanager

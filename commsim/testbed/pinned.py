@@ -63,7 +63,7 @@ def turns_of(layout: Layout, placement: Placement) -> Turns:
 
 
 @contextlib.contextmanager
-def pinned(place: Place, layout: Layout, placement: Placement) -> Iterator[None]:
+def pinned(place: Place, layout: Layout, placement: Placement, priority: int = PRIORITY) -> Iterator[None]:
     """Send what a placement pins over its routes for the time of a `with`.
 
     Parameters
@@ -72,6 +72,8 @@ def pinned(place: Place, layout: Layout, placement: Placement) -> Iterator[None]
         The testbed. With bridges there is one path between any two hosts, which is what can be pinned.
     placement : Placement
         Of the ranks on its network.
+    priority : int
+        Of the rules; another one where such rules hold already.
 
     Raises
     ------
@@ -86,18 +88,24 @@ def pinned(place: Place, layout: Layout, placement: Placement) -> Iterator[None]
             if node not in doors:
                 doors[node] = stack.enter_context(opened(place.namespace(node)))
             number, port = ports[link]
-            _add(stack, layout, doors[node], number, port, (src, dst))
+            _add(stack, layout, doors[node], number, port, (src, dst), priority)
         yield
 
 
 def _add(
-    stack: contextlib.ExitStack, layout: Layout, door: Any, number: int, port: Port, pair: tuple[int, int]
+    stack: contextlib.ExitStack,
+    layout: Layout,
+    door: Any,
+    number: int,
+    port: Port,
+    pair: tuple[int, int],
+    priority: int,
 ) -> None:
     """Add a rule for a pair, and the table of its port with it; both go with the stack."""
     table = FIRST_TABLE + number
     over = {"gateway": str(port.peer), "oif": door.link_lookup(ifname=port.device)[0], "table": table}
     door.route("replace", dst="0.0.0.0/0", **over)
     src, dst = (str(layout.address(node)) for node in pair)
-    rule = {"src": src, "src_len": 32, "dst": dst, "dst_len": 32, "table": table, "priority": PRIORITY}
+    rule = {"src": src, "src_len": 32, "dst": dst, "dst_len": 32, "table": table, "priority": priority}
     door.rule("add", **rule)
     stack.callback(door.rule, "del", **rule)

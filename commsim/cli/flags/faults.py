@@ -46,7 +46,8 @@ class FaultsInTime(Flags):
     )
     detection: str | None = flag(metavar="TIME", help="until switches route around a cable that is down (default: 1ms)")
     rto: str | None = flag(
-        metavar="TIME", help="after which senders repeat what a flap lost, doubled each time (default: at once)"
+        metavar="TIME",
+        help="after which senders repeat what a flap lost, doubled each time (default: at once; testbed: TCP's)",
     )
 
     def flaps(self, network: Network) -> Flaps | None:
