@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from commsim.core.errors import InputError
 from commsim.core.units import format_size, format_time, parse_bandwidth, parse_time
 from commsim.files.whole_files import write_json
-from commsim.report.table import print_facts, print_table
+from commsim.report.table import print_facts, print_remarks, print_table
 
 from ..flags import WithJson, flag, repeated
 from .costs import costs
@@ -108,6 +108,7 @@ def run(config: Config) -> None:
         runs = [_train(config, spec, setting) for spec in config.policy or ("ddp",)]
         for note in setting.time_of.notes() if isinstance(setting.time_of, NetworkCosts) else ():
             print(f"# {note}")
+        print_remarks(_unused(config, runs))
         if len(runs) == 1:
             print_training(runs[0], setting)
         else:
@@ -115,6 +116,18 @@ def run(config: Config) -> None:
         _write_files(config, runs[0].timeline, setting.n_workers)
         results = [training_row(training, setting) for training in runs]
     config.write_json(results, **{key: results[0][key] for key in CONTRACT})
+
+
+def _unused(config: Config, runs: Sequence[Training]) -> list[str]:
+    """Say which algorithms no exchange of a policy takes: ZeRO's are no all-reduces."""
+    lines = []
+    for run in runs:
+        used = {task.operation for task in run.timeline.graph.tasks if task.operation}
+        for text in config.algorithm:
+            if text.partition("=")[0] not in used:
+                has = f"its exchanges are {', '.join(sorted(used))}" if used else "it exchanges nothing"
+                lines.append(f"--algorithm {text}: no effect in {run.policy}, {has}")
+    return lines
 
 
 def _ranks(tasks: tuple[Task, ...]) -> int:

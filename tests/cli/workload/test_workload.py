@@ -65,6 +65,14 @@ def test_all_workers_work_where_a_collective_has_helpers_and_each_sends_its_grad
     assert row["sent_per_worker_B"] == pytest.approx(40.004e6)
 
 
+def test_an_algorithm_that_no_exchange_takes_is_told(run, commsim):
+    network = ("--network", "star:n_hosts=4,bandwidth=10Gbps", "--algorithm", "all_reduce=double_tree_all_reduce")
+    run(*network, "--policy", "zero3")
+    assert "all_reduce=double_tree_all_reduce: no effect in zero3, its exchanges are all_gather, reduce_" in commsim.out
+    run(*network, "--policy", "ddp")
+    assert "no effect" not in commsim.out
+
+
 def test_servers_without_a_host_are_refused(commsim, trace):
     argv = ("--network", "star:n_hosts=5", "--algorithm", "all_reduce=byteps:n_servers=4")
     told = commsim.refuses("workload", "run", "--trace", trace, *with_flags(["--workers", 4], argv))
