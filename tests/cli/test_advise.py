@@ -17,6 +17,7 @@ ASKED = ("advise", "--topology", STAR, "--workers", "8", "--size", "4MiB")
 def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
     tree = commsim.results(*ASKED, "--density", "0.01", "--programmable", "--lossy")
     known = {name for name in COLLECTIVES if COLLECTIVES[name].metadata["operation"] == "all_reduce"}
+    fixed_point = {"switchml", "atp", "netreduce"}
     libraries = {"nccl_all_reduce", "rccl_all_reduce"}  # of GPUs, which these hosts have none of
     assert {row["collective"] for row in tree["results"]} == known - libraries
     assert {row["way"] for row in tree["results"]} == {"dense", "servers", "in-network", "sparse", "lossy"}
@@ -26,7 +27,7 @@ def test_everything_is_ranked_with_time_bytes_and_what_bounds_it(commsim):
         assert 0 < row["max_link_bytes"] <= row["bytes_on_wire"]
         assert row["bound_by"].split()[0].strip(":") in ("bandwidth", "rounds", "latency", "overhead", "reduction")
         assert sum(row["terms_s"].values()) == pytest.approx(row["time_s"])
-        assert row["exact"] == (row["way"] != "lossy" and row["collective"] not in ("switchml", "atp"))
+        assert row["exact"] == (row["way"] != "lossy" and row["collective"] not in fixed_point)
         assert f"  {row['bound_by']}" in commsim.out
     assert tree["left_out"].keys() == libraries
 

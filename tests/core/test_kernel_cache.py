@@ -267,7 +267,9 @@ def parsed(module: ModuleType) -> ast.Module:
 
 def recompiled(kernel: Kernel, definition: ast.FunctionDef) -> FunctionType:
     """Make the function of a kernel from its changed syntax tree."""
-    imports = ast.parse("import numpy as np\nimport math").body  # calls of what is imported are compiled differently
+    imports = ast.parse(
+        "import numpy as np\nimport heapq\nimport math"
+    ).body  # calls of what is imported are compiled differently
     tree = ast.Module([*imports, definition], type_ignores=[])
     decorators, definition.decorator_list = definition.decorator_list, []
     whole = compile(tree, "changed", "exec", __future__.annotations.compiler_flag, dont_inherit=True)

@@ -32,7 +32,7 @@ def test_hyphens_and_underscores_mean_the_same(commsim, hardware, system):
         (("--pool-size", 9000, "--jobs", 2), "what would fit, all else as asked: a pool of 2048 slots"),
         (("--elements-per-packet", 300), "at most 256 elements fit"),
         (("--workers", 20), "what would fit, all else as asked: 16 workers"),
-        (("--system", "switchmk"), "unknown switch system 'switchmk'; did you mean switchml_"),
+        (("--system", "switchml_rdm"), "unknown switch system 'switchml_rdm'; did you mean switchml_rdma?"),
         (("--system", "switchml_udp:elements_per_packet=64", "--elements-per-packet", 64), "is given twice"),
         (("--system", "switchml_udp", "--packets-per-message", 4), "switchml_udp has no packets_per_message"),
         (("--system", "omnireduce"), "omnireduce aggregates on hosts"),
