@@ -29,13 +29,17 @@ class JobStore:
     Raises
     ------
     InputError
-        If it is no such file, damaged, or another service has it.
+        If it is no such file, empty, damaged, or another service has it.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         if self._path.exists():
             check_regular(self._path)
+            if not self._path.stat().st_size:  # SQLite would take it for a new one
+                raise InputError(
+                    f"{self._path}: is empty, which no store of jobs is: its jobs are lost; delete it to begin anew"
+                )
         with self._named():
             self._db = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
         try:

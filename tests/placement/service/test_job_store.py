@@ -51,6 +51,10 @@ def test_a_store_that_is_none_is_damaged_or_is_in_use_is_refused(tmp_path):
         db.execute("CREATE TABLE t (x)")
     with pytest.raises(InputError, match="other: not a store of jobs"):
         JobStore(tmp_path / "other")
+    JobStore(tmp_path / "cut").close()
+    os.truncate(tmp_path / "cut", 0)
+    with pytest.raises(InputError, match="cut: is empty, which no store of jobs is"):
+        JobStore(tmp_path / "cut")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe: not a regular file"):
         JobStore(tmp_path / "pipe")
