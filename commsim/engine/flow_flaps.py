@@ -3,7 +3,9 @@
 Between two changes of links or routes, the event engine runs as ever. At a change, its tables of flows and resources
 are laid out anew for the routes and capacities that hold from then on, and every message under way goes on with the
 bytes that it has left. A link that is down carries nothing, so that messages over it wait until the switches route
-around it, or it is up; then they go on at once, or with the sender's next repeat (:meth:`Flaps.resumes`).
+around it, or it is up; then they go on at once, or with the sender's next repeat (:meth:`Flaps.resumes`). A sender that
+repeats also waits when the link is on the way of its acknowledgements: it sends a window, which is not modelled, and
+then nothing until its timer has expired.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class FlapRun:
     carried : float64[n_jobs, n_links], bytes
         What each link carried, of each job.
     rerouted, stalled : int
-        Connections whose route changed while they had messages to send, and that waited for a link that was down.
+        Connections whose route changed while they had messages to send, and that waited for a link that was down, on
+        their way or on that of their acknowledgements.
     """
 
     times: FlowTimes
@@ -105,6 +108,7 @@ class _Run:
         n = len(plan.connection)
         self.down = np.zeros(plan.network.n_links, np.bool_)
         self.avoided = np.zeros(plan.network.n_links, np.bool_)
+        self.back = self._routes_back()
         self.blocked, self.blocked_at = np.zeros(n, np.bool_), np.zeros(n)  # over a link that is down, and since when
         self.resumes = np.full(n, np.inf)  # when a sender repeats what it lost
         self.was_stalled, self.was_rerouted = np.zeros((2, n), np.bool_)
@@ -181,7 +185,8 @@ class _Run:
         self.down, avoided = flaps.down(network, now), flaps.avoided(network, now)
         if (avoided != self.avoided).any():
             self.avoided = avoided
-            before, self.routes = self.routes, self._routes()
+            before, self.routes = self.routes, self._routes(self.plan.ends)
+            self.back = self._routes_back()
             self.was_rerouted |= _differ(before, self.routes) & self._unfinished()
         self._lay_out(now, self._stalled(now))
 
@@ -189,22 +194,27 @@ class _Run:
         connection = self.state.connection
         return np.asarray(connection["next"] < connection["end"])
 
-    def _routes(self) -> Routes:
+    def _routes_back(self) -> Routes:
+        """Find the ways of the acknowledgements, which matter to senders that have a timer."""
+        return self._routes(self.plan.ends[:, ::-1]) if self.flaps.rto else self.routes
+
+    def _routes(self, ends: NDArray[np.int64]) -> Routes:
         """Find routes that take links which are to be avoided only where there is no other way."""
         plan = self.plan
         return find_routes_around(
-            plan.network, self.placement, plan.ends, plan.channel, self.avoided, routing=plan.routing, seed=plan.seed,
+            plan.network, self.placement, ends, plan.channel, self.avoided, routing=plan.routing, seed=plan.seed,
             hashed_channel=plan.hashed_channel,
         )  # fmt: skip
 
     def _stalled(self, now: float) -> NDArray[np.bool_]:
-        """Which connections cannot send: over a link that is down, or with something lost that they have not repeated.
+        """Which connections cannot send: a link there or back is down, or they have not repeated what was lost.
 
         One that begins during the flap loses its first packets when it begins.
         """
         n, t = len(self.blocked), self.state
         blocked = np.zeros(n, np.bool_)
-        blocked[np.repeat(np.arange(n), np.diff(self.routes.first))[self.down[self.routes.link]]] = True
+        for routes in (self.routes, self.back):
+            blocked[np.repeat(np.arange(n), np.diff(routes.first))[self.down[routes.link]]] = True
         sending = np.isin(t.flow["phase"][:n], (OVERHEAD, DATA))
         for w in np.flatnonzero(self.blocked & ~blocked & sending):
             lost_at = max(float(t.start[t.flow["transfer"][w]]), float(self.blocked_at[w]))

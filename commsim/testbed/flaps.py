@@ -32,8 +32,6 @@ from .places import Place, has_nftables
 TABLE = "netdev cut"
 # Linux's least retransmission timeout, tcp_rto_min_us, s; RFC 6298 has 1 s.
 LEAST_RTO = 0.2
-# Linux's TCP_DELACK_MIN, s: the receiver of a lone packet waits for a second one before it answers.
-DELAYED_ACK = 0.04
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,10 +77,11 @@ class Flapped:
 def kernel_rto(layout: Layout) -> float:
     """Return how long TCP stands still after a loss in a testbed, s.
 
-    That is Linux's least timeout above a round trip (RFC 6298), which is at most a receive window at the rate of the
-    slowest link. The one packet that is then sent again is answered late (RFC 1122, 4.2.3.2), for none follows.
+    That is Linux's least timeout above a round trip (RFC 6298), a receive window at the rate of the slowest link. Then
+    the window that was lost is sent again. Receivers answer at once: a gap longer than their own timeout puts them into
+    quick acknowledgement (tcp_event_data_recv).
     """
-    return LEAST_RTO + DELAYED_ACK + receive_window(layout) / float(layout.network.bandwidth.min())
+    return LEAST_RTO + 2 * receive_window(layout) / float(layout.network.bandwidth.min())
 
 
 def measure_flaps(ranks: Ranks, prepared: Prepared, size: int, flaps: Flaps, *, iterations: int = 3) -> Flapped:

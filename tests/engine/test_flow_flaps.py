@@ -64,6 +64,16 @@ def test_a_message_with_another_way_waits_until_the_switches_know():
     assert over[spine] + over[other] == pytest.approx(SIZE, rel=1e-12)
 
 
+def test_a_sender_with_a_timer_waits_for_acknowledgements_that_a_cut_cable_drops():
+    network = load_network(LEAF_SPINE)
+    # h0 sends to h3 over spine1; what h3 answers goes to h0 over spine0.
+    prepared = prepare("binomial_broadcast", network, placement=Placement([0, 3]), routing="dmodk")
+    assert "spine1" in [network.nodes[node] for node in network.dst[prepared.plan.routes.link]]
+    for rto, lost in ((0.0, 0.0), (3e-3, 3e-3)):
+        flaps = read_flaps(["link:leaf0->spine0@2ms+1ms"], network, detection=1.0, rto=rto)
+        assert time_of(prepared.plan, flaps=flaps) == pytest.approx(time_of(prepared.plan) + lost, rel=1e-12)
+
+
 def test_an_unnoticed_flap_changes_no_route():
     network = load_network(LEAF_SPINE)
     plan = point_to_point(network)
