@@ -198,7 +198,7 @@ class _Run:
         """Find the ways of the acknowledgements, which matter to senders that have a timer."""
         return self._routes(self.plan.ends[:, ::-1]) if self.flaps.rto else self.routes
 
-    def _routes(self, ends: NDArray[np.int64]) -> Routes:
+    def _routes(self, ends: NDArray[np.int32]) -> Routes:
         """Find routes that take links which are to be avoided only where there is no other way."""
         plan = self.plan
         return find_routes_around(
