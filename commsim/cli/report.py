@@ -74,7 +74,7 @@ def run(config: Config) -> None:
         raise InputError("--json and --csv are of two results: commsim report A B")
     check_page(config.output)
     study = read_data(config, detail=not config.no_detail)
-    _write(study, config.output)
+    write_report(study, config.output)
 
 
 def check_page(path: str) -> None:
@@ -113,10 +113,19 @@ def report_run(config: RunConfig, results: list[Any], path: str) -> None:
     rows = [result.row() for result in results]
     flags = {k: v for k, v in vars(config).items() if k not in ("json", "csv", "report", "draw")}
     study = study_of_rows(Path(path).stem, rows, {"version": __version__, **flags}, remarks=given_remarks())
-    _write(_with_runs(study, *replay(config, rows, trusted=True)), path)
+    write_report(_with_runs(study, *replay(config, rows, trusted=True)), path)
 
 
-def _write(study: Any, path: str) -> None:
+def write_report(study: Study, path: str) -> None:
+    """Write the page of a study; say what it leaves out.
+
+    Parameters
+    ----------
+    study : Study
+        What is shown.
+    path : str
+        Of the page.
+    """
     from commsim.report.page.write import write_page
 
     left_out = write_page(study, path)

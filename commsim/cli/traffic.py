@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from commsim.report.table import print_remarks, print_table
 
 from .flags import Verb, WithJson, flag, switched
 from .flags.costs import TOPOLOGY
+from .report import check_page, write_report
 
 COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)", "sent_again", "trimmed", "marked"]
+LOOKS = 200
 
 
 class Config(WithJson):
@@ -43,7 +46,11 @@ class Config(WithJson):
     window: str | None = flag(metavar="SIZE", help="of a message at first (default: 1.5 times rate times round trip)")
     no_trimming: bool = switched(help="full queues drop packets and do not trim them")
     timeline: str | None = flag(metavar="FILE", help="write queues, rates and messages over time, for ui.perfetto.dev")
-    sample: str | None = flag(metavar="TIME", help="between two looks at the queues for --timeline (default: 1us)")
+    report: str | None = flag(metavar="FILE.html", help="write a page: completion times, queues and paths over time")
+    sample: str | None = flag(
+        metavar="TIME",
+        help="between two looks at the queues (default: 1us for --timeline, for --report a 200th of the bound)",
+    )
     seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
 
 
@@ -61,22 +68,22 @@ def run(config: Config) -> None:
         raise InputError(f"--size is a whole number of bytes, at least 1, got {config.size}")
     if config.flowlet_gap is not None and config.balancing != "flowlet":
         raise InputError("--flowlet-gap changes nothing without --balancing flowlet")
-    if config.sample is not None and config.timeline is None:
-        raise InputError("--sample changes nothing without --timeline")
-    sample = parse_time(config.sample or "1us", "--sample") if config.timeline else 0.0
-    if config.timeline and sample == 0:
+    if config.sample is not None and config.timeline is None and config.report is None:
+        raise InputError("--sample changes nothing without --timeline or --report")
+    if config.sample is not None and parse_time(config.sample, "--sample") == 0:
         raise InputError("--sample is longer than 0s")
+    if config.report is not None:
+        check_page(config.report)
+    messages = _messages(config, len(ways_of(network).hosts), int(size))
     spraying = Spraying(
         config.transport, config.balancing, config.entropies, queue=_bytes(config.queue, "--queue"),
         ecn=_marks(config.ecn), window=_bytes(config.window, "--window"), trims=not config.no_trimming,
         flowlet_gap=parse_time(config.flowlet_gap or "0s", "--flowlet-gap"), seed=config.seed,
-        sample=sample,
     )  # fmt: skip
-    messages = _messages(config, len(ways_of(network).hosts), int(size))
-    found = simulate(network, messages, spraying)
     wire = messages.nbytes + -(-messages.nbytes // spraying.payload) * spraying.header
     port = network.bandwidth[np.argsort(network.src)][0]
     bound = float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
+    found = simulate(network, messages, dataclasses.replace(spraying, sample=_sample(config, bound)))
     times = np.sort(found.finished)
     shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], bound]
     counters = found.counters
@@ -88,13 +95,14 @@ def run(config: Config) -> None:
     rules = found.rules
     # a sender with a rate has no window
     window = f"window {format_size(rules['window'])}" if rules["window"] < 1e12 else "no window"
-    print_remarks([
+    remarks = [
         f"slowdown against a message by itself: median {points['0.5']:.3f}, 99 % {points['0.99']:.3f}, "
         f"most {points['1']:.3f}",
         f"{window}, queue {format_size(rules['queue'])}, marks from "
         f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
         "bound: bytes of the busiest host, with headers, over its rate; a time ends when the sender knows",
-    ])  # fmt: skip
+    ]
+    print_remarks(remarks)
     rows: list[dict[str, Any]] = [
         {"src": int(messages.src[i]), "dst": int(messages.dst[i]), "size_B": int(messages.nbytes[i]),
          "start_s": float(messages.start[i]), "received_s": float(found.received[i]),
@@ -105,7 +113,25 @@ def run(config: Config) -> None:
         from commsim.engine.fabric.queue_trace import write_queues
 
         write_queues(config.timeline, network, messages, found)
+    if config.report is not None:
+        from commsim import __version__
+        from commsim.report.fabric.traffic_report import study_of_traffic
+        from commsim.report.study import made_by
+
+        title = f"{config.pattern} of {config.size} on {network.name}, {config.transport}"
+        said = made_by("traffic", {"version": __version__, **config.flags("report", "timeline")})
+        write_report(study_of_traffic(title, network, found, slower, said, remarks), config.report)
     config.write_json(rows, bound_s=bound, counters=counters, rules=rules, slowdown_cdf=points)
+
+
+def _sample(config: Config, bound: float) -> float:
+    """Seconds between two looks at the queues, 0 for none."""
+    if config.sample is not None:
+        return parse_time(config.sample, "--sample")
+    if config.timeline is not None:
+        return parse_time("1us", "--sample")
+    # a run takes at least the bound, so that a page has 200 looks or more; the kernel counts whole picoseconds
+    return max(bound / LOOKS, 1e-9) if config.report is not None else 0.0
 
 
 def _messages(config: Config, n_hosts: int, size: int) -> Any:

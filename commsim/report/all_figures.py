@@ -31,6 +31,8 @@ def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
     tuple of Figure, dict of str to str
         And why the others are left out.
     """
+    if study.figures:
+        return study.figures, dict(study.left_out)
     figures: list[Figure] = []
     left_out: dict[str, str] = {}
     for name, make in OF_ROWS.items():

@@ -21,6 +21,7 @@ from .derive import with_derived
 from .rows.chosen import kept, renamed, short_names
 
 if TYPE_CHECKING:
+    from .figure import Figure
     from .simulated_run import SimulatedRun
 
 
@@ -54,6 +55,10 @@ class Study:
         What the commands said of their results: what was assumed, what is not counted.
     names : mapping of str to mapping
         By column and value: the word that figures show.
+    figures : tuple of Figure
+        What is shown in place of figures of rows, where rows are not of collectives.
+    listed : tuple of str
+        Columns of the table of all rows, where they are not those of collectives.
     """
 
     title: str
@@ -68,6 +73,8 @@ class Study:
     failed: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    figures: tuple[Figure, ...] = ()
+    listed: tuple[str, ...] = ()
 
     @property
     def n_failed(self) -> int:
@@ -187,10 +194,7 @@ def study_of_rows(
         What the command said.
     """
     named = _with_specs(rows, config)
-    text = json.dumps(config, sort_keys=True, default=str)
-    provenance = {"input": title, "made by": f"commsim {config.get('version', '?')}"}
-    provenance["command"] = _command(config)
-    provenance["configuration"] = f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    provenance = {"input": title, **made_by("run", config)}
     what = config.get("operation") or ", ".join(dict.fromkeys(str(row.get("collective", "")) for row in named))
     where = config.get("topology")
     title = " ".join((f"{what} on {where}", *_words(config, ("fail", "scale")))) if what and where else title
@@ -253,10 +257,23 @@ def with_line_rate(study: Study, rate: float) -> Study:
     return dataclasses.replace(study, rows=study.rows.beside(column))
 
 
-def _command(config: Mapping[str, Any]) -> str:
-    """Return the command that a configuration says was given."""
+def made_by(verb: str, config: Mapping[str, Any]) -> dict[str, str]:
+    """Say which version made something, by which command.
+
+    Parameters
+    ----------
+    verb : str
+        Of the command.
+    config : mapping
+        Its flags, with the version.
+    """
+    text = json.dumps(config, sort_keys=True, default=str)
     names = [name for name in config if name not in ("version", "json", "csv", "report", "draw")]
-    return " ".join(("commsim run", *_words(config, names)))
+    return {
+        "made by": f"commsim {config.get('version', '?')}",
+        "command": " ".join((f"commsim {verb}", *_words(config, names))),
+        "configuration": f"sha256 {hashlib.sha256(text.encode()).hexdigest()[:16]}",
+    }
 
 
 def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:

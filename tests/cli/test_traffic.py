@@ -39,6 +39,8 @@ def test_traffic_prints_times_between_the_bound_and_twice_it(commsim):
         (("--transport", "dcqcn:cnp=1us"), "Dcqcn has no parameter 'cnp'"),
         (("--size", "0B"), "--size"),
         (("--topology", "dgx-h100"), "one link each to a switch"),
+        (("--report", "page.pdf"), "a report is a file that ends with .html"),
+        (("--report", "no/such/folder/page.html"), "no such folder"),
     ],
 )
 def test_what_cannot_be_is_refused_on_one_line(commsim, more, said):
@@ -72,3 +74,13 @@ def test_a_trace_has_the_queues_and_the_messages_of_the_run(commsim, tmp_path):
     assert 0 < marked[-1] <= saved["counters"]["n_marked"]
     rates = [e["args"]["Gbps"] for e in events if e["ph"] == "C" and "Gbps" in e["args"]]
     assert 99 < max(rates) < 100 + 4160 * 8 / 10e-6 / 1e9  # links of 100 Gbit/s, and a packet at the end of an interval
+
+
+def test_a_report_has_the_times_and_the_queues_of_the_run(commsim, tmp_path):
+    path = tmp_path / "page.html"
+    saved = commsim.results("traffic", "--topology", NETWORK, "--size", "300kB", "--report", path)
+    text = path.read_text()
+    for title in ("Message completion times (FCT)", "Slowdown of messages", "Queue depth over time", "Path choice"):
+        assert title in text
+    assert "commsim traffic --topology leaf_spine" in text  # how it was made
+    assert f"most {saved['slowdown_cdf']['1']:.3f}" in text

@@ -1,5 +1,7 @@
 // Curves over an axis: medians between least and greatest, lines at given rates, and what was measured.
 
+const LEAST_APART = 9;  // pixels between two marks of a line
+
 function drawCurves(chart) {
   const { roles, table, figure } = chart;
   const keys = roles.by ? [roles.by, roles.x] : [roles.x];
@@ -92,8 +94,9 @@ function drawSeries(chart, groups, x, y, i, says) {
   pen.strokeStyle = seriesColour(i);
   pen.lineWidth = 1.7;
   chart.line(at);
+  let marked = -Infinity;
   at.forEach(([px, py], k) => {
-    chart.write(seriesGlyph(i), px, py, "center", seriesColour(i));
+    if (px - marked >= LEAST_APART) { chart.write(seriesGlyph(i), px, py, "center", seriesColour(i)); marked = px; }
     chart.hits.push({ x: px, y: py, says: () => says(shown[k]) });
   });
 }

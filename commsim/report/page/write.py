@@ -64,7 +64,9 @@ def _encode_table(table: Table, names: Iterable[str]) -> dict[str, Any]:
     return {"n": table.n_rows, "columns": [encode_column(table[name]) for name in names if name in table]}
 
 
-def _encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Table) -> dict[str, Any]:
+def _encode_figures(
+    figures: Iterable[Figure], filters: Iterable[str], rows: Table, shown_columns: Iterable[str] = ()
+) -> dict[str, Any]:
     """Encode figures and, once each, the tables that they show.
 
     Parameters
@@ -75,9 +77,11 @@ def _encode_figures(figures: Iterable[Figure], filters: Iterable[str], rows: Tab
         Columns to filter by.
     rows : Table
         To which filters belong.
+    shown_columns : iterable of str
+        Of the table of all rows; filters and outcomes unless given.
     """
     tables: list[Table] = [rows]
-    listed = [*filters, *(name for name in OUTCOMES if name in rows)]
+    listed = list(shown_columns) or [*filters, *(name for name in OUTCOMES if name in rows)]
     used: list[dict[str, None]] = [dict.fromkeys(listed)]
     shown: list[dict[str, Any]] = []
 
@@ -161,7 +165,7 @@ def page_text(study: Study) -> tuple[str, dict[str, str]]:
     """Return the page, and which figures are left out and why."""
     figures, left_out = make_figures(study)
     rows, figures = with_names(study, figures)
-    data = _encode_figures(figures, _filters(study), rows)
+    data = _encode_figures(figures, _filters(study), rows, study.listed)
     failed = sorted(study.failed.items(), key=lambda item: -item[1])
     data |= {"palette": PALETTE, "facts": _facts(study), "failed": failed[:MAX_ERRORS], "n_failed": study.n_failed}
     data |= {"provenance": dict(study.provenance), "left_out": left_out, "baseline": study.baseline}

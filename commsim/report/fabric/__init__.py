@@ -1,0 +1,1 @@
+"""Figures of packets: queues, ways and messages over time."""

@@ -1,0 +1,75 @@
+"""Completion times of single messages (FCT) and their slowdowns, as a table and as distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.report.columns import Column, Table, number_column
+from commsim.report.figure import Figure
+
+Reals = NDArray[np.float64]
+SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
+MAX_POINTS = 20_000
+
+
+def times_table(received: Reals, finished: Reals, slowdown: Reals) -> Table:
+    """Make a table of completion times: the mean, and what given shares of the messages do not exceed.
+
+    Parameters
+    ----------
+    received, finished : float64[n], s
+        Until the receiver has a message, and until its sender knows.
+    slowdown : float64[n]
+        Time over the least time that the message could take by itself.
+    """
+    columns = {"received_s": received, "finished_s": finished, "slowdown": slowdown}
+    words = ("mean", "least", *(f"{100 * share:g} %" for share in SHARES[1:-1]), "most")
+
+    def numbers(values: Reals) -> Reals:
+        return np.asarray(np.r_[values.mean(), np.quantile(values, SHARES, method="inverted_cdf")])
+
+    return Table.of((
+        Column("messages", np.arange(len(words)), "", words),
+        *(number_column(name, numbers(values)) for name, values in columns.items()),
+    ))  # fmt: skip
+
+
+def times_figure(received: Reals, finished: Reals) -> Figure:
+    """Which share of the messages is complete within a time.
+
+    Parameters
+    ----------
+    received, finished
+        As in :func:`times_table`.
+    """
+    names = ("the receiver has it", "the sender knows")
+    columns = [_thinned(values) for values in (received, finished)]
+    table = Table.of((
+        Column("until", np.repeat(np.arange(2), [len(values) for values in columns]), "", names),
+        number_column("completion_time_s", np.concatenate(columns)),
+    ))  # fmt: skip
+    caption = "Which share of the messages is complete within a time after its start."
+    words = {"x": "from start to completion", "y": "share of messages"}
+    return Figure("times", "cdf", "Message completion times (FCT)", caption, table,
+                  {"x": "completion_time_s", "by": "until"}, words)  # fmt: skip
+
+
+def slowdown_figure(slowdown: Reals) -> Figure:
+    """Which share of the messages has at most a slowdown.
+
+    Parameters
+    ----------
+    slowdown
+        As in :func:`times_table`.
+    """
+    table = Table.of((number_column("slowdown", _thinned(slowdown)),))
+    caption = "Time until the receiver has a message over the least that it could take with the network to itself."
+    words = {"x": "slowdown", "y": "share of messages"}
+    return Figure("slowdown", "cdf", "Slowdown of messages", caption, table, {"x": "slowdown"}, words)
+
+
+def _thinned(values: Reals) -> Reals:
+    """Evenly spaced ones of many values in ascending order, with the first and the last."""
+    keep = np.unique(np.linspace(0, len(values) - 1, min(MAX_POINTS, len(values))).astype(np.int64))
+    return np.asarray(np.sort(values)[keep])

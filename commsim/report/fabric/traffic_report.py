@@ -1,0 +1,80 @@
+"""The page of ``commsim traffic``: completion times, queues and ways of messages that hosts spray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.network import Network
+from commsim.engine.fabric.fabric_run import SprayedRun
+from commsim.engine.link_samples import LinkSamples
+from commsim.report.figure import Figure, NothingToDraw
+from commsim.report.study import Study
+
+from . import figures_of_links as links
+from .figures_of_messages import slowdown_figure, times_figure, times_table
+
+COUNTED = ("sent again", "trimmed", "marked")
+
+
+def study_of_traffic(
+    title: str,
+    network: Network,
+    run: SprayedRun,
+    slowdown: NDArray[np.float64],
+    provenance: Mapping[str, str],
+    remarks: Sequence[str] = (),
+) -> Study:
+    """Gather what a page shows.
+
+    Parameters
+    ----------
+    title : str
+        Of the page.
+    network : Network
+        Of the run.
+    run : SprayedRun
+        With samples of its links.
+    slowdown : float64[n_messages]
+        Of its messages.
+    provenance : mapping of str to str
+        Version and command.
+    remarks : sequence of str
+        What the command said of its results.
+    """
+    samples = samples_of(network, run)
+    makers: dict[str, Callable[[], Figure]] = {
+        "times": lambda: times_figure(run.received, run.finished),
+        "slowdown": lambda: slowdown_figure(slowdown),
+        "queues": lambda: links.queues(network, samples),
+        "packets": lambda: links.counted(samples),
+        "fullest": lambda: links.fullest(network, samples),
+        "ways": lambda: links.ways(network, samples),
+    }
+    figures: list[Figure] = []
+    left_out: dict[str, str] = {}
+    for name, make in makers.items():
+        try:
+            figures.append(make())
+        except NothingToDraw as why:
+            left_out[name] = str(why)
+    rows = times_table(run.received, run.finished, slowdown)
+    return Study(
+        title, rows, provenance=provenance, remarks=tuple(remarks), left_out=left_out, figures=tuple(figures),
+        listed=tuple(rows),
+    )  # fmt: skip
+
+
+def samples_of(network: Network, run: SprayedRun) -> LinkSamples:
+    """Return what a sprayed run knows of its links over time, from its beginning."""
+    none = np.zeros((1, network.n_links), np.int64)
+    counts = np.concatenate((np.zeros((1, len(COUNTED)), np.int64), run.counted))
+    return LinkSamples(
+        np.r_[0.0, run.sampled],
+        np.concatenate((none, run.queued)) if len(run.sampled) else none,
+        np.concatenate((none, run.sent)) if len(run.sampled) else none,
+        {name: counts[:, k] for k, name in enumerate(COUNTED)},
+        np.minimum(run.rules["queue"], network.buffer),
+    )
