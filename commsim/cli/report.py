@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KINDS = (
     "busbw", "time", "speedup", "choice", "accuracy", "cdf", "strong", "weak",
     "network", "links", "timeline", "link-timeline", "messages",
+    "slowdown", "queues", "packets", "fullest", "ways",
 )  # fmt: skip
 
 
@@ -157,13 +158,13 @@ def plot(config: PlotConfig) -> None:
 
     check_plot(config.output)
     width = read_width(config.width)
-    from commsim.report.all_figures import OF_ROWS, OF_RUNS, with_names
+    from commsim.report.all_figures import OF_ROWS, RUN_FIGURES, with_names
     from commsim.report.figure import NothingToDraw
 
-    study = read_data(config, detail=config.kind in OF_RUNS or config.kind == "busbw")
+    study = read_data(config, detail=config.kind in RUN_FIGURES or config.kind == "busbw")
     try:
         of_rows = OF_ROWS.get(config.kind)
-        figure = of_rows(study) if of_rows is not None else OF_RUNS[config.kind](_chosen(study, config.run))
+        figure = of_rows(study) if of_rows is not None else RUN_FIGURES[config.kind](_chosen(study, config.run))
     except NothingToDraw as why:
         raise InputError(f"{config.input}: nothing to draw as {config.kind}: {why}") from None
     figure = _labelled(with_names(study, [figure])[1][0], config.label)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from commsim.engine.packet.packet_run import Tables
 
 Numbers = NDArray[np.int64]
 
@@ -49,3 +54,69 @@ class LinkSamples:
             return np.zeros(1, np.int64)
         edges = np.linspace(self.times[0], self.times[-1], min(most, len(self.times) - 1) + 1)
         return np.unique(np.searchsorted(self.times, edges * (1 - 1e-12)))
+
+
+# What packets of the packet engine meet with, and the fields of its state that count it.
+COUNTED: Mapping[str, tuple[str, ...]] = {
+    "sent again": ("retransmissions",), "marked": ("marks",), "lost": ("drops_loss",),
+    "dropped at full buffers": ("drops_full",),
+}  # fmt: skip
+
+
+class LinkWatch:
+    """Looks at the links of a packet run at equal intervals.
+
+    Parameters
+    ----------
+    end : float, s
+        When the run is over, as an earlier run has shown.
+    looks : int
+        How many, after the one at the beginning.
+    """
+
+    def __init__(self, end: float, looks: int) -> None:
+        self._at = np.linspace(0.0, end, looks + 1).tolist()
+        self._seen: list[tuple[Numbers, Numbers, Numbers]] = []
+        self._room = np.zeros(0)
+
+    @property
+    def next(self) -> float:
+        """When the next look is due."""
+        return float(self._at[len(self._seen)]) if len(self._seen) < len(self._at) else np.inf
+
+    def begin(self, tables: Tables) -> None:
+        """Begin a run: look at its links before anything is sent."""
+        from commsim.engine.packet.packet_state import ENDLESS
+
+        link = tables.links.link
+        shared = tables.links.buffer["total"][link["shared"]]
+        room = np.where(link["shared"] >= 0, shared, link["buffer"])
+        self._seen, self._room = [], np.where(room >= ENDLESS, np.inf, room)
+        self.make(tables)
+
+    def make(self, tables: Tables) -> Tables:
+        """Look."""
+        link, state = tables.links.link, tables.links.state
+        counts = np.array([sum(int(state[name]) for name in names) for names in COUNTED.values()])
+        self._seen.append((link["queued"].copy(), link["n_bytes"].copy(), counts))
+        return tables
+
+    def finish(self, tables: Tables) -> None:
+        """Look a last time, where the run was over before that was due."""
+        if np.isfinite(self.next):
+            self.make(tables)
+
+    def samples(self, n_links: int) -> LinkSamples:
+        """Return what was seen of the first links, which are the network's.
+
+        Parameters
+        ----------
+        n_links : int
+            Of the network.
+        """
+        queued, sent, counts = (np.array([seen[k] for seen in self._seen], np.int64) for k in range(3))
+        times = np.array(self._at[: len(self._seen)])
+        return LinkSamples(
+            times, queued[:, :n_links], sent[:, :n_links],
+            {name: counts[:, k] for k, name in enumerate(COUNTED)}, self._room[:n_links],
+        )  # fmt: skip

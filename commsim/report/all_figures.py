@@ -10,6 +10,7 @@ from commsim.report.rows.chosen import shown
 from commsim.report.simulated_run import SimulatedRun
 from commsim.report.study import Study
 
+from .fabric.figures_of_packets import OF_PACKETS
 from .figure import Figure, NothingToDraw
 from .figures_of_rows import accuracy, busbw, cdf, choice, speedup, strong, time, weak
 from .figures_of_runs import link_timeline, links, messages, network, timeline
@@ -21,6 +22,8 @@ OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
 OF_RUNS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
     "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
 }  # fmt: skip
+
+RUN_FIGURES = {**OF_RUNS, **OF_PACKETS}
 
 
 def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
@@ -41,7 +44,7 @@ def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
         except NothingToDraw as why:
             left_out[name] = str(why)
     for run in study.runs:
-        for name, draw in OF_RUNS.items():
+        for name, draw in {**OF_RUNS, **({} if run.samples is None else OF_PACKETS)}.items():
             try:
                 figures.append(draw(run))
             except NothingToDraw as why:

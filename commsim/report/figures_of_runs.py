@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commsim.core.schedule import REDUCE
+from commsim.core.units import format_time
 from commsim.report.boxes import link_loads
 from commsim.report.columns import Column, Table, number_column, word_column
+from commsim.report.fabric.figures_of_messages import said
 from commsim.report.network_picture import draw_network
 from commsim.report.simulated_run import SimulatedRun, link_bins
 from commsim.report.timeline import PICOSECOND, Slices, on_links, sends
@@ -90,7 +92,7 @@ def messages(run: SimulatedRun) -> Figure:
         number_column("message_time_s", took[order]),
     ))  # fmt: skip
     words = {"x": "from start to completion", "y": "share of messages"}
-    caption = "Which share of the messages is complete within a time after its start."
+    caption = f"Which share of the messages is complete within a time after its start; {said(took, format_time)}."
     return Figure("messages", "cdf", "Message completion times", caption, table,
                   {"x": "message_time_s", "by": "message"}, words, frozenset("x"), of_run=run.name)  # fmt: skip
 

@@ -15,11 +15,14 @@ from commsim.core.errors import InputError
 from commsim.core.result import Result, Trace
 from commsim.engine.critical_path import CriticalPath, critical_path
 from commsim.engine.flow import payload
+from commsim.engine.link_samples import LinkSamples, LinkWatch
 from commsim.run import Prepared
 
 MAX_TRANSFERS = 4_000_000
 # Transfers whose paths are expanded at one time.
 AT_ONCE = 65_536
+# At the links of a packet run; twice as many as parts of a figure, each of which shows the fullest queue.
+LOOKS = 240
 Reals = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
@@ -40,6 +43,8 @@ class SimulatedRun:
         What each transfer put on the wire.
     critical : CriticalPath or None
         None when ranks started late.
+    samples : LinkSamples or None
+        Of the links in the packet engine.
     """
 
     name: str
@@ -47,6 +52,7 @@ class SimulatedRun:
     result: Result
     n_bytes: Reals
     critical: CriticalPath | None
+    samples: LinkSamples | None = None
 
     @property
     def trace(self) -> Trace:
@@ -88,7 +94,9 @@ class SimulatedRun:
             yield part[which], plan.routes.link[entry], self.n_bytes[part[which]] * plan.routes.share[entry]
 
 
-def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[str, Any]) -> SimulatedRun:
+def simulate_run(
+    name: str, prepared: Prepared, size: float, options: Mapping[str, Any], known_time: float | None = None
+) -> SimulatedRun:
     """Repeat a collective's simulation, with the times of all transfers.
 
     Parameters
@@ -101,6 +109,8 @@ def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[st
         Of the operation.
     options : mapping
         The other parameters of :meth:`commsim.run.Prepared.predict`.
+    known_time : float, s, optional
+        What an earlier run took: links of the packet engine are looked at in that time.
 
     Raises
     ------
@@ -113,11 +123,15 @@ def simulate_run(name: str, prepared: Prepared, size: float, options: Mapping[st
     if options.get("engine") == "closed-form":
         raise InputError(f"{name}: a closed form has no single transfers; use --engine flow")
     view, prepared = prepared.view(size), prepared.at(size)
-    result = prepared.predict(size, **{**options, "trace": True})
+    late = bool(options.get("start_jitter"))
+    watch = None
+    if known_time is not None and options.get("engine") == "packet" and not late:
+        watch = LinkWatch(known_time - prepared.before, LOOKS)
+    result = prepared.predict(size, **{**options, "trace": True, **({"watch": watch} if watch else {})})
+    samples = None if watch is None else watch.samples(prepared.network.n_links)
     framing: Framing = options.get("framing") or (Framing() if view is None else view.framing)
     n_bytes = framing.on_wire(payload(prepared.plan, size if view is None else view.size))
-    late = bool(options.get("start_jitter"))
-    run = SimulatedRun(name, prepared, result, n_bytes, None)
+    run = SimulatedRun(name, prepared, result, n_bytes, None, samples)
     return run if late else dataclasses.replace(run, critical=critical_path(prepared.plan, run.trace, n_bytes))
 
 

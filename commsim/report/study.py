@@ -284,7 +284,8 @@ def _words(config: Mapping[str, Any], names: Iterable[str]) -> list[str]:
         if value is True:
             flags.append(flag)
         elif value is not None and value is not False:
-            flags += [f"{flag} {shlex.quote(str(one))}" for one in (value if isinstance(value, list) else [value])]
+            several = value if isinstance(value, list | tuple) else [value]
+            flags += [f"{flag} {shlex.quote(str(one))}" for one in several]
     return flags
 
 

@@ -22,6 +22,7 @@ from commsim.engine.flow_paths import FlowPaths
 from commsim.engine.flow_plan import FlowPlan
 
 if TYPE_CHECKING:
+    from commsim.engine.link_samples import LinkWatch
     from commsim.engine.packet.transport import Fabric, Transport
     from commsim.routing.flaps import Flaps
     from commsim.run.aggregation import Aggregation, FlowView
@@ -161,6 +162,7 @@ class Prepared:
         fabric: Fabric | None = None,
         method: str = "auto",
         flaps: Flaps | None = None,
+        watch: LinkWatch | None = None,
     ) -> Result:
         """Predict one size.
 
@@ -187,6 +189,8 @@ class Prepared:
         flaps : Flaps, optional
             Cables that go down during the run, with the engines flow and packet; ``flap_lost_s`` of the counters is
             what they cost. In packets their `rto`, if any, is the transport's.
+        watch : LinkWatch, optional
+            Is shown the links of the packet engine again and again.
 
         Raises
         ------
@@ -227,7 +231,7 @@ class Prepared:
         if self.data is not None:
             self.data.messages(size)  # a size that the data cannot have is refused before anything runs
         simulate = functools.partial(
-            here._simulator(engine, seed, transport, fabric, method, flaps), framing=framing, trace=trace
+            here._simulator(engine, seed, transport, fabric, method, flaps, watch), framing=framing, trace=trace
         )
         middle = here._middle(simulate, sent, start_jitter, iterations, seed)
         if self.network.curves is not None and engine != "packet":
@@ -276,6 +280,7 @@ class Prepared:
         fabric: Fabric | None,
         method: str,
         flaps: Flaps | None,
+        watch: LinkWatch | None = None,
     ) -> Callable[..., Result]:
         if engine == "packet":
             from commsim.engine.packet.messages import simulate_messages
@@ -285,7 +290,9 @@ class Prepared:
                 paths = FlowPaths(
                     paths.network, dataclasses.replace(paths.job, rate_cap=np.inf), paths.routing, paths.seed
                 )
-            packets = functools.partial(simulate_messages, transport=transport, fabric=fabric, seed=seed, flaps=flaps)
+            packets = functools.partial(
+                simulate_messages, transport=transport, fabric=fabric, seed=seed, flaps=flaps, watch=watch
+            )
             return lambda size, **options: packets(paths.plan, size, **options)[0]
         if transport is not None or fabric is not None:
             raise InputError(f"transports and queues are the packet engine's, got --engine {engine}")

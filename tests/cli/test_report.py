@@ -269,3 +269,16 @@ def test_two_results_are_printed_beside_each_other(commsim, tmp_path):
     assert "only in A: collective=ring_all_reduce" in printed
     assert "--where" in commsim.refuses("report", tmp_path / "a.json", tmp_path / "b.json", "--where", "size=1MiB")
     assert "of two results" in commsim.refuses("report", tmp_path / "a.json", "--json", "-")
+
+
+def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(commsim, tmp_path):
+    path, saved = tmp_path / "page.html", tmp_path / "r.json"
+    star = "star:n_hosts=4,bandwidth=100Gbps,latency=1us"
+    asked = ("--collective", "pairwise_all_to_all", "--engine", "packet", "-b", "1M", "-e", "1M")
+    commsim("run", "--topology", star, *asked, "--report", path, "--json", saved)
+    text = path.read_text()
+    assert f"<title>pairwise_all_to_all on {star}</title>" in text
+    for title in ("Slowdown of messages", "Queue depth over time"):
+        assert title in text
+    commsim("plot", "queues", saved, "-o", tmp_path / "queues.svg")
+    assert "queue_B [B]" in (tmp_path / "queues.csv").read_text().splitlines()[0]

@@ -124,7 +124,7 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
     size, time = row.get("size_B"), row.get("time_s")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")
-    run = simulate_run(spec, prepared, size, options)
+    run = simulate_run(spec, prepared, size, options, time)
     if abs(run.result.time - time) > TOLERANCE * max(time, run.result.time):
         raise InputError(
             f"repeated, it takes {run.result.time:.9g} s, but the file says {time:.9g} s: another version, "

@@ -6,6 +6,9 @@ in the table of routes, so that packets that are under way stay on the old one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +22,53 @@ from .cache_lines import on_lines
 from .packet_run import Tables
 from .packet_state import PS, ROUTE_ROW
 from .wheel_kernel import schedule
+
+
+class Stop(Protocol):
+    """What is done at times at which the kernels stop."""
+
+    @property
+    def next(self) -> float:
+        """When it is due, in seconds; infinity for never again."""
+
+    def begin(self, tables: Tables) -> None:
+        """Prepare, before the first event."""
+
+    def make(self, tables: Tables) -> Tables:
+        """Do what is due."""
+
+
+class Stops:
+    """All that the kernels stop for; one event serves them all.
+
+    Parameters
+    ----------
+    stops : sequence of Stop
+        What is due at the same time is done in this order.
+    """
+
+    def __init__(self, stops: Sequence[Stop]) -> None:
+        self.stops = stops
+
+    def begin(self, tables: Tables) -> None:
+        """Prepare all, and set the first event."""
+        for stop in self.stops:
+            stop.begin(tables)
+        self._set(tables)
+
+    def make(self, tables: Tables) -> Tables:
+        """Do all that is due, and set the next event."""
+        now = min(stop.next for stop in self.stops)
+        for stop in self.stops:
+            if stop.next <= now:
+                tables = stop.make(tables)
+        self._set(tables)
+        return tables
+
+    def _set(self, tables: Tables) -> None:
+        when = min((stop.next for stop in self.stops), default=np.inf)
+        if np.isfinite(when):
+            schedule(tables.links.queue, int(tables.links.state["change_event"]), round(when * PS))
 
 
 class LinkChanges:
@@ -40,15 +90,19 @@ class LinkChanges:
         self.loss: NDArray[np.void] = np.zeros(0, np.void)  # of links that are up
         self.hop_stream = np.zeros(0, np.int64)  # of each row in the table of routes
 
+    @property
+    def next(self) -> float:
+        """When the next change is due."""
+        return self.changes[0] if self.changes else np.inf
+
     def begin(self, tables: Tables) -> None:
-        """Note what the links lose when they are up, and set the first change."""
+        """Note what the links lose when they are up."""
         stream = tables.links.stream
         self.loss = tables.links.link[["loss", "loss_bad"]].copy()
         self.hop_stream = np.repeat(np.arange(len(stream)), stream["end"] - stream["begin"])
-        self._set(tables)
 
     def make(self, tables: Tables) -> Tables:
-        """Make the change that is due, and set the next one."""
+        """Make the change that is due."""
         now = self.changes.pop(0)
         link = tables.links.link
         down = np.zeros(len(link), np.bool_)
@@ -60,7 +114,6 @@ class LinkChanges:
         if (avoided != self.avoided).any():
             self.avoided = avoided
             tables = self._reroute(tables)
-        self._set(tables)
         return tables
 
     def require_over(self, end: float) -> None:
@@ -76,11 +129,6 @@ class LinkChanges:
                 f"the last flap ends after {self.flaps.end:g} s, and the run takes {end:g} s; "
                 "flap earlier, or give a larger size"
             )
-
-    def _set(self, tables: Tables) -> None:
-        if self.changes:
-            links = tables.links
-            schedule(links.queue, int(links.state["change_event"]), round(self.changes[0] * PS))
 
     def _reroute(self, tables: Tables) -> Tables:
         """Give new rows in the table of routes to what takes another way from now on, data and acknowledgements."""

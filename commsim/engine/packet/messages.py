@@ -20,10 +20,11 @@ from commsim.core.network import Network
 from commsim.core.result import Result
 from commsim.engine.flow import job_results, not_negative, payload
 from commsim.engine.flow_plan import FlowPlan, FlowTimes
+from commsim.engine.link_samples import LinkWatch
 from commsim.engine.physics import SLACK, check_order
 from commsim.routing.flaps import Flaps
 
-from .link_changes import LinkChanges
+from .link_changes import LinkChanges, Stop, Stops
 from .message_plan import message_rows
 from .packet_run import COUNTERS, PacketRun, Tables, lay_out, record, run_to_end
 from .packet_state import PS, Links
@@ -40,6 +41,7 @@ class PacketOptions(TypedDict, total=False):
     starts: ArrayLike
     framing: Framing | None
     trace: bool
+    watch: LinkWatch | None
 
 
 PACKETS_PER_EVENT = 4  # at most, where each flow has one packet in its host's queue
@@ -73,6 +75,7 @@ def run_messages(
     tapped: Sequence[int] = (),
     sample_every: float = 0.0,
     flaps: Flaps | None = None,
+    watch: LinkWatch | None = None,
 ) -> MessageRun:
     """Simulate all jobs of a plan together, and keep all that was recorded.
 
@@ -101,6 +104,8 @@ def run_messages(
         Interval of the series; 0 for none.
     flaps : Flaps, optional
         Cables that go down during the run; what they carry then is lost, and repeated by the transport.
+    watch : LinkWatch, optional
+        Is shown the links again and again.
 
     Raises
     ------
@@ -117,8 +122,13 @@ def run_messages(
     rows = message_rows(plan, payload(plan, sizes), starts, framing, transport, fabric)
     tables = lay_out(seed=seed, **rows)
     record(tables, tapped, sample_every)
+    if watch is not None:  # only then do links know at any time what queues before them
+        tables.links.link["timed"] = False
     changes = None if flaps is None else LinkChanges(plan, flaps)
-    tables, cpu = _run(tables, packets_at_once(tables), plan.network, changes)
+    stops: list[Stop] = [stop for stop in (changes, watch) if stop is not None]
+    tables, cpu = _run(tables, packets_at_once(tables), plan.network, Stops(stops))
+    if watch is not None:
+        watch.finish(tables)
     results, times = message_results(plan, tables, sizes, starts, trace, changes)
     return MessageRun(results, tables, cpu, times)
 
@@ -153,7 +163,7 @@ def simulate_messages(
     if flaps.rto:
         transport = dataclasses.replace(transport, rto=flaps.rto)
     late = run_messages(plan, sizes, transport=transport, flaps=flaps, **options).results
-    options["trace"] = False
+    options["trace"], options["watch"] = False, None
     whole = run_messages(plan, sizes, transport=transport, **options).results
     return tuple(
         dataclasses.replace(r, counters={**r.counters, "flap_lost_s": r.time - w.time})
@@ -182,7 +192,7 @@ def message_results(
     return _with_counters(plan, tables, job_results(plan, times, sizes, starts, trace, "packet"), changes), times
 
 
-def _run(tables: Tables, margin: int, network: Network, changes: LinkChanges | None) -> tuple[Tables, float]:
+def _run(tables: Tables, margin: int, network: Network, stops: Stops) -> tuple[Tables, float]:
     """Run to the end, with a margin of free packets for each event. Returns the tables and the CPU seconds taken.
 
     Raises
@@ -195,10 +205,9 @@ def _run(tables: Tables, margin: int, network: Network, changes: LinkChanges | N
 
     def begin(t: Tables) -> None:
         start_flows(t.links, t.flows)
-        if changes is not None:
-            changes.begin(t)
+        stops.begin(t)
 
-    tables, finished, cpu = run_to_end(tables, margin, begin, None if changes is None else changes.make)
+    tables, finished, cpu = run_to_end(tables, margin, begin, stops.make)
     require_finished(tables, finished, network)
     return tables, cpu
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from commsim.core.units import format_time
 from commsim.report.columns import Column, Table, number_column
 from commsim.report.figure import Figure
 
@@ -49,24 +52,43 @@ def times_figure(received: Reals, finished: Reals) -> Figure:
         Column("until", np.repeat(np.arange(2), [len(values) for values in columns]), "", names),
         number_column("completion_time_s", np.concatenate(columns)),
     ))  # fmt: skip
-    caption = "Which share of the messages is complete within a time after its start."
+    caption = f"Which share of the messages is complete within a time after its start; {said(received, format_time)}."
     words = {"x": "from start to completion", "y": "share of messages"}
     return Figure("times", "cdf", "Message completion times (FCT)", caption, table,
                   {"x": "completion_time_s", "by": "until"}, words)  # fmt: skip
 
 
-def slowdown_figure(slowdown: Reals) -> Figure:
+def slowdown_figure(slowdown: Reals, of_run: str = "") -> Figure:
     """Which share of the messages has at most a slowdown.
 
     Parameters
     ----------
     slowdown
         As in :func:`times_table`.
+    of_run : str
+        Name of the run, where a page has several.
     """
     table = Table.of((number_column("slowdown", _thinned(slowdown)),))
-    caption = "Time until the receiver has a message over the least that it could take with the network to itself."
+    caption = (
+        "Time until the receiver has a message over the least that it could take with the network to itself; "
+        f"{said(slowdown, '{:.3g}'.format)}."
+    )
     words = {"x": "slowdown", "y": "share of messages"}
-    return Figure("slowdown", "cdf", "Slowdown of messages", caption, table, {"x": "slowdown"}, words)
+    return Figure("slowdown", "cdf", "Slowdown of messages", caption, table, {"x": "slowdown"}, words, of_run=of_run)
+
+
+def said(values: Reals, write: Callable[[float], str]) -> str:
+    """Say how many messages there are, and what half of them, 99 % and all do not exceed.
+
+    Parameters
+    ----------
+    values : float64[n]
+        Of the messages.
+    write : callable
+        From a value to text.
+    """
+    half, most, all_of_them = (write(float(v)) for v in np.quantile(values, (0.5, 0.99, 1.0), method="inverted_cdf"))
+    return f"{len(values)} messages: median {half}, 99 % {most}, most {all_of_them}"
 
 
 def _thinned(values: Reals) -> Reals:
