@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 KINDS = (
     "busbw", "time", "speedup", "choice", "accuracy", "cdf", "strong", "weak",
     "network", "links", "timeline", "link-timeline", "messages",
-    "slowdown", "queues", "packets", "fullest", "ways",
+    "tiers", "loads", "racks", "slowdown", "queues", "packets", "fullest", "ways",
 )  # fmt: skip
 
 
 AXES = ("x", "y", "value")
+RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
 class Data(Flags):
@@ -52,6 +54,9 @@ class Data(Flags):
         metavar="COLUMN=VALUE,...", help="only rows with these values; also !=, <, <=, >, >=; repeatable"
     )
     rename: tuple[str, ...] = repeated(metavar="OLD=NEW", help="show a word by another name; repeatable")
+    show_ranks: str | None = flag(
+        metavar="0,5,8-11", help="ranks in the timeline, with those that are done first, in the middle and last"
+    )
 
 
 class Config(Data, WithJson):
@@ -232,7 +237,32 @@ def read_data(config: Data, *, detail: bool) -> Study:
         rows = _rows(study.rows)
         runs, left_out = replay(config_of(run_flags, config.input), rows, trusted=False)
         study = _with_runs(study, runs, left_out)
+    if config.show_ranks is not None:
+        study = dataclasses.replace(study, runs=_showing(study.runs, config.show_ranks))
     return _with_measured(study, config)
+
+
+def _showing(runs: Sequence[SimulatedRun], text: str) -> tuple[SimulatedRun, ...]:
+    """Say of each run which ranks its timeline shows.
+
+    Raises
+    ------
+    InputError
+        If the text is no list of ranks, a run has no such rank, or there is no run.
+    """
+    if not runs:
+        raise InputError("--show-ranks is about runs in detail, of which there are none")
+    shown: dict[int, None] = {}
+    for part in text.split(","):
+        match = RANKS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last:
+            raise InputError(f"--show-ranks is a list of ranks such as 0,5,8-11, got {text!r}")
+        fewest = min(run.prepared.schedule.n_ranks for run in runs)
+        if last >= fewest:
+            raise InputError(f"--show-ranks: ranks are 0 to {fewest - 1}, got {part.strip()}")
+        shown |= dict.fromkeys(range(first, last + 1))
+    return tuple(dataclasses.replace(run, shown_ranks=tuple(shown)) for run in runs)
 
 
 def _with_runs(study: Study, runs: Sequence[Any], left_out: Mapping[str, str]) -> Study:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from commsim.report.columns import Table
 from commsim.report.rows.chosen import shown
 from commsim.report.simulated_run import SimulatedRun
 from commsim.report.study import Study
 
 from .fabric.figures_of_packets import OF_PACKETS
+from .fabric.figures_of_tiers import OF_LARGE
 from .figure import Figure, NothingToDraw
 from .figures_of_rows import accuracy, busbw, cdf, choice, speedup, strong, time, weak
-from .figures_of_runs import link_timeline, links, messages, network, timeline
+from .figures_of_runs import MAX_LINKS, link_timeline, links, messages, network, timeline
 
 OF_ROWS: Mapping[str, Callable[[Study], Figure]] = {
     "busbw": busbw, "time": time, "speedup": speedup, "choice": choice, "accuracy": accuracy,
@@ -23,7 +26,7 @@ OF_RUNS: Mapping[str, Callable[[SimulatedRun], Figure]] = {
     "network": network, "links": links, "timeline": timeline, "link-timeline": link_timeline, "messages": messages,
 }  # fmt: skip
 
-RUN_FIGURES = {**OF_RUNS, **OF_PACKETS}
+RUN_FIGURES = {"network": network, **OF_LARGE, **OF_RUNS, **OF_PACKETS}
 
 
 def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
@@ -44,7 +47,10 @@ def make_figures(study: Study) -> tuple[tuple[Figure, ...], dict[str, str]]:
         except NothingToDraw as why:
             left_out[name] = str(why)
     for run in study.runs:
-        for name, draw in {**OF_RUNS, **({} if run.samples is None else OF_PACKETS)}.items():
+        large = np.count_nonzero(run.result.link_bytes) > MAX_LINKS
+        for name, draw in RUN_FIGURES.items():
+            if (name in OF_LARGE and not large) or (name in OF_PACKETS and run.samples is None):
+                continue
             try:
                 figures.append(draw(run))
             except NothingToDraw as why:

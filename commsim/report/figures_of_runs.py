@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,8 +12,9 @@ from commsim.core.units import format_time
 from commsim.report.boxes import link_loads
 from commsim.report.columns import Column, Table, number_column, word_column
 from commsim.report.fabric.figures_of_messages import said
+from commsim.report.fabric.figures_of_tiers import between_tiers
 from commsim.report.network_picture import draw_network
-from commsim.report.simulated_run import SimulatedRun, link_bins
+from commsim.report.simulated_run import SimulatedRun, group_bins
 from commsim.report.timeline import PICOSECOND, Slices, on_links, sends
 
 from .figure import Figure, NothingToDraw
@@ -37,23 +40,36 @@ def network(run: SimulatedRun) -> Figure:
 
 
 def links(run: SimulatedRun) -> Figure:
-    """Load of the busiest links over time."""
-    bins = link_bins(run, N_BINS, MAX_LINKS)
-    if not len(bins.link):
+    """Load of links over time: of all that carried anything, or of some in each tier, from busiest to idlest."""
+    net, carried = run.prepared.network, run.result.link_bytes
+    order = np.argsort(-carried / net.bandwidth, kind="stable")
+    order = order[carried[order] > 0]
+    if not len(order):
         raise NothingToDraw("nothing was sent over a link")
-    net, n = run.prepared.network, len(bins.link)
-    which = np.repeat(np.arange(n), N_BINS)
+    shown, note = order, "all links that carried anything"
+    if len(order) > MAX_LINKS:
+        tier = between_tiers(net)[0][order]
+        each = [order[tier == t] for t in np.unique(tier)]
+        most = MAX_LINKS // len(each)
+        shown = np.concatenate([one[_spread(len(one), most)] for one in each])
+        note = f"{len(shown)} of {len(order)} links, at equal distances from the busiest to the idlest of each tier,"
+    row = np.full(net.n_links, -1, np.int64)
+    row[shown] = np.arange(len(shown))
+    bins = group_bins(run, N_BINS, row)
     table = Table.of((
-        _names("link", which, [net.link_name(i) for i in bins.link.tolist()]),
-        number_column("time_s", np.tile(bins.edges[:-1], n)),
+        _names("link", np.repeat(np.arange(len(shown)), N_BINS), [net.link_name(i) for i in shown.tolist()]),
+        number_column("time_s", np.tile(bins.edges[:-1], len(shown))),
         number_column("load", bins.load.ravel(), ""),
     ))  # fmt: skip
-    n_used = int((run.result.link_bytes > 0).sum())
-    shown = "all links that carried anything" if n_used == n else f"the {n} busiest of {n_used} links"
-    caption = f"Load of {shown} in {N_BINS} equal parts of the time; each message at its mean rate."
+    caption = f"Load of {note} in {N_BINS} equal parts of the time; each message at its mean rate."
     roles = {"x": "time_s", "y": "link", "value": "load"}
     return Figure("links", "heat", "Links over time", caption, table, roles,
                   {"x": "time", "value": "load"}, of_run=run.name)  # fmt: skip
+
+
+def _spread(n: int, most: int) -> NDArray[np.int64]:
+    """Numbers of at most so many of n things, at equal distances, with the first and the last."""
+    return np.unique(np.linspace(0, n - 1, max(2, min(n, most))).astype(np.int64))
 
 
 def timeline(run: SimulatedRun) -> Figure:
@@ -61,9 +77,32 @@ def timeline(run: SimulatedRun) -> Figure:
     sender = run.prepared.plan.ends[run.prepared.plan.connection_of, 0].astype(np.int64)
     load = _Load(run.prepared.schedule.n_participants)
     load.add(run, np.arange(len(sender)), sender)
-    shown = load.chosen()
+    known = _known_ranks(run)
+    shown = load.chosen(list(known), only=bool(run.shown_ranks))
     slices = sends(run, np.flatnonzero(np.isin(sender, shown)))
-    return _spans(run, slices, run.participants(), "timeline", "Timeline of ranks", load.note(shown, "ranks"))
+    names = run.participants()
+    which = "asked for and those " if run.shown_ranks else ""
+    more = "" if run.shown_ranks else " Then come those with most of the critical path."
+    note = load.note(shown, "ranks", f"{which}that are done first, in the middle and last")
+    if note:
+        note += more
+        for rank, words in known.items():
+            names[rank] += f" ({words})" if words else ""
+    return _spans(run, slices, names, "timeline", "Timeline of ranks", note)
+
+
+def _known_ranks(run: SimulatedRun) -> dict[int, str]:
+    """Return the ranks asked for, and those that are done first, in the middle and last, with what they are."""
+    plan, n = run.prepared.plan, run.prepared.schedule.n_ranks
+    done = np.zeros(run.prepared.schedule.n_participants)
+    for end in (0, 1):
+        np.maximum.at(done, plan.ends[plan.connection_of, end], run.trace.done)
+    order = np.argsort(np.rint(done[:n] / PICOSECOND), kind="stable")
+    known = dict.fromkeys(run.shown_ranks, "")
+    for place, word in ((0, "done first"), ((n - 1) // 2, "median"), (n - 1, "done last")):
+        rank = int(order[place])
+        known[rank] = known.get(rank) or f"{word}, {format_time(float(done[rank]))}"
+    return known
 
 
 def link_timeline(run: SimulatedRun) -> Figure:
@@ -109,18 +148,31 @@ class _Load:
         self._slices += np.bincount(track, minlength=len(self._slices))
         self._time += np.bincount(track, weights=took, minlength=len(self._time))
 
-    def chosen(self) -> NDArray[np.int64]:
-        """Return as many tracks as can be shown whole, those with most of the time first; at least one."""
+    def chosen(self, first: Sequence[int] = (), *, only: bool = False) -> NDArray[np.int64]:
+        """Return as many tracks as can be shown whole; at least one.
+
+        Parameters
+        ----------
+        first : sequence of int
+            These before others, of which those with most of the time come first.
+        only : bool
+            No others.
+        """
         order = np.argsort(-self._time, kind="stable")
+        at_once = self._slices.sum() <= MAX_SLICES and np.count_nonzero(self._slices) <= MAX_LANES
+        if only or not at_once:
+            others = order[~np.isin(order, first)]
+            order = np.concatenate((np.array(first, np.int64), others[:0] if only else others))
         order = order[self._slices[order] > 0][:MAX_LANES]
         fits = np.cumsum(self._slices[order]) <= MAX_SLICES
         return np.asarray(np.sort(order[: max(1, int(fits.sum()))]))
 
-    def note(self, shown: NDArray[np.int64], what: str) -> str:
+    def note(self, shown: NDArray[np.int64], what: str, which: str = "with most of the critical path") -> str:
+        """Say how many of the tracks are shown, and which; nothing where all are."""
         n = int(np.count_nonzero(self._slices))
         if len(shown) == n:
             return ""
-        return f" Of {n} {what} that sent, {len(shown)} with most of the critical path are shown."
+        return f" Of {n} {what} that sent, {len(shown)} are shown: those {which}."
 
 
 def _spans(run: SimulatedRun, slices: Slices, names: list[str], name: str, title: str, note: str) -> Figure:

@@ -45,6 +45,8 @@ class SimulatedRun:
         None when ranks started late.
     samples : LinkSamples or None
         Of the links in the packet engine.
+    shown_ranks : tuple of int
+        Those of which timelines are wanted.
     """
 
     name: str
@@ -53,6 +55,7 @@ class SimulatedRun:
     n_bytes: Reals
     critical: CriticalPath | None
     samples: LinkSamples | None = None
+    shown_ranks: tuple[int, ...] = ()
 
     @property
     def trace(self) -> Trace:
@@ -142,7 +145,7 @@ class LinkBins:
     Parameters
     ----------
     link : int64[n]
-        The links, those with the most load first.
+        The links, those with the most load first; or groups of links.
     edges : float64[n_bins + 1], s
         Where bins begin and end.
     n_bytes : float64[n, n_bins], bytes
@@ -174,25 +177,51 @@ def link_bins(run: SimulatedRun, n_bins: int, most: int, window: tuple[float, fl
     window : (float, float), s
         Part of the run; all of it unless given.
     """
+    carried = run.result.link_bytes
+    order = np.argsort(-carried / run.prepared.network.bandwidth, kind="stable")
+    link = order[carried[order] > 0][:most]
+    row = np.full(len(carried), -1, np.int64)
+    row[link] = np.arange(len(link))
+    return dataclasses.replace(group_bins(run, n_bins, row, window), link=link)
+
+
+def group_bins(
+    run: SimulatedRun, n_bins: int, group: NDArray[np.int64], window: tuple[float, float] | None = None
+) -> LinkBins:
+    """Add up what the links of each group carried over time, as :func:`link_bins` does for single ones.
+
+    Parameters
+    ----------
+    run, n_bins, window
+        As in :func:`link_bins`.
+    group : int64[n_links]
+        From 0; -1 for links that are in none.
+
+    Returns
+    -------
+    LinkBins
+        Its `link` is the group, its load the mean of the group's links, weighted by their capacity.
+    """
     from .interval_kernel import add_to_bins
 
     network, trace = run.prepared.network, run.trace
-    carried = run.result.link_bytes
-    order = np.argsort(-carried / network.bandwidth, kind="stable")
-    link = order[carried[order] > 0][:most]
-    row = np.full(network.n_links, -1, np.int64)
-    row[link] = np.arange(len(link))
+    inside = group >= 0
+    n = int(group.max(initial=-1)) + 1
+    carried, capacity = (
+        np.bincount(group[inside], values[inside], n) for values in (run.result.link_bytes, network.bandwidth)
+    )
     begin, until = window or (0.0, float(trace.done.max(initial=0.0)))
     edges = np.linspace(begin, max(until, np.nextafter(begin, np.inf)), n_bins + 1)
     width = float(edges[1] - edges[0])
-    bins, total = np.zeros((len(link), n_bins)), np.zeros(network.n_links)
+    bins, total = np.zeros((n, n_bins)), np.zeros(n)
     for transfer, at, n_bytes in run.on_links(np.arange(len(run.n_bytes))):
-        add_to_bins(row[at], trace.start[transfer] - begin, trace.sent[transfer] - begin, n_bytes, width, bins)
-        total += np.bincount(at, weights=n_bytes, minlength=network.n_links)
-    sent = total[link] > 0
-    bins *= (carried[link] / np.where(sent, total[link], 1.0))[:, np.newaxis]  # the packet engine adds its headers
+        row = group[at]
+        add_to_bins(row, trace.start[transfer] - begin, trace.sent[transfer] - begin, n_bytes, width, bins)
+        total += np.bincount(row[row >= 0], n_bytes[row >= 0], n)
+    sent = total > 0
+    bins *= (carried / np.where(sent, total, 1.0))[:, np.newaxis]  # the packet engine adds its headers
     whole = float(trace.done.max(initial=0.0))
     if whole and not sent.all():  # these carried nothing but acknowledgements
         part = np.clip(edges[1:], 0, whole) - np.clip(edges[:-1], 0, whole)
-        bins[~sent] = carried[link][~sent][:, np.newaxis] * part / whole
-    return LinkBins(link, edges, bins, bins / (network.bandwidth[link][:, np.newaxis] * width))
+        bins[~sent] = carried[~sent][:, np.newaxis] * part / whole
+    return LinkBins(np.arange(n), edges, bins, bins / (capacity[:, np.newaxis] * width))

@@ -282,3 +282,20 @@ def test_the_page_of_a_packet_run_has_queues_and_its_title_only_what_was_asked(c
         assert title in text
     commsim("plot", "queues", saved, "-o", tmp_path / "queues.svg")
     assert "queue_B [B]" in (tmp_path / "queues.csv").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ("4", "--show-ranks: ranks are 0 to 3, got 4"),
+        ("1,0-9", "--show-ranks: ranks are 0 to 3, got 0-9"),
+        ("a", "--show-ranks is a list of ranks such as 0,5,8-11, got 'a'"),
+        ("3-1", "a list of ranks such as"),
+        ("", "a list of ranks such as"),
+    ],
+)
+def test_ranks_of_timelines_are_those_of_the_run(commsim, tmp_path, ranks, said):
+    commsim(*RUN, "--json", tmp_path / "r.json")
+    assert said in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", ranks, "-o", tmp_path / "p.html")
+    nothing = ("--no-detail", "-o", tmp_path / "p.html")
+    assert "of which there are none" in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", "1", *nothing)

@@ -1,9 +1,11 @@
 """Which figures the data allows, and that each says why it is left out."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from commsim.report.all_figures import OF_ROWS, OF_RUNS, make_figures
+from commsim.report.all_figures import OF_ROWS, OF_RUNS, RUN_FIGURES, make_figures
 from commsim.report.columns import Table, number_column, table_of_rows, word_column
 from commsim.report.figure import Figure, NothingToDraw
 from commsim.report.figures_of_rows import pairs
@@ -139,10 +141,94 @@ def test_lanes_name_participants_and_where_they_are():
 
 
 def test_of_many_lanes_some_are_shown_whole_with_the_critical_path(monkeypatch):
-    monkeypatch.setattr("commsim.report.figures_of_runs.MAX_SLICES", 9)
-    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    monkeypatch.setattr("commsim.report.figures_of_runs.MAX_SLICES", 4 * 14 + 3)
+    network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps,latency=1us"
+    run = simulate_run("ring_all_reduce", prepare("ring_all_reduce", network), 2**20, {})
     figure = OF_RUNS["timeline"](run)
-    assert figure.table.n_rows == 6  # of one of four ranks, all that it sends
-    assert len(np.unique(figure.table["from_rank"].values)) == 1
-    assert "Of 4 ranks that sent, 1 with most of the critical path are shown." in figure.caption
+    assert figure.table.n_rows == 4 * 14  # of four of eight ranks, all that they send
+    assert len(np.unique(figure.table["from_rank"].values)) == 4
+    assert "Of 8 ranks that sent, 4 are shown: those that are done first, in the middle and last." in figure.caption
     assert figure.table["critical"].values.any()
+    links = OF_RUNS["link-timeline"](run)
+    assert "4 are shown: those with most of the critical path." in links.caption
+
+
+def test_of_many_lanes_the_fastest_the_median_and_the_slowest_rank_are_named(monkeypatch):
+    monkeypatch.setattr("commsim.report.figures_of_runs.MAX_LANES", 3)
+    run = simulate_run("chain_broadcast", prepare("chain_broadcast:n_chunks=1", "star:n_hosts=9"), 2**20, {})
+    named = {
+        name.partition(" on ")[0]: name.partition("(")[2] for name in OF_RUNS["timeline"](run).table["lane"].text()
+    }
+    # a chain's first sender is done first; its last rank sends nothing and has no lane
+    assert {name: words.partition(",")[0] for name, words in named.items() if words} == {
+        "rank 0": "done first",
+        "rank 4": "median",
+    }
+    asked = OF_RUNS["timeline"](dataclasses.replace(run, shown_ranks=(6, 7)))
+    assert {name.partition(" on ")[0] for name in asked.table["lane"].text()} == {"rank 0", "rank 6", "rank 7"}
+    assert "those asked for" in asked.caption
+
+
+def large_run(collective="double_tree_all_reduce"):
+    network = "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps,latency=1us"
+    return simulate_run(collective, prepare(collective, network), 2**20, {})
+
+
+def test_racks_add_up_to_what_their_links_carried():
+    run = large_run()
+    network, table = run.prepared.network, RUN_FIGURES["racks"](run).table
+    kind, rack = (np.array(table[name].text()) for name in ("links", "rack"))
+    assert sorted(set(rack)) == ["leaf0: h0 to h7", "leaf1: h8 to h15", "leaf2: h16 to h23", "leaf3: h24 to h31"]
+    assert set(kind) == {"out of the rack", "into the rack", "inside the rack"}
+    width = run.result.time / 120
+    for word, n_links, of in (
+        ("out of the rack", 2, lambda a, b: a.startswith("leaf") and b.startswith("spine")),
+        ("into the rack", 2, lambda a, _: a.startswith("spine")),
+        ("inside the rack", 16, lambda a, b: "spine" not in a + b),
+    ):
+        ends = [(network.nodes[a], network.nodes[b]) for a, b in zip(network.src, network.dst, strict=True)]
+        wanted = run.result.link_bytes[[of(a, b) for a, b in ends]].sum()
+        carried = table["load"].values[kind == word].sum() * width * 100e9 / 8 * n_links
+        assert carried == pytest.approx(wanted, rel=1e-9)
+
+
+def test_tiers_have_the_counts_of_their_links_and_all_bytes():
+    run = large_run()
+    table = RUN_FIGURES["tiers"](run).table
+    names = ("hosts to tier 1 (32 links)", "tier 1 to hosts (32 links)",
+             "tier 1 to tier 2 (8 links)", "tier 2 to tier 1 (8 links)")  # fmt: skip
+    assert table["tier"].labels == names
+    count = np.array([32, 32, 8, 8])[table["tier"].values]
+    carried = (table["load"].values * count).sum() * run.result.time / 120 * 100e9 / 8
+    assert carried == pytest.approx(run.result.link_bytes.sum(), rel=1e-9)
+    loads = RUN_FIGURES["loads"](run).table
+    most = (run.result.link_bytes / (12.5e9 * run.result.time)).max()
+    assert loads["load"].values.max() == pytest.approx(most)
+    assert loads.n_rows == 80
+
+
+def test_of_many_links_some_of_every_tier_are_shown_from_the_busiest_to_the_idlest():
+    run = large_run()
+    shown = set(OF_RUNS["links"](run).table["link"].text())
+    network, carried = run.prepared.network, run.result.link_bytes
+    assert len(shown) <= 48
+    for a, b in (("h", "leaf"), ("leaf", "h"), ("leaf", "spine"), ("spine", "leaf")):
+        links = [
+            i
+            for i in range(network.n_links)
+            if carried[i] > 0
+            and network.link_name(i).startswith(a)
+            and network.link_name(i).partition("->")[2].startswith(b)
+        ]
+        here = [carried[i] for i in links if network.link_name(i) in shown]
+        assert (max(here), min(here)) == (carried[links].max(), carried[links].min())
+
+
+def test_large_networks_have_figures_of_racks_and_small_ones_do_not():
+    def names(run):
+        study = Study("s", table_of_rows([run.result.row()]), runs=(run,))
+        return {figure.name for figure in make_figures(study)[0]}
+
+    assert {"tiers", "loads", "racks"} <= names(large_run())
+    small = simulate_run("ring_all_reduce", prepare("ring_all_reduce", NETWORK), 2**20, {})
+    assert not {"tiers", "loads", "racks"} & names(small)

@@ -1,1 +1,1 @@
-"""Figures of packets: queues, ways and messages over time."""
+"""Figures of fabrics: queues, ways and messages of packets over time; racks and tiers of large networks."""

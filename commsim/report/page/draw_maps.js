@@ -1,6 +1,6 @@
 // Maps: a cell per value of x and y, coloured by a number or by which algorithm is fastest.
 
-const CLOSE = 1.01;
+const CLOSE = 1.01, MANY_ROWS = 64;
 
 function mixed(ramp, part) {
   const at = Math.max(0, Math.min(1, part)) * (ramp.length - 1), low = Math.min(Math.floor(at), ramp.length - 2);
@@ -31,7 +31,8 @@ function cells(chart, rows) {
   const { table, roles, pen } = chart;
   const xs = table.column(roles.x), ys = table.column(roles.y);
   const across = xs.distinct(rows), up = ys.distinct(rows);
-  const wanted = Math.max(120, Math.min(ys.labels ? up.length * 15 : 260, up.length * 44)) + 60;
+  const each = up.length > MANY_ROWS ? 7 : 15;  // of many rows some are named only
+  const wanted = Math.max(120, Math.min(ys.labels ? up.length * each : 260, up.length * 44)) + 60;
   if (chart.height !== wanted) {
     chart.height = wanted;
     chart.draw();
