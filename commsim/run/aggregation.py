@@ -140,7 +140,7 @@ class Aggregation:
         if overhead and any(network.bandwidth[path[0]] > bandwidth for path in trees[0].worker_up if path):
             differences += ("an overhead delays packets on a rank's first link, which is faster than the slowest",)
         if network.recv_overhead.any() or network.gamma.any():
-            differences += ("the packet engine has no receive overheads and no reduction rates",)
+            differences += ("packets of switch systems have no receive overheads and no reduction rates",)
         return FlowView(n_packets * system.payload, parameters, system.framing, cap, latency, differences)
 
     def _differences(

@@ -17,33 +17,12 @@ from .congestion_kernel import (
     raise_rate,
 )
 from .link_kernel import free_packet, send, take_packet
-from .packet_state import ACK, DATA, ECN_MARKED, FIRST, GAP, RESENT, Links, Row
+from .message_kernel import arm, begin, deliver, release
+from .packet_state import ACK, DATA, ECN_MARKED, FIRST, GAP, LAST, RESENT, Links, Row
 from .traffic_state import GO, RISE, TIMEOUT, Flows
 from .transport import DCQCN, DCTCP
-from .wheel_kernel import schedule
 
 MAX_BACKOFF = 6
-
-
-@njit_norefcount
-def arm(links: Links, flows: Flows, f: int, kind: int, when: int) -> None:
-    """Set a timer of a flow, unless it is set.
-
-    Parameters
-    ----------
-    links, flows : Links, Flows
-        All tables; changed in place.
-    f : int
-        Number of the flow.
-    kind : int
-        GO, TIMEOUT or RISE.
-    when : int, ps
-        When it fires.
-    """
-    flow = flows.flow[f]
-    if not flow["pending"] & (1 << kind):
-        flow["pending"] |= 1 << kind
-        schedule(links.queue, links.state["first_flow_timer"] + kind * len(flows.flow) + f, when)
 
 
 @njit_norefcount
@@ -77,7 +56,7 @@ def on_left(links: Links, flows: Flows, p: int) -> int:
         flows.message[number]["sent"] = links.state["now"]
         flow["message"] += 1
         release(links, flows, number, 0)
-        _begin(links, flows, f)
+        begin(links, flows, f)
     return int(f)
 
 
@@ -129,7 +108,7 @@ def on_flow_timer(links: Links, flows: Flows, timer: int) -> int:
     flow, transport = flows.flow[f], flows.transport
     flow["pending"] &= ~np.uint8(1 << kind)
     if kind == GO:
-        _begin(links, flows, f)
+        begin(links, flows, f)
         if flow["local"]:
             _finish_local(links, flows, f)
             return -1
@@ -148,43 +127,6 @@ def on_flow_timer(links: Links, flows: Flows, timer: int) -> int:
 
 
 @njit_norefcount
-def release(links: Links, flows: Flows, number: int, completed: int) -> None:
-    """Tell the messages that waited for this one to be sent, or to be complete.
-
-    Parameters
-    ----------
-    links, flows : Links, Flows
-        All tables; changed in place.
-    number : int
-        Of the message.
-    completed : int
-        1 when it is complete, 0 when it is sent.
-    """
-    for i in range(flows.first_successor[number], flows.first_successor[number + 1]):
-        code = flows.successor[i]
-        if code & 1 == completed:
-            message = flows.message[code >> 1]
-            message["waiting"] -= 1
-            if message["waiting"] == 0 and _begin(links, flows, message["flow"]):
-                arm(links, flows, message["flow"], GO, links.state["now"])
-
-
-@njit_norefcount
-def _begin(links: Links, flows: Flows, f: int) -> bool:
-    """Let the next message of a flow start, when nothing it waits for is left; return whether it did."""
-    flow = flows.flow[f]
-    if flow["message"] == flow["end"] or links.state["now"] < flow["ready"]:
-        return False
-    message = flows.message[flows.queue[flow["message"]]]
-    if message["start"] >= 0 or message["waiting"] > 0:
-        return False
-    message["start"] = links.state["now"]
-    flow["first"], flow["limit"] = message["first"], message["end"]
-    flow["last_size"] = message["last_size"]
-    return True
-
-
-@njit_norefcount
 def _finish_local(links: Links, flows: Flows, f: int) -> None:
     """Deliver the messages that can begin, when both ends are one node."""
     flow = flows.flow[f]
@@ -193,12 +135,11 @@ def _finish_local(links: Links, flows: Flows, f: int) -> None:
         message = flows.message[number]
         if message["start"] < 0:
             break
-        message["sent"] = message["done"] = links.state["now"]
-        links.state["n_unfinished"] -= 1
+        message["sent"] = links.state["now"]
         flow["message"] += 1
-        for completed in range(2):
-            release(links, flows, number, completed)
-        _begin(links, flows, f)
+        release(links, flows, number, 0)
+        deliver(links, flows, f, flows.receiver[f], number)
+        begin(links, flows, f)
 
 
 @njit_norefcount
@@ -209,14 +150,19 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
     flags, size = transport["flags"], transport["packet_size"]
     if seq < flow["fresh"]:
         flags |= RESENT
-        size = _size(flows, flow, transport, seq)
+        message = flows.message[_message_of(flows, flow, seq)]
+        last = seq + 1 == message["end"]
+        size = message["last_size"] if last else transport["packet_size"]
         links.state["retransmissions"] += 1
     else:
         flow["fresh"] = seq + 1
         if seq == flow["first"]:
             flags |= FIRST
-        if seq + 1 == flow["limit"]:
+        last = seq + 1 == flow["limit"]
+        if last:
             size = flow["last_size"]
+    if last:
+        flags |= LAST
     if flow["resend"] >= 0:
         flow["resend"] = -1
     else:
@@ -235,13 +181,12 @@ def _transmit(links: Links, flows: Flows, f: int, seq: int) -> None:
 
 
 @njit_norefcount
-def _size(flows: Flows, flow: Row, transport: Row, seq: int) -> int:
-    """Size on the wire of a packet of the message that has begun, or of one before it."""
+def _message_of(flows: Flows, flow: Row, seq: int) -> int:
+    """Return whose packet this is: of the message that has begun, or of one before it."""
     place = min(flow["message"], flow["end"] - 1)
     while seq < flows.message[flows.queue[place]]["first"]:
         place -= 1
-    message = flows.message[flows.queue[place]]
-    return int(message["last_size"] if seq + 1 == message["end"] else transport["packet_size"])
+    return int(flows.queue[place])
 
 
 @njit_norefcount
@@ -273,7 +218,7 @@ def on_data(links: Links, flows: Flows, p: int) -> None:
     flags = packet["flags"] & ECN_MARKED
     due, gap = True, False
     if seq == receiver["expected"]:
-        due = _take(links, flows, receiver, transport)
+        due = _take(links, flows, packet["worker"], receiver, transport)
     elif seq > receiver["expected"]:
         links.state["out_of_order"] += 1
         if transport["keeps_early"]:
@@ -301,7 +246,7 @@ def on_data(links: Links, flows: Flows, p: int) -> None:
 
 
 @njit_norefcount
-def _take(links: Links, flows: Flows, receiver: Row, transport: Row) -> bool:
+def _take(links: Links, flows: Flows, f: int, receiver: Row, transport: Row) -> bool:
     """Take the packet that was expected, and those after it that came early; return whether to acknowledge now."""
     receiver["expected"] += 1
     receiver["nacked"] = False
@@ -316,21 +261,12 @@ def _take(links: Links, flows: Flows, receiver: Row, transport: Row) -> bool:
         receiver["expected"] += 1
     due = receiver["since_ack"] >= transport["ack_every"]
     while receiver["expected"] >= receiver["boundary"]:
-        _complete(links, flows, receiver)
+        deliver(links, flows, f, receiver, flows.queue[receiver["message"]])
+        receiver["boundary"] = np.int64(1) << 62
+        if receiver["message"] < receiver["end"]:
+            receiver["boundary"] = flows.message[flows.queue[receiver["message"]]]["end"]
         due = True
     return bool(due)
-
-
-@njit_norefcount
-def _complete(links: Links, flows: Flows, receiver: Row) -> None:
-    number = flows.queue[receiver["message"]]
-    flows.message[number]["done"] = links.state["now"]
-    links.state["n_unfinished"] -= 1
-    receiver["message"] += 1
-    receiver["boundary"] = np.int64(1) << 62
-    if receiver["message"] < receiver["end"]:
-        receiver["boundary"] = flows.message[flows.queue[receiver["message"]]]["end"]
-    release(links, flows, number, 1)
 
 
 @njit_norefcount

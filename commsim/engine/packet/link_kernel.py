@@ -266,7 +266,7 @@ def _start(links: Links, number: int) -> None:
     link = links.link[number]
     packet = links.packet[link["head"]]
     link["busy"] = True
-    schedule(links.queue, number, links.state["now"] + duration(link, packet))
+    schedule(links.queue, number, links.state["now"] + duration(links, link, packet))
 
 
 @njit_norefcount

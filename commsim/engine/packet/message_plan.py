@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from commsim.core.cost import Framing
 from commsim.core.errors import InputError
 from commsim.core.placement import joined
+from commsim.core.schedule import REDUCE
 from commsim.engine.flow_plan import FlowPlan
 from commsim.engine.message_costs import refuse_curves
 from commsim.routing.pinned import find_connection_routes, turned_round
@@ -53,7 +54,7 @@ def message_rows(
     payload, header = _packet(framing)
     link, buffer = link_tables(plan.network, fabric)
     nodes = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends]
-    _check(plan, nodes, transport, fabric, link, payload + header)
+    _check(plan, transport, fabric, link, payload + header)
     back = _routes_back(plan)
     transport_row = transport.row()
     transport_row["packet_size"] = payload + header
@@ -66,10 +67,12 @@ def message_rows(
     flow, receiver = _flows(plan, message, starts, window, transport_row)
     # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
     flow["turns"] = 2 * turns if len({job.priority for job in plan.jobs}) > 1 else turns
+    adding = _adding(plan, nodes[:, 1], n_bytes)
+    receiver["node"] = nodes[:, 1]
     flow["cap"] = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection] / PS
     n_flows = len(flow)
     return {
-        "n_timers": n_flows * int(N_TIMERS[transport_row["kind"][0]]),
+        "n_timers": n_flows * (m.ADDED + 1 if adding.size else int(N_TIMERS[transport_row["kind"][0]])),
         "n_unfinished": len(message),
         "hops": np.concatenate((plan.routes.link, back.link)),
         "link": link,
@@ -82,6 +85,8 @@ def message_rows(
         "queue": plan.queue,
         "first_successor": plan.successors[0],
         "successor": plan.successors[1],
+        "adding": adding,
+        "adder_free": np.zeros(plan.network.n_nodes if adding.size else 0, np.int64),
         "early": np.zeros(max(1, n_flows * int(transport_row["n_words"][0])), np.uint64),
     }
 
@@ -97,18 +102,13 @@ def _packet(framing: Framing) -> tuple[int, int]:
     return int(framing.payload), int(framing.header)
 
 
-def _check(
-    plan: FlowPlan, nodes: NDArray[np.int32], transport: Transport, fabric: Fabric, link: NDArray[np.void], size: int
-) -> None:
+def _check(plan: FlowPlan, transport: Transport, fabric: Fabric, link: NDArray[np.void], size: int) -> None:
     network = plan.network
     refuse_curves(network, "the packet engine takes messages that cost a line", "the engine flow or alpha-beta")
     if (plan.routes.share != 1).any():
         raise InputError(
             f"the packet engine sends each flow over one path, and {plan.routing} uses several; any other routing does"
         )
-    for name in ("recv_overhead", "gamma"):
-        if (getattr(network, name)[nodes[:, 1]] > 0).any():
-            raise InputError(f"the packet engine has no {name}; use the flow engine, or leave it at 0")
     check_room(network, fabric, link, size)
     if isinstance(transport, Window):
         if (link["loss"] > 0).any() or (link["to_bad"] > 0).any():
@@ -116,6 +116,17 @@ def _check(
         finite = (link["buffer"] < ENDLESS).any() or np.isfinite(fabric.shared_buffer)
         if finite and not fabric.pause_at:
             raise InputError("the transport `window` needs infinite buffers, or pauses (PFC) so that none overflows")
+
+
+def _adding(plan: FlowPlan, node: NDArray[np.int32], n_bytes: Floats) -> NDArray[np.int64]:
+    """Time that each message takes to be added where it arrives, ps; empty where none takes any."""
+    gamma = plan.network.gamma[node]
+    if not gamma.any():
+        return np.empty(0, np.int64)
+    took = np.where(plan.op == REDUCE, gamma[plan.connection_of] * n_bytes, 0.0)
+    if took.max(initial=0.0) > LONGEST:
+        raise InputError(f"a message must be added in less than {LONGEST:g} s, got {took.max():g} s")
+    return np.rint(took * PS).astype(np.int64)
 
 
 def _routes_back(plan: FlowPlan) -> Routes:
@@ -197,6 +208,7 @@ def _flows(
     begin = end - count
     for table in (flow, receiver):
         table["message"], table["end"] = begin, end
+    receiver["complete"] = begin
     flow["resend"], flow["stream"], flow["window"] = -1, np.arange(n), window
     flow["ready"] = np.rint(starts * PS)[plan.ends].max(axis=1, initial=0)
     flow["local"] = np.diff(plan.routes.first) == 0

@@ -305,8 +305,11 @@ def _check_packets(plan: FlowPlan, times: FlowTimes, tables: Tables, changes: Li
     slowest = np.full(len(plan.ends), np.inf)
     np.minimum.at(slowest, np.repeat(np.arange(len(crosses)), np.diff(plan.routes.first)),
                   network.bandwidth[plan.routes.link])  # fmt: skip
-    src = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends[:, 0]]
-    alone = (np.where(crosses, network.overhead[src] + plan.routes.latency, 0.0))[plan.connection_of]
+    src, dst = np.concatenate([job.placement.nodes for job in plan.jobs])[plan.ends].T
+    costs = network.overhead[src] + network.recv_overhead[dst] + plan.routes.latency
+    alone = np.where(crosses, costs, 0.0)[plan.connection_of]
+    if tables.flows.adding.size:
+        alone += tables.flows.adding / PS
     alone += times.bytes_on_wire / slowest[plan.connection_of]
     if changes is not None:
         alone[changes.was_rerouted[plan.connection_of]] = 0.0  # they took more ways than the plan's

@@ -24,7 +24,7 @@ from .pauses import deadlocked
 from .run_kernel import run
 from .transport import TRANSPORT_ROW, Fabric
 
-ONLY_READ = ("queue", "first_successor", "successor")  # a plan's own tables are used as they are
+ONLY_READ = ("queue", "first_successor", "successor", "adding")  # a plan's own tables are used as they are
 LOG_MARGIN = 8  # records that one event may write at most
 MAX_PACKETS = 1 << 25  # at once, 2 GiB of them
 LOOK_EVERY = 10 * 10**9  # ps between two looks for deadlock
@@ -44,6 +44,7 @@ JOB_TABLES: dict[str, Any] = {
 FLOW_TABLES: dict[str, Any] = {
     "flow": m.FLOW_ROW, "receiver": m.RECEIVER_ROW, "message": m.MESSAGE_ROW, "queue": np.int32,
     "first_successor": np.int64, "successor": np.int32, "early": np.uint64,
+    "adding": np.int64, "adder_free": np.int64,
 }  # fmt: skip
 
 
@@ -307,6 +308,7 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
     link["ps_per_byte"] = PS / network.bandwidth
     link["latency"] = np.rint(network.latency * PS)
     link["first_time"] = np.rint(network.overhead[network.src] * PS)
+    link["last_time"] = np.rint(network.recv_overhead[network.dst] * PS)
     at_switch = network.kind[network.src] == SWITCH
     own = network.buffer if fabric.buffer is None else np.where(at_switch, fabric.buffer, network.buffer)
     link["buffer"] = _bytes(own)

@@ -36,6 +36,7 @@ TO_AGGREGATOR, TO_WORKER, TO_SERVER, TO_RECEIVER, TO_SENDER, TO_UNIT = range(6)
 
 # flags of a packet
 ECN_CAPABLE, ECN_MARKED, RESENT, COLLIDED, FIRST, REPLY, GAP, EMPTY = 1, 2, 4, 8, 16, 32, 64, 128
+LAST = REPLY  # of a transport's packets, which reply to nothing: the last one of its message
 # Flags are taken away with `& (ALL_FLAGS ^ flag)`: without the JIT, `~flag` is negative, which is no uint8.
 ALL_FLAGS = 255
 
@@ -136,7 +137,8 @@ LINK_ROW = np.dtype(
         ("to_good", np.float64),
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
-        ("unused", np.int64, (3,)),
+        ("last_time", np.int64),  # ps, more for the last packet of a message that ends here: the receiver's overhead
+        ("unused", np.int64, (2,)),
     ],
     align=True,
 )

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from commsim.core.jit import njit_norefcount
 
 from .aggregator_kernel import on_contribution, on_result, on_server, on_unit
-from .flow_kernel import arm, go_on, on_ack, on_data, on_flow_timer, on_left
+from .flow_kernel import go_on, on_ack, on_data, on_flow_timer, on_left
 from .link_kernel import arrive, leave, pause, queue_sent
+from .message_kernel import arm, on_added
 from .packet_state import (
     ACK,
     CHANGE,
@@ -25,7 +26,7 @@ from .packet_state import (
     Links,
 )
 from .timed_kernel import settle
-from .traffic_state import GO, Flows, Jobs
+from .traffic_state import ADDED, GO, Flows, Jobs
 from .wheel_kernel import next_event, schedule
 from .worker_kernel import on_worker_result, on_worker_timer
 
@@ -89,6 +90,8 @@ def run(links: Links, jobs: Jobs, flows: Flows, margin: int) -> int:
             on_worker_timer(links, jobs, number - 3 * n_links)
         elif number == state["change_event"]:
             return CHANGE
+        elif number >= first_flow_timer + ADDED * len(flows.flow):
+            on_added(links, flows, number - first_flow_timer - ADDED * len(flows.flow))
         else:
             flow = on_flow_timer(links, flows, number - first_flow_timer)
             if state["now"] >= state["look_at"]:

@@ -6,16 +6,18 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
-from .packet_state import DATA, FIRST, Links, Row
+from .packet_state import DATA, FIRST, LAST, Links, Row
 from .wheel_kernel import schedule
 
 
 @njit_norefcount
-def duration(link: Row, packet: Row) -> int:
+def duration(links: Links, link: Row, packet: Row) -> int:
     """Time that a link is busy with a packet, in picoseconds."""
     took = np.int64(packet["size"] * link["ps_per_byte"] + 0.5) + link["packet_time"]
     if packet["flags"] & FIRST and packet["came_over"] < 0:
         took += link["first_time"]
+    if packet["flags"] & LAST and packet["kind"] == DATA and links.route[packet["hop"]]["last"]:
+        took += link["last_time"]
     return int(took)
 
 
@@ -26,7 +28,7 @@ def queue_timed(links: Links, number: int, p: int) -> None:
     Only a packet that has not left its host yet makes an event when it leaves, for its flow to go on.
     """
     link, packet = links.link[number], links.packet[p]
-    link["free_at"] = max(link["free_at"], links.state["now"]) + duration(link, packet)
+    link["free_at"] = max(link["free_at"], links.state["now"]) + duration(links, link, packet)
     packet["arrival"] = link["free_at"] + link["latency"]
     if link["pipe_head"] < 0:
         link["pipe_head"] = p

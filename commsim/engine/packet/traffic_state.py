@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .packet_state import Row, Rows
 
 # timers of a flow, and their bits in `pending`
-GO, TIMEOUT, RISE = range(3)
+GO, TIMEOUT, RISE, ADDED = range(4)
 
 JOB_ROW = np.dtype(
     [
@@ -177,6 +177,8 @@ RECEIVER_ROW = np.dtype(
         ("early", np.int32),  # its first word of packets that came early
         ("since_ack", np.int32),
         ("n_early", np.int32),  # packets that came early
+        ("complete", np.int32),  # place in `queue` of the first message that is not yet complete
+        ("node", np.int32),
         ("nacked", np.bool_),
     ],
     align=True,
@@ -255,6 +257,10 @@ class Flows(NamedTuple):
         Messages that wait for each one: twice the number, plus 1 if until it is complete.
     early : uint64[n_flows * n_words]
         Bits of the packets that came early.
+    adding : int64[n_messages], ps
+        That each message takes to be added to what its receiver has; empty where no node takes time for it.
+    adder_free : int64[n_nodes], ps
+        When each node has added all that it has received.
     """
 
     transport: Row
@@ -265,3 +271,5 @@ class Flows(NamedTuple):
     first_successor: NDArray[np.int64]
     successor: NDArray[np.int32]
     early: NDArray[np.uint64]
+    adding: NDArray[np.int64]
+    adder_free: NDArray[np.int64]

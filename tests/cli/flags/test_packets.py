@@ -74,7 +74,6 @@ def test_flags_without_effect_are_said_so(commsim):
         (("--engine", "packet", "--ecn", "1kB:2kB:x"), "--ecn is MIN, MIN:MAX or MIN:MAX:P"),
         (("--engine", "packet", "--pause", "1kB:2kB:3kB"), "--pause has at most 2 sizes"),
         (("--engine", "packet", "--buffer", "1kB"), "every buffer must hold a packet of 4178 bytes"),
-        (("--engine", "packet", "--reduce-rate", "10GB/s"), "the packet engine has no gamma"),
         (("--engine", "packet", "--window", "4096"), "--window needs a unit"),
     ],
 )

@@ -46,12 +46,13 @@ def chain(speeds: list[float], latency: float) -> Network:
     speeds=st.lists(st.sampled_from([1e9, 2.5e9, 5e9, 12.5e9]), min_size=1, max_size=5),
     n_bytes=st.integers(0, 40_000),
     overhead=st.sampled_from([0.0, 3e-6]),
+    recv_overhead=st.sampled_from([0.0, 2e-6]),
 )
 def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
-    speeds: list[float], n_bytes: int, overhead: float
+    speeds: list[float], n_bytes: int, overhead: float, recv_overhead: float
 ) -> None:
     """Every packet leaves a link after it has come, and after the packet before it has left."""
-    network = dataclasses.replace(chain(speeds, 1e-6), overhead=overhead)
+    network = dataclasses.replace(chain(speeds, 1e-6), overhead=overhead, recv_overhead=recv_overhead)
     p = Program(2, 1)
     p.copy(0, src=0, dst=1)
     schedule = dataclasses.replace(p.build(), operation="barrier") if n_bytes == 0 else p.build()
@@ -64,11 +65,12 @@ def test_a_message_on_a_chain_is_stored_and_forwarded_packet_by_packet(
         at = 0
         for hop, speed in enumerate(speeds):
             more = round(overhead * 1e12) if k == 0 and hop == 0 else 0
+            more += round(recv_overhead * 1e12) if k == n_packets - 1 and hop == len(speeds) - 1 else 0
             free[hop] = max(at, free[hop]) + more + int(size * (1e12 / speed) + 0.5)
             at = free[hop] + 10**6
     assert int(run.tables.flows.message["done"][0]) == at
     assert int(run.tables.flows.message["sent"][0]) == free[0]
-    if n_bytes and len(set(speeds)) == 1:
+    if not recv_overhead and n_bytes and len(set(speeds)) == 1:
         serial = int(4178 * 1e12 / speeds[0] + 0.5)
         hops, last = len(speeds), int(sizes[-1] * (1e12 / speeds[0]) + 0.5)
         first = serial if n_packets > 1 else last
@@ -242,8 +244,7 @@ def with_nodes(**changes: Any) -> FlowPlan:
 @pytest.mark.parametrize(
     ("plan", "options", "message"),
     [
-        (with_nodes(gamma=1e-9), {}, "has no gamma"),
-        (with_nodes(recv_overhead=1e-9), {}, "has no recv_overhead"),
+        (with_nodes(gamma=1e3), {}, "must be added in less than"),
         (with_nodes(loss=0.1), {}, "never repeats a packet and needs links without loss"),
         (with_nodes(buffer=1e5), {}, "infinite buffers, or pauses"),
         (with_nodes(buffer=1e3), {"transport": Dctcp()}, "must hold a packet of 4178 bytes, got 1000"),
