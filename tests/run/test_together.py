@@ -106,6 +106,34 @@ def test_priorities_go_first(tmp_path):
     assert (first.time, second.time) == pytest.approx((on_wire, 2 * on_wire), rel=0.01)
 
 
+SWITCHES_AND_RING = "leaf_spine:n_leaves=2,n_spines=1,hosts_per_leaf=4,bandwidth=10Gbps,latency=1us"
+
+
+def at_priorities(tmp_path, *jobs):
+    """Times in packets of jobs (collective, ranks, priority) that share leaves and the spine."""
+    text = "".join(
+        f'[[job]]\nname="{k}"\ncollective="{collective}"\nranks={ranks}\nsize="128kB"\npriority={priority}\n'
+        for k, (collective, ranks, priority) in enumerate(jobs)
+    )
+    results, _, _ = together(tmp_path, text, SWITCHES_AND_RING).predict(engine="packet")
+    assert all(r.counters.get("exact", 1) == 1 for r in results)
+    return [r.time for r in results]
+
+
+@pytest.mark.parametrize("other", ["switchml", "ring_all_reduce"])
+def test_packets_of_a_switch_system_go_first_or_last(tmp_path, other):
+    mine, others = [0, 1, 4, 5], [2, 6, 3, 7]
+    (alone,) = at_priorities(tmp_path, ("switchml", mine, 0))
+    equal, _ = at_priorities(tmp_path, ("switchml", mine, 3), (other, others, 3))
+    first, after = at_priorities(tmp_path, ("switchml", mine, 0), (other, others, 1))
+    last, before = at_priorities(tmp_path, ("switchml", mine, 2), (other, others, 1))
+    # a packet that is being sent is not interrupted, at any of the hops
+    assert alone <= first < 1.1 * alone
+    assert 1.2 * alone < equal < last
+    assert before < after
+    assert at_priorities(tmp_path, ("switchml", mine, 0), (other, others, 0))[0] == equal
+
+
 def test_background_load_is_what_was_asked_for():
     network = load_network("star:n_hosts=16,bandwidth=100Gbps")
     until, load = 20e-3, 0.4

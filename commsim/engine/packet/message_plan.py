@@ -29,7 +29,13 @@ MAX_RATIO = 1024  # of weights: every packet waits for as many of the heaviest f
 
 
 def message_rows(
-    plan: FlowPlan, n_bytes: Floats, starts: Floats, framing: Framing, transport: Transport, fabric: Fabric
+    plan: FlowPlan,
+    n_bytes: Floats,
+    starts: Floats,
+    framing: Framing,
+    transport: Transport,
+    fabric: Fabric,
+    ranks: NDArray[np.int64],
 ) -> dict[str, Any]:
     """Lay out what :func:`commsim.engine.packet.packet_run.lay_out` takes, but for the seed.
 
@@ -45,6 +51,8 @@ def message_rows(
         Packets: whole numbers of bytes.
     transport, fabric : Transport, Fabric
         How packets are sent, and what they meet.
+    ranks : int64[n]
+        Of the priorities of all jobs of the run, the plan's first; all 0 where there is one priority.
 
     Raises
     ------
@@ -66,7 +74,7 @@ def message_rows(
     message = _messages(plan, n_bytes, payload, header)
     flow, receiver = _flows(plan, message, starts, window, transport_row)
     # a flow that goes first has its next packet waiting when one leaves, or another would get every second turn
-    flow["turns"] = 2 * turns if len({job.priority for job in plan.jobs}) > 1 else turns
+    flow["turns"] = 2 * turns if ranks.any() else turns
     adding = _adding(plan, nodes[:, 1], n_bytes)
     receiver["node"] = nodes[:, 1]
     flow["cap"] = np.array([job.rate_cap for job in plan.jobs])[plan.job_of_connection] / PS
@@ -77,7 +85,7 @@ def message_rows(
         "hops": np.concatenate((plan.routes.link, back.link)),
         "link": link,
         "buffer": buffer,
-        "stream": _streams(plan, back),
+        "stream": _streams(plan, back, ranks),
         "transport": transport_row,
         "flow": flow,
         "receiver": receiver,
@@ -221,7 +229,7 @@ def _flows(
     return flow, receiver
 
 
-def _streams(plan: FlowPlan, back: Routes) -> NDArray[np.void]:
+def _streams(plan: FlowPlan, back: Routes, ranks: NDArray[np.int64]) -> NDArray[np.void]:
     there = plan.routes
     n = len(there.first) - 1
     stream = np.zeros(2 * n, s.STREAM_ROW)
@@ -229,8 +237,5 @@ def _streams(plan: FlowPlan, back: Routes) -> NDArray[np.void]:
     stream["begin"], stream["end"] = first[:-1], first[1:]
     stream["target"] = np.repeat([s.TO_RECEIVER, s.TO_SENDER], n)
     stream["owner"] = np.tile(np.arange(n), 2)
-    given = np.array([job.priority for job in plan.jobs])
-    levels = np.unique([0, *given])  # that of packets of switch systems is 0
-    rank = np.searchsorted(levels, given) - np.searchsorted(levels, 0)
-    stream["priority"] = np.tile(rank[plan.job_of_connection], 2)
+    stream["priority"] = np.tile(ranks[plan.job_of_connection], 2)
     return stream

@@ -26,6 +26,7 @@ from commsim.routing.flaps import Flaps
 
 from .link_changes import LinkChanges, Stop, Stops
 from .message_plan import message_rows
+from .packet_job import priority_ranks
 from .packet_run import COUNTERS, PacketRun, Tables, lay_out, record, run_to_end
 from .packet_state import PS, Links
 from .pauses import deadlocked, named
@@ -119,7 +120,8 @@ def run_messages(
     framing = framing or ROCE
     fabric = fabric or transport.fabric(float(plan.network.bandwidth.max(initial=1.0)))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    rows = message_rows(plan, payload(plan, sizes), starts, framing, transport, fabric)
+    ranks = priority_ranks([job.priority for job in plan.jobs])
+    rows = message_rows(plan, payload(plan, sizes), starts, framing, transport, fabric, ranks)
     tables = lay_out(seed=seed, **rows)
     record(tables, tapped, sample_every)
     if watch is not None:  # only then do links know at any time what queues before them

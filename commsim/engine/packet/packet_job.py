@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,11 @@ from .packet_state import PS
 
 RULES = ("seen_check", "continued_slots")
 MAX_ELEMENTS = 1 << 48
+
+
+def priority_ranks(priorities: Sequence[int]) -> NDArray[np.int64]:
+    """Return the places of jobs' priorities among all of a run: 0 goes first, and is the only one if all are equal."""
+    return np.asarray(np.unique(np.array(priorities, np.int64), return_inverse=True)[1].reshape(-1), np.int64)
 
 
 def check_fan_in(system: System, widest: int) -> None:
@@ -132,6 +137,8 @@ class AggregationJob:
         Rules that are left out, to show what goes wrong then: some of `RULES`.
     rounds : BlockRounds, optional
         Only blocks that are not all zero are sent; all are unless given.
+    priority : int
+        Of all its packets in queues, results too; the least goes first.
     """
 
     system: System
@@ -143,6 +150,7 @@ class AggregationJob:
     server_links: tuple[int, ...] = ()
     without: frozenset[str] = frozenset()
     rounds: BlockRounds | None = None
+    priority: int = 0
 
     def __post_init__(self) -> None:
         system, n = self.system, len(self.workers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commsim.core.errors import InputError
 from commsim.core.network import Network
@@ -16,7 +17,7 @@ from switch_model.slot_kernel import SLOT_ROW
 
 from . import packet_state as s
 from . import traffic_state as m
-from .packet_job import AggregationJob, BlockRounds
+from .packet_job import AggregationJob, BlockRounds, priority_ranks
 from .packet_run import Tables, check_room, idle_links, lay_out, link_tables
 from .packet_state import PS
 from .transport import Fabric
@@ -32,10 +33,13 @@ class Draft:
         Of the network.
     reverse : dict of int to int
         Link in the other direction of each link that has one.
+    priority : int
+        Rank of the job whose streams are being added.
     """
 
     n_links: int
     reverse: dict[int, int]
+    priority: int = 0
     route: list[int] = field(default_factory=list)
     stream: list[tuple[int, ...]] = field(default_factory=list)
     job: list[Any] = field(default_factory=list)
@@ -57,7 +61,7 @@ class Draft:
 
     def add_stream(self, links: Sequence[int], target: int, owner: int, child: int = 0) -> int:
         """Add a stream of packets over these links, and return its number."""
-        self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child, 0))
+        self.stream.append((len(self.route), len(self.route) + len(links), target, owner, child, self.priority))
         self.route += links
         return len(self.stream) - 1
 
@@ -92,16 +96,21 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     InputError
         If there is no job or one does not fit.
     """
-    return lay_out(seed=seed, **aggregation_rows(network, jobs, fabric))
+    ranks = priority_ranks([job.priority for job in jobs])
+    return lay_out(seed=seed, **aggregation_rows(network, jobs, fabric, ranks))
 
 
-def aggregation_rows(network: Network, jobs: Sequence[AggregationJob], fabric: Fabric) -> dict[str, Any]:
+def aggregation_rows(
+    network: Network, jobs: Sequence[AggregationJob], fabric: Fabric, ranks: NDArray[np.int64]
+) -> dict[str, Any]:
     """Lay out what :func:`commsim.engine.packet.packet_run.lay_out` takes, but for the seed.
 
     Parameters
     ----------
     network, jobs, fabric
         As :func:`packet_tables` takes them.
+    ranks : int64[n_jobs]
+        Of the jobs' priorities, as :func:`commsim.engine.packet.packet_job.priority_ranks` returns them.
 
     Raises
     ------
@@ -112,8 +121,9 @@ def aggregation_rows(network: Network, jobs: Sequence[AggregationJob], fabric: F
         raise InputError("a run needs at least one job, got none")
     link, buffer = link_tables(network, fabric)
     draft = Draft(len(link), reverse_links(network))
-    for number, job in enumerate(jobs):
+    for number, (job, rank) in enumerate(zip(jobs, ranks, strict=True)):
         job.check(network)
+        draft.priority = int(rank)
         _add_job(draft, number, job)
         system = job.system  # a packet that never fits would be repeated for ever
         last = system.packet_bytes(system.packets_per_message - 1)

@@ -18,7 +18,7 @@ from commsim.engine.flow_plan import FlowPlan
 
 from . import aggregation, messages
 from .message_plan import message_rows
-from .packet_job import AggregationJob
+from .packet_job import AggregationJob, priority_ranks
 from .packet_plan import aggregation_rows
 from .packet_run import PacketRun, Tables, lay_out, record, run_to_end
 from .run_kernel import start_flows, start_workers
@@ -70,8 +70,9 @@ def run_together(
     entered = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     if network.loss.any() and any(job.system.lossless for job in jobs):
         raise InputError(f"{network.name} loses packets, and a system here needs links without loss")
-    ordinary = message_rows(plan, payload(plan, sizes), entered, framing, transport, fabric)
-    tables = lay_out(seed=seed, **_joined(aggregation_rows(network, jobs, fabric), ordinary))
+    ranks = priority_ranks([*(job.priority for job in plan.jobs), *(job.priority for job in jobs)])
+    ordinary = message_rows(plan, payload(plan, sizes), entered, framing, transport, fabric, ranks)
+    tables = lay_out(seed=seed, **_joined(aggregation_rows(network, jobs, fabric, ranks[len(plan.jobs) :]), ordinary))
     record(tables, (), sample_every)
     begins = np.concatenate([job.starts_ps() for job in jobs])
 

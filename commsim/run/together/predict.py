@@ -82,15 +82,16 @@ class Together:
         Raises
         ------
         InputError
-            If the engine does not know a job's kind, priority or cap.
+            If the engine does not know a job's kind, weight or cap.
         """
         if engine not in ("flow", "packet"):
             raise InputError(f"jobs share a network in the flow or the packet engine, got --engine {engine}")
         in_packets = [engine == "packet" and p.aggregation is not None for p in self.prepared]
         for entry, packets in zip(self.entries, in_packets, strict=True):
-            if packets and (entry.weight != 1 or entry.priority or entry.rate_cap < np.inf):
+            if packets and (entry.weight != 1 or entry.rate_cap < np.inf):
                 raise InputError(
-                    f"{entry.name}: packets of a switch system have no weight, priority or rate_cap; use --engine flow"
+                    f"{entry.name}: packets of a switch system have no weight or rate_cap, but a priority; "
+                    "use --engine flow"
                 )
         plain = [k for k, packets in enumerate(in_packets) if not packets]
         jobs, sizes, starts = self._jobs(plain, framing, engine)
@@ -174,7 +175,8 @@ class Together:
         entry, prepared = self.entries[k], self.prepared[k]
         assert prepared.aggregation is not None
         ranks = prepared.placement.nodes[: prepared.schedule.n_ranks]
-        return prepared.aggregation.job(prepared.network, ranks, entry.size, (entry.start,) * len(ranks))
+        job = prepared.aggregation.job(prepared.network, ranks, entry.size, (entry.start,) * len(ranks))
+        return dataclasses.replace(job, priority=entry.priority)
 
     def _alone(self, plan: FlowPlan, first: int, framing: Framing | None) -> NDArray[np.float64]:
         """Seconds that each background message takes alone: its bytes at the rate of its path, and the latency."""
