@@ -126,6 +126,7 @@ def _on_circle(row: NDArray[np.int64], bundles: Bundles, width: Reals) -> tuple[
 
 
 _NUMBERED = re.compile(r"(.*?)(\d+)")
+_COUNT = re.compile(r"(\d+) (\D+)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,9 +185,12 @@ def make_layout(network: Network, boxes: Boxes, bundles: Bundles) -> Layout:
 
 
 def _texts(labels: list[str], wide: float) -> tuple[list[str], str]:
-    """Labels as they are, or where these are too long for a row, without what all numbered ones begin with."""
+    """Labels as they are, or where these are too long for a row, without what all numbered ones begin or end with."""
     if len(labels) * (max(text_width(label) for label in labels) + 12 + GAP) <= wide:
         return labels, ""
+    counts = [_COUNT.fullmatch(label) for label in labels]
+    if all(counts) and len({match[2] for match in counts if match is not None} - {"more"}) == 1:
+        return [label if label.endswith(" more") else label.partition(" ")[0] for label in labels], "number of "
     matches = [_NUMBERED.fullmatch(label) for label in labels]
     stems = {match[1] for match in matches if match is not None}
     if len(stems) != 1 or not all(match or label[0].isdigit() for match, label in zip(matches, labels, strict=True)):

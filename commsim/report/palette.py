@@ -65,3 +65,15 @@ BOX_HEIGHT, GAP, LEAST_WIDTH = 24.0, 10.0, 30.0
 NARROW, WIDE = 540.0, 1500.0
 # Distance between boxes on a circle, and up to how many.
 LOOSE, MAX_LOOSE = 50.0, 24
+
+# What charts of a page have beside the colours of data, and what differs where people ask for a dark page. Loads rise
+# from dark to bright there, so that what is idle stands back on both.
+CHART = {
+    "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#cfcfcf", "lane": LANES[0], "paper": "#ffffff",
+    "outline": "#000000",
+}  # fmt: skip
+DARK_CHART = {
+    "ink": "#e6e6e6", "faint": "#a9adb3", "grid": "#343a41", "band": "#454c54", "lane": "#252a30", "paper": "#1e2227",
+    "outline": "#ffffff", "idle": "#363c43", "series": ("#3d9bd6", "#e8743b", *SERIES[2:-1], "#f2f2f2"),
+    "load": LOAD_RAMP[::-1], "effects": {"copied": "#3d9bd6", "added on arrival": "#e8743b"},
+}  # fmt: skip

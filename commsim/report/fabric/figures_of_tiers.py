@@ -68,7 +68,7 @@ def racks(run: SimulatedRun) -> Figure:
     ))  # fmt: skip
     caption = (
         f"Mean load of the links that lead out of each {name}, into it or stay inside, in {N_BINS} equal parts of the "
-        f"time; {len(members)} of {len(network.endpoints) / len(members):.4g} {PLURALS[network.seat_kind]} on average."
+        f"time; {len(members)} times {len(network.endpoints) / len(members):.4g} {PLURALS[network.seat_kind]}."
     )
     roles = {"x": "time_s", "y": name.replace(" ", "_"), "value": "load", "facet": "links"}
     return Figure("racks", "heat", f"Load by {name} over time", caption, table, roles,

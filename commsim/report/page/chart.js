@@ -93,7 +93,7 @@ class Chart {
     this.canvas.height = height * ratio;
     const pen = this.canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    pen.fillStyle = "#ffffff";
+    pen.fillStyle = PALETTE.paper;
     pen.fillRect(0, 0, width, height);
     pen.font = "11px DejaVu Sans, Verdana, sans-serif";
     this.pen = pen;
@@ -145,7 +145,7 @@ class Chart {
 
   // Text over lines, with a white edge.
   over(text, x, y) {
-    Object.assign(this.pen, { strokeStyle: "#ffffff", lineWidth: 3, lineJoin: "round", textAlign: "left", textBaseline: "middle" });
+    Object.assign(this.pen, { strokeStyle: PALETTE.paper, lineWidth: 3, lineJoin: "round", textAlign: "left", textBaseline: "middle" });
     this.pen.strokeText(text, x, y);
     this.write(text, x, y);
   }

@@ -71,7 +71,7 @@ function fillCell(chart, cell, colour, text, says, alpha = 1) {
   pen.globalAlpha = 1;
   if (text && cell.h > 12 && cell.w > pen.measureText("0.000").width + 2) {
     const dark = colour.match(/\d+/g)?.map(Number), light = dark && dark.length === 3 && dark[0] * 0.3 + dark[1] * 0.6 + dark[2] * 0.1 < 130;
-    chart.write(text, cell.x + cell.w / 2, cell.y + cell.h / 2, "center", light ? "#ffffff" : PALETTE.ink);
+    chart.write(text, cell.x + cell.w / 2, cell.y + cell.h / 2, "center", light ? "#ffffff" : "#222222");
   }
   chart.hits.push({ ...cell, says });
 }
@@ -147,7 +147,7 @@ function drawChoice(chart) {
       ...(g.n > 1 ? [`medians of ${g.n} rows`] : [])].join("\n"), close ? 0.45 : 1);
     const cell = place(xv, yv);
     if (cell.h > 12 && cell.w > 12) {
-      chart.write(seriesGlyph(k), cell.x + cell.w / 2, cell.y + cell.h / 2, "center", close ? PALETTE.ink : "#ffffff");
+      chart.write(seriesGlyph(k), cell.x + cell.w / 2, cell.y + cell.h / 2, "center", close ? PALETTE.ink : PALETTE.paper);
     }
   }
   const winners = new Set(shown.map((g) => g.keys.at(-1)));

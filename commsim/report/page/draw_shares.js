@@ -59,7 +59,7 @@ function drawScatter(chart) {
     chart.hits.push({ x: px, y: py, says: () => scatterWords(chart, i) });
   }
   if (by) order.slice(0, MAX_SERIES).forEach((v) => chart.explain(seriesGlyph(by.place(v)), seriesColour(by.place(v)), by.text(v)));
-  chart.explain("■", "#b8b8b8", "within 10 %");
+  chart.explain("■", PALETTE.band, "within 10 %");
 }
 
 function scatterWords(chart, i) {

@@ -44,13 +44,13 @@ function drawSpans(chart) {
   pen.restore();
   const effects = new Set(table.rows.map((i) => by.labels[by.values[i]]));
   for (const [name, colour] of Object.entries(PALETTE.effects)) if (effects.has(name)) chart.explain("■", colour, name);
-  if (outlined.length) chart.explain("□", "#000000", "on the critical path");
+  if (outlined.length) chart.explain("□", PALETTE.outline, "on the critical path");
 }
 
-// A black edge; of a row of bars so narrow that it would hide their colour, above and below only.
+// An edge; of a row of bars so narrow that it would hide their colour, above and below only.
 function outline(pen, bar, inRow) {
   const narrow = inRow && bar.w < 7, edge = bar.h < 10 ? 1 : 2;
-  pen.strokeStyle = pen.fillStyle = "#000000";
+  pen.strokeStyle = pen.fillStyle = PALETTE.outline;
   pen.lineWidth = edge;
   if (!narrow) pen.strokeRect(bar.x + edge / 2, bar.y + edge / 2, Math.max(bar.w - edge, 0.5), bar.h - edge);
   else for (const y of [bar.y, bar.y + bar.h - edge]) pen.fillRect(bar.x, y, Math.max(1.5, bar.w), edge);

@@ -2,7 +2,8 @@
 
 const DRAW = { curves: drawCurves, heat: drawHeat, choice: drawChoice, cdf: drawCdf, scatter: drawScatter, spans: drawSpans };
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const PALETTE = DATA.palette;
+const PALETTE = { ...DATA.palette };
+const DARK = matchMedia("(prefers-color-scheme: dark)");
 const TABLES = DATA.tables.map((raw) => new Table(raw));
 const CHARTS = DATA.figures.map((figure) => new Chart(figure));
 const RESULTS = new Rows(TABLES[DATA.rows], DATA.listed);
@@ -59,7 +60,11 @@ function start() {
   showCount();
   RESULTS.draw();
   const drawAll = () => CHARTS.forEach((chart) => chart.draw());
-  drawAll();
+  const paint = (dark) => { Object.assign(PALETTE, DATA.palette, dark ? DATA.palette.dark : {}); drawAll(); };
+  paint(DARK.matches);
+  DARK.addEventListener("change", () => paint(DARK.matches));
+  window.addEventListener("beforeprint", () => paint(false));  // paper is white
+  window.addEventListener("afterprint", () => paint(DARK.matches));
   let waiting = 0;
   window.addEventListener("resize", () => {
     if (matchMedia("print").matches) return;  // paper gets what was on the screen

@@ -1,6 +1,6 @@
 // A picture of a network: made smaller to fit while it can be read, else at its own size, to be scrolled.
 
-const LEAST_FIT = 0.6;
+const LEAST_FIT = 0.6, MOST_SHOWN = 2000;  // pixels
 
 function pictureOf(chart) {
   const parsed = new DOMParser().parseFromString(chart.figure.picture, "image/svg+xml").documentElement;
@@ -16,10 +16,10 @@ function pictureOf(chart) {
   }
   svg.addEventListener("mousemove", (event) => tooltip(event.clientX, event.clientY, event.target.dataset.tip));
   svg.addEventListener("mouseleave", () => tooltip());
-  chart.own = parseFloat(svg.getAttribute("viewBox").split(" ")[2]);
+  chart.own = Math.min(MOST_SHOWN, parseFloat(svg.getAttribute("viewBox").split(" ")[2]));
   chart.svg = svg;
   const box = element("input", { type: "checkbox" });
-  box.addEventListener("change", () => { chart.fit = box.checked; fitPicture(chart); });
+  box.addEventListener("change", () => { chart.fitted = box.checked; fitPicture(chart); });
   chart.fitBox = box;
   chart.controls.append(element("label", {}, box, " fit to the width"));
   return scroll;
@@ -27,7 +27,7 @@ function pictureOf(chart) {
 
 function fitPicture(chart) {
   const room = chart.svg.parentNode.clientWidth, scale = room / chart.own;
-  const fits = chart.fit ?? scale >= LEAST_FIT;
+  const fits = chart.fitted ?? scale >= LEAST_FIT;
   chart.fitBox.parentNode.hidden = scale >= 1;
   chart.fitBox.checked = fits;
   chart.svg.style.width = fits && scale < 1 ? "100%" : `${chart.own}px`;

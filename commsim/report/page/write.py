@@ -24,7 +24,7 @@ from commsim.report.all_figures import make_figures, with_names
 from commsim.report.columns import Column, Table, format_value
 from commsim.report.figure import Figure, without_unit
 from commsim.report.paint import svg_text
-from commsim.report.palette import EFFECTS, FAINT, IDLE, INK, LANES, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
+from commsim.report.palette import CHART, DARK_CHART, EFFECTS, IDLE, LOAD_RAMP, RATIO_ENDS, RATIO_RAMP, SERIES
 from commsim.report.study import Study, constants_of
 
 MAX_CODES = 65_534
@@ -32,7 +32,7 @@ MAX_CODES = 65_534
 OUTCOMES = ("time_s", "algbw_Bps", "busbw_Bps")
 PALETTE: dict[str, Any] = {
     "series": SERIES, "load": LOAD_RAMP, "ratio": RATIO_RAMP, "ends": RATIO_ENDS, "effects": EFFECTS, "idle": IDLE,
-    "ink": INK, "faint": FAINT, "grid": "#e6e6e6", "band": "#e3e3e3", "lane": LANES[0],
+    **CHART, "dark": DARK_CHART,
 }  # fmt: skip
 
 

@@ -241,7 +241,7 @@ if shutil.which("chromium") and shutil.which("chromedriver"):
     def test_a_picture_is_as_wide_as_there_is_room_until_one_asks_for_its_own_size(page):
         shown = (
             "const c = CHARTS.find((c) => c.svg);"
-            "c.own = 3000; c.fit = arguments[0]; fitPicture(c); return c.svg.clientWidth"
+            "c.own = 3000; c.fitted = arguments[0]; fitPicture(c); return c.svg.clientWidth"
         )
         room = page.execute_script("return CHARTS.find((c) => c.svg).svg.parentNode.clientWidth")
         assert page.execute_script(shown, True) == pytest.approx(room, abs=1)
