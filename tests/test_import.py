@@ -66,22 +66,45 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", paths + code], cwd=folder, text=True, capture_output=True)
 
 
-def test_our_own_packages_pass():
-    _siblings.check()
+def put(folder: Path, sibling: str, shape: str) -> Path:
+    """Write a user's module that has the name of one of our packages."""
+    intruder = folder / shape.format(sibling)
+    intruder.parent.mkdir(exist_ok=True)
+    intruder.write_text("MINE = 42\n")
+    return intruder
+
+
+USED = "print(commsim.predict('ring_all_reduce', 'star:n_hosts=4', '1MiB', engine='alpha-beta').time > 0)"
 
 
 @pytest.mark.parametrize("sibling", _siblings.SIBLINGS)
 @pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
-def test_a_file_or_folder_that_hides_a_package_is_named(tmp_path, sibling, shape):
-    intruder = tmp_path / shape.format(sibling)
-    intruder.parent.mkdir(exist_ok=True)
-    intruder.write_text("")
-    done = run("import commsim\ncommsim.load_network", tmp_path)
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"ImportError: commsim needs its own package {sibling} (")
-    assert str(ROOT / sibling / "__init__.py") in last
-    assert str(intruder) in last
+def test_a_file_or_folder_of_the_same_name_does_not_hide_ours(tmp_path, sibling, shape):
+    intruder = put(tmp_path, sibling, shape)
+    done = run(f"import commsim\n{USED}", tmp_path)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+    assert f"{intruder} has the name of a package of commsim" in done.stderr
+    assert done.stderr.count("UserWarning") == 1
+
+
+@pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
+def test_a_module_that_was_imported_before_stays_with_who_has_it(tmp_path, shape):
+    put(tmp_path, "topologies", shape)
+    done = run(f"import topologies\nimport commsim\n{USED}\nprint(topologies.MINE)", tmp_path)
+    assert (done.stdout, done.returncode) == ("True\n42\n", 0), done.stderr
+    assert "rename yours" in done.stderr
+
+
+def test_a_folder_of_data_is_no_package_and_nothing_is_said(tmp_path):
+    (tmp_path / "collectives").mkdir()
+    done = run(f"import commsim\n{USED}", tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+def test_parts_of_commsim_are_found_beside_such_a_file_too(tmp_path):
+    put(tmp_path, "collectives", "{}.py")
+    done = run("from commsim.run import prepare\nprint(prepare.__name__)", tmp_path)
+    assert (done.stdout, done.returncode) == ("prepare\n", 0), done.stderr
 
 
 @pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
