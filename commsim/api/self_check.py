@@ -84,7 +84,7 @@ def _said(wrong: dict[str, float], right: str) -> str:
 @contextlib.contextmanager
 def _watched(loaded: dict[str, int]) -> Iterator[None]:
     """Count kernels that are read from the cache, whose checksum holds then, and those that are compiled."""
-    from commsim.core.kernel_cache import KernelCache
+    from commsim.core.compiling.kernel_cache import KernelCache
 
     load: Any = KernelCache.load_overload
 

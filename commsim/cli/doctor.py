@@ -77,7 +77,7 @@ def _cache() -> str:
         return "no numba"
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
         return "off (NUMBA_DISABLE_JIT)"
-    from commsim.core.kernel_cache import cache_folder, why_unwritable
+    from commsim.core.compiling.kernel_cache import cache_folder, why_unwritable
 
     folder = cache_folder()
     if why := why_unwritable(folder):

@@ -119,7 +119,7 @@ def compile_live() -> dict[str, Any]:
 @contextlib.contextmanager
 def _counted() -> Iterator[dict[str, Any]]:
     """Measure the time, and the number of kernels that this process has written to the cache."""
-    from commsim.core import kernel_cache
+    from commsim.core.compiling import kernel_cache
     from commsim.core.jit import compile_all
 
     compile_all()

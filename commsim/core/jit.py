@@ -49,7 +49,7 @@ class Kernel:
         return self.py_func(*args) if _interpreting.get() else self.compiled(*args)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what copies and documentation ask for
+        if name.startswith("_"):  # what copies, documentation and Numba ask for
             raise AttributeError(name)
         return getattr(self.compiled, name)
 
@@ -58,11 +58,22 @@ class Kernel:
 
     @functools.cached_property
     def compiled(self) -> Any:
-        """The kernel as Numba's own, which other kernels call."""
+        """The kernel as Numba's own, which Python calls."""
         Kernel.steps_left = 0
-        compiled = _numba().njit(**self.options)(self.py_func)
-        compiled._cache = importlib.import_module("commsim.core.kernel_cache").KernelCache(self.py_func, self.options)
-        return compiled
+        return self._dispatcher("CalledCompiler", "KernelCache")
+
+    @functools.cached_property
+    def linked(self) -> Any:
+        """The kernel as Numba's own, which other kernels call."""
+        return self._dispatcher("LinkedCompiler", "LinkedCache")
+
+    def _dispatcher(self, compiler: str, cache: str) -> Any:
+        numba = _numba()
+        pipeline = getattr(importlib.import_module("commsim.core.compiling.kernel_compiler"), compiler)
+        dispatcher = numba.njit(pipeline_class=pipeline, **self.options)(self.py_func)
+        cache_class = getattr(importlib.import_module("commsim.core.compiling.kernel_cache"), cache)
+        dispatcher._cache = cache_class(self.py_func, self.options)
+        return dispatcher
 
 
 def kernel(function: F) -> F:
@@ -132,5 +143,5 @@ def _numba() -> Any:
     """Numba, which is told that a kernel inside of a kernel is the function that it compiled."""
     numba = importlib.import_module("numba")
     typeof = importlib.import_module("numba.extending").typeof_impl
-    typeof.register(Kernel)(lambda value, context: typeof(value.compiled, context))
+    typeof.register(Kernel)(lambda value, context: typeof(value.linked, context))
     return numba

@@ -11,7 +11,7 @@ from fuzzing import ATTACKS, SEED, TIMES, in_time, mutated
 from place_service import row
 
 from commsim.cli import main
-from commsim.core import kernel_cache
+from commsim.core.compiling import kernel_cache
 from commsim.core.errors import InputError
 from commsim.core.jit import KERNEL, Kernel
 from commsim.files.sweep_store import STORE

@@ -19,7 +19,7 @@ OWN_FILES = {
     "commsim/backends/calibrate.py",
     "commsim/cli/__init__.py",
     "commsim/cli/schema.py",
-    "commsim/core/kernel_cache.py",
+    "commsim/core/compiling/kernel_cache.py",
     "commsim/opening.py",
     "commsim/core/registry.py",
     "commsim/nccl/primitive_costs.py",

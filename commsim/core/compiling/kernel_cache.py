@@ -77,7 +77,7 @@ class KernelCache:
             stored, reduced = pickle.loads(_unsealed(content, key))
             if stored != signature:
                 raise ValueError("it is of another signature")
-            found = import_module("numba.core.compiler").CompileResult._rebuild(target_context, *reduced)
+            found = self._rebuild(target_context, reduced)
         except (FileNotFoundError, NotADirectoryError):
             return _notify_compiling(self._problem() or "once after installation")
         except Exception as error:  # whatever an entry of others holds: compiling anew is always right
@@ -103,6 +103,9 @@ class KernelCache:
         for path in self._entries():
             path.unlink(missing_ok=True)
 
+    def _rebuild(self, target_context: Any, reduced: tuple[Any, ...]) -> Any:
+        return import_module("numba.core.compiler").CompileResult._rebuild(target_context, *reduced)
+
     def _key(self, signature: Any, codegen: Any) -> bytes:
         settings = (stamp(self.function, self.options), environment(), str(signature), codegen.magic_tuple())
         return _digest(repr(settings).encode())
@@ -127,6 +130,18 @@ class KernelCache:
     def _problem(self) -> str:
         why = why_unwritable(self.cache_path)
         return why and f"each time: {self.cache_path} {why}; NUMBA_CACHE_DIR may name another folder"
+
+
+class LinkedCache(KernelCache):
+    """The LLVM code of a kernel that is linked into others, on disk."""
+
+    @property
+    def name(self) -> str:
+        """How the names of all its files begin."""
+        return "linked." + super().name
+
+    def _rebuild(self, target_context: Any, reduced: tuple[Any, ...]) -> Any:
+        return import_module("commsim.core.compiling.kernel_compiler").rebuild_linked(target_context, *reduced)
 
 
 def cache_folder() -> Path:

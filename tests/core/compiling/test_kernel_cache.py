@@ -15,11 +15,11 @@ from types import CodeType, FunctionType, ModuleType
 import numpy as np
 import pytest
 
-from commsim.core import kernel_cache
+from commsim.core.compiling import kernel_cache
+from commsim.core.compiling.kernel_cache import KernelCache, cache_folder, describe, stamp
 from commsim.core.jit import KERNEL, Kernel
-from commsim.core.kernel_cache import KernelCache, cache_folder, describe, stamp
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCALE = 3.0
 
 

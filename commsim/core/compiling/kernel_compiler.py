@@ -1,0 +1,142 @@
+"""How Numba compiles kernels: those that Python calls to machine code, those within them only to be linked.
+
+Numba makes of each function machine code, a door for Python and one for C, and optimizes it before it is linked into
+its callers, which are optimized again. Of a kernel that only other kernels call none of this is used: its callers take
+its LLVM code, and most inline it. Leaving it out more than halves the time until a command is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba import _dynfunc  # type: ignore[attr-defined]
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
+from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
+from numba.core.typed_passes import NativeLowering
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names the places of the constants of a function
+
+
+class Linked(JITCodeLibrary):
+    """LLVM code of a kernel that is linked into others: simplified, since each of them reads it, but not compiled."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        """Return what :func:`rebuild_linked` reads: its LLVM code alone."""
+        return self.name, "linked", self._get_module_for_linking().as_bitcode()
+
+
+class Called(JITCodeLibrary):
+    """Machine code of a kernel that Python calls, with all kernels within it."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        # the passes over the whole, after linking, do what those over each function would do
+        ll_module.data_layout = self._codegen._data_layout
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class LowerLinked(NativeLowering):
+    """Lower to LLVM code only."""
+
+    _name = "lower_linked"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower without wrappers, and enter the kernel for its callers."""
+        state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        flags = state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        super().run_pass(state)
+        state.library.finalize()
+        lowered = state["cr"]
+        key = _entry_point(lowered.fndesc, lowered.env, state.library)
+        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class LowerCalled(NativeLowering):
+    """Lower to machine code that Python calls."""
+
+    _name = "lower_called"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower without a wrapper for C, and give the kernels within their constants."""
+        state.library = Called(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        state.flags.no_cfunc_wrapper = True
+        super().run_pass(state)
+        for variable in state.library._final_module.global_variables:
+            if variable.name.startswith(ENVIRONMENT) and (found := lookup_environment(variable.name)) is not None:
+                state.library.codegen.set_env(variable.name, found)
+        return True
+
+
+class LinkedCompiler(CompilerBase):
+    """Of kernels that other kernels call."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes with another lowering."""
+        return [_passes(self.state, LowerLinked)]
+
+
+class CalledCompiler(CompilerBase):
+    """Of kernels that Python calls."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes with another lowering."""
+        return [_passes(self.state, LowerCalled)]
+
+
+def rebuild_linked(context: Any, *reduced: Any) -> Any:
+    """Make of what is on the disk a compiled kernel that can be linked; its counterpart of `CompileResult._rebuild`."""
+    (name, _, code), fndesc, environment, signature, objectmode, lifted, typeann, reload_init, environments = reduced
+    library = Linked(context.codegen(), name)
+    library._final_module = library._shared_module = llvm.parse_bitcode(code)
+    library._finalize_final_module()
+    return compile_result(
+        target_context=context,
+        typing_context=context.typing_context,
+        library=library,
+        environment=environment,
+        entry_point=_entry_point(fndesc, environment, library),
+        fndesc=fndesc,
+        type_annotation=typeann,
+        signature=signature,
+        objectmode=objectmode,
+        lifted=lifted,
+        typing_error=None,
+        call_helper=None,
+        metadata=None,
+        reload_init=reload_init,
+        referenced_envs=environments,
+    )
+
+
+def _entry_point(fndesc: Any, environment: Any, library: Any) -> Any:
+    """Return the object by which Numba knows a compiled function; it cannot be called from Python."""
+    return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "linked only", 0, environment, (library,))
+
+
+def _passes(state: Any, lowering: type) -> Any:
+    passes = DefaultPassBuilder.define_nopython_pipeline(state)
+    replaced = [(lowering if step is NativeLowering else step, text) for step, text in passes.passes]
+    passes.passes[:] = replaced
+    return passes

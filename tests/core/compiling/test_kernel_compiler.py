@@ -1,0 +1,74 @@
+"""Kernels within kernels are linked: no machine code of their own, and the same answers, also from the disk."""
+
+import numpy as np
+import pytest
+
+from commsim.core.compiling import kernel_cache
+from commsim.core.jit import KERNEL, Kernel, _is_disabled
+
+pytestmark = pytest.mark.skipif(_is_disabled(), reason="nothing is compiled")
+ELF = b"\x7fELF"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "_notified", {"once"})
+    return tmp_path
+
+
+def square(x):
+    if x < 0:
+        raise ValueError("no root of ", x)
+    return x * x
+
+
+inner = Kernel(square, KERNEL)
+
+
+def total(a):
+    found = 0.0
+    for x in a:
+        found += inner(x)
+    return found
+
+
+def anew(monkeypatch):
+    """Make both kernels as a new process has them."""
+    fresh = Kernel(square, KERNEL)
+    monkeypatch.setitem(total.__globals__, "inner", fresh)
+    return fresh, Kernel(total, KERNEL)
+
+
+def test_only_the_kernel_that_python_calls_has_machine_code(folder, monkeypatch):
+    within, outer = anew(monkeypatch)
+    assert outer(np.arange(4.0)) == 14.0
+    has_code = {path.name.startswith("linked."): ELF in path.read_bytes() for path in folder.iterdir()}
+    assert has_code == {True: False, False: True}
+    assert not within.compiled.overloads
+
+
+def test_a_kernel_can_be_linked_and_called(folder, monkeypatch):
+    within, outer = anew(monkeypatch)
+    assert outer(np.arange(4.0)) == within(2.0) + 10.0
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_what_is_linked_comes_from_the_disk(folder, monkeypatch):
+    _, outer = anew(monkeypatch)
+    assert outer(np.arange(4.0)) == 14.0
+    for path in folder.iterdir():
+        if not path.name.startswith("linked."):
+            path.unlink()
+    within, outer = anew(monkeypatch)
+    assert outer(np.arange(5.0)) == 30.0
+    assert sum(within.linked.stats.cache_hits.values()) == 1
+    assert sum(outer.compiled.stats.cache_misses.values()) == 1
+
+
+def test_a_linked_kernel_raises_with_its_values(folder, monkeypatch):
+    for _ in range(2):  # compiled, and read
+        _, outer = anew(monkeypatch)
+        with pytest.raises(ValueError, match="no root") as raised:
+            outer(np.array([1.0, -3.0]))
+        assert raised.value.args == ("no root of ", -3.0)
