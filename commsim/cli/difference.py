@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .report import Config
 
-MAX_LISTED = 20
+MAX_LISTED, MAX_MESSAGES = 20, 100_000
 TASK = ("collective", "operation", "n_ranks", "size_B")
 
 
@@ -28,13 +28,16 @@ def print_difference(config: Config, other: str) -> None:
     """
     from commsim.report.rows.difference import difference, read_rows, runs_beside
 
-    for name in config.given("measured", "operation", "ranks", "where", "rename"):
+    for name in config.given("measured", "operation", "ranks", "where", "rename", "show_ranks"):
         raise InputError(f"{name} goes with one result, not with two")
+    if config.timeline is not None and not config.timeline.endswith((".json", ".json.gz")):
+        raise InputError(f"--timeline writes .json or .json.gz, got {config.timeline!r}")
     (config_a, a), (config_b, b) = read_rows(config.input), read_rows(other)
     found = difference(a, b, config_a, config_b)
     _print(found, config.input, other)
     path: Sequence[Mapping[str, Any]] = ()
     links: Sequence[Mapping[str, Any]] = ()
+    written = False
     if not config.no_detail and config_a and config_b:
         sizes = {row.get("size_B") for row in a} & {row.get("size_B") for row in b}
         both = [[row for row in rows if row.get("size_B") in sizes] for rows in (a, b)]
@@ -44,11 +47,33 @@ def print_difference(config: Config, other: str) -> None:
             what = f"{runs[0].name} and {runs[1].name}, {runs[0].result.size:.0f} B"
             _print_sides(path, "cause", f"critical path, us: {what}")
             _print_sides(links, "link", "busy time of the links that differ most, us")
+            if config.timeline is not None:
+                _write_timeline(runs[0], runs[1], config.timeline)
+                written = True
+    if config.timeline is not None and not written:
+        raise InputError("--timeline needs a run in detail of both results")
     more: dict[str, Any] = {"only_a": list(found.only_a), "only_b": list(found.only_b)}
     differs = {name: {"a": of[0], "b": of[1]} for name, of in found.differs.items()}
     config.write_json(
-        found.pairs, config.flags("output"), **more, differs=differs, critical_path=list(path), links=list(links)
+        found.pairs,
+        config.flags("output", "timeline", "show_ranks"),
+        **more,
+        differs=differs,
+        critical_path=list(path),
+        links=list(links),
     )
+
+
+def _write_timeline(a: SimulatedRun, b: SimulatedRun, path: str) -> None:
+    """Write both runs into one file for Perfetto, A above B on the same time axis."""
+    from commsim.report.timeline import make_timeline
+    from commsim.report.timeline_files import write_beside
+
+    n = write_beside({"A": make_timeline(a, limit=MAX_MESSAGES), "B": make_timeline(b, limit=MAX_MESSAGES)}, path)
+    shown = [min(len(run.n_bytes), MAX_MESSAGES) for run in (a, b)]
+    print_remarks([
+        f"{path}: {shown[0]} of {len(a.n_bytes)} messages of A, {shown[1]} of {len(b.n_bytes)} of B, {n} events"
+    ])  # fmt: skip
 
 
 def _print(found: Difference, a: str, b: str) -> None:

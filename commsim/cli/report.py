@@ -65,6 +65,9 @@ class Config(Data, WithJson):
     other: str | None = flag(
         "other", nargs="?", metavar="OTHER", help="a second result or sweep: prints both side by side, writes no page"
     )
+    timeline: str | None = flag(
+        metavar="FILE.json.gz", help="with OTHER: write both runs at their largest common size, for ui.perfetto.dev"
+    )
     no_detail: bool = switched(help="show the rows only, without simulating the runs of a result again")
     output: str = flag("-o", default="report.html", metavar="FILE.html", help="file to write")
 
@@ -78,6 +81,8 @@ def run(config: Config) -> None:
         return
     if config.json or config.csv:
         raise InputError("--json and --csv are of two results: commsim report A B")
+    if config.timeline is not None:
+        raise InputError("--timeline is of two results: commsim report A B; of one: commsim trace")
     check_page(config.output)
     study = read_data(config, detail=not config.no_detail)
     write_report(study, config.output)

@@ -13,13 +13,14 @@ from commsim.core.result import Result
 from commsim.core.units import format_bandwidth, format_size, format_time
 
 from .boxes import Boxes, link_loads, make_boxes, make_bundles
-from .cables import MAX_CLASSES, draw_cables, line_width, rate_classes
+from .cables import draw_cables, line_width, rate_classes
 from .layout import Layout, make_layout
 from .palette import BOX_HEIGHT, FAINT, FILL, INK, LINK, MACHINE, STROKE, load_colour
 from .picture import Label, Line, Picture, Rectangle, Shape, shortened, text_width, wrapped
 
 KIND_NAMES = ("host", "switch", "GPU", "CPU", "NIC", "memory", "machine")
 _ROW, _BAR, _STEPS = 22.0, 180.0, 36
+MAX_RATES = 12  # in a legend
 
 
 def full_load(busiest: float) -> float:
@@ -39,7 +40,7 @@ def _draw_legend(
         And the height that it takes.
     """
     entries: list[tuple[str, int | float]] = [(KIND_NAMES[k], int(k)) for k in np.unique(kind)]
-    shown = rates if len(rates) <= MAX_CLASSES else [rates[0], rates[-1]]
+    shown = rates if len(rates) <= MAX_RATES else [rates[0], rates[-1]]
     entries += [(format_bandwidth(rate).split(" (")[0], rate) for rate in shown]
     shapes: list[Shape] = []
     left, top = x, y

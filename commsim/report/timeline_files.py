@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from commsim.core.errors import InputError
 from commsim.files.trace_events import opened, process_name, sort_index, thread_name, write_events
@@ -13,42 +14,75 @@ from commsim.files.trace_events import opened, process_name, sort_index, thread_
 from .timeline import Timeline, Track
 
 
+class Place(NamedTuple):
+    """Where a timeline stands in a file of several: what is added to its processes and messages, and before names."""
+
+    pid: int = 0
+    message: int = 0
+    label: str = ""
+
+
 def write_chrome(timeline: Timeline, path: str | Path) -> int:
     """Write JSON, compressed when the name ends with .gz; return the number of events.
 
     Times are microseconds with six digits behind the point, so that they are the whole picoseconds of the slices.
     """
-    return write_events(path, _events(timeline), otherData=dict(timeline.provenance))
+    return write_events(path, _events(timeline, Place()), otherData=dict(timeline.provenance))
 
 
-def _events(timeline: Timeline) -> Iterator[dict[str, Any] | str]:
-    for pid, name in timeline.processes.items():
-        yield process_name(pid, name)
+def write_beside(timelines: Mapping[str, Timeline], path: str | Path) -> int:
+    """Write several timelines into one file as :func:`write_chrome` does, one below the other on the same time axis.
+
+    Parameters
+    ----------
+    timelines : mapping of str to Timeline
+        By what stands before the names of their processes.
+    path : path
+        To write.
+
+    Returns
+    -------
+    int
+        Events.
+    """
+    places, at = [], Place()
+    for label, timeline in timelines.items():
+        places.append(at._replace(label=f"{label}: "))
+        at = Place(at.pid + max(timeline.processes, default=0) + 1, at.message + len(timeline.run.n_bytes))
+    events = itertools.chain.from_iterable(map(_events, timelines.values(), places))
+    about = {f"{label}: {name}": word for label, one in timelines.items() for name, word in one.provenance.items()}
+    return write_events(path, events, otherData=about)
+
+
+def _events(timeline: Timeline, place: Place) -> Iterator[dict[str, Any] | str]:
+    for number, name in timeline.processes.items():
+        pid = number + place.pid
+        yield process_name(pid, place.label + name)
         yield sort_index(pid, None, pid)
     for track in timeline.tracks:
         for lane, (name, pid) in track.lanes.items():
-            yield thread_name(pid, lane, name)
-            yield sort_index(pid, lane, lane)
+            yield thread_name(pid + place.pid, lane, name)
+            yield sort_index(pid + place.pid, lane, lane)
     for track in timeline.tracks:
-        yield from _slices(timeline, track)
+        yield from _slices(timeline, track, place)
     for counter in timeline.counters():
-        name = json.dumps(f"load {counter.name}")
+        name, pid = json.dumps(f"load {counter.name}"), counter.pid + place.pid
         for time, load in counter.changes():
-            yield f'{{"ph":"C","pid":{counter.pid},"name":{name},"ts":{_us(time)},"args":{{"percent":{load:.4g}}}}}'
+            yield f'{{"ph":"C","pid":{pid},"name":{name},"ts":{_us(time)},"args":{{"percent":{load:.4g}}}}}'
 
 
-def _slices(timeline: Timeline, track: Track) -> Iterator[str]:
+def _slices(timeline: Timeline, track: Track, place: Place) -> Iterator[str]:
     """Complete events; an arrow starts at the slice of the sender and ends at that of the receiver."""
     arrow = {"send": '"ph":"s"', "receive": '"ph":"f","bp":"e"'}.get(track.kind)
     for one in timeline.slices(track):
-        at = f'"pid":{one.pid},"tid":{one.lane},"ts":{_us(one.start)}'
+        at = f'"pid":{one.pid + place.pid},"tid":{one.lane},"ts":{_us(one.start)}'
         more = f',"cname":"terrible","cat":"{track.kind},critical"' if one.critical else f',"cat":"{track.kind}"'
         yield (
             f'{{"ph":"X",{at},"dur":{_us(one.end - one.start)},"name":{json.dumps(one.name)}{more},'
             f'"args":{{"bytes":{one.n_bytes:.17g},"hop":{one.hop},"transfer":{one.transfer}}}}}'
         )
         if arrow is not None and timeline.has_arrow(one):
-            yield f'{{{arrow},{at},"name":"message","cat":"message","id":{one.transfer}}}'
+            yield f'{{{arrow},{at},"name":"message","cat":"message","id":{one.transfer + place.message}}}'
 
 
 def _us(picoseconds: int) -> str:

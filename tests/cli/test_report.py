@@ -299,3 +299,38 @@ def test_ranks_of_timelines_are_those_of_the_run(commsim, tmp_path, ranks, said)
     assert said in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", ranks, "-o", tmp_path / "p.html")
     nothing = ("--no-detail", "-o", tmp_path / "p.html")
     assert "of which there are none" in commsim.refuses("report", tmp_path / "r.json", "--show-ranks", "1", *nothing)
+
+
+def test_two_runs_stand_beside_each_other_in_one_timeline(commsim, tmp_path):
+    a, b, path = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "both.json"
+    commsim(*RUN, "--json", a)
+    commsim(*(word.replace("100Gbps", "50Gbps") for word in RUN), "--json", b)
+    assert commsim("report", a, b, "--timeline", path).code == 0, commsim.err
+    assert "24 of 24 messages of A, 24 of 24 of B" in commsim.out
+    events = json.loads(path.read_text())["traceEvents"]
+    process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    for side, source in (("A: ", a), ("B: ", b)):
+        assert {f"{side}rank {i} on h{i}" for i in range(4)} <= set(process.values())
+        slices = [e for e in events if e["ph"] == "X" and process[e["pid"]].startswith(side)]
+        sends = {e["args"]["transfer"]: e for e in slices if e["cat"].startswith("send")}
+        assert len(sends) == 24
+        time = max(row["time_s"] for row in json.loads(source.read_text())["results"])
+        assert max(e["ts"] + e["dur"] for e in slices) == pytest.approx(time * 1e6)
+    begins, ends = ([e["id"] for e in events if e["ph"] == kind] for kind in "sf")
+    assert sorted(begins) == sorted(ends) == list(range(48))  # no arrow leads from one run to the other
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--timeline", "t.json"), "--timeline is of two results"),
+        (("B.json", "--timeline", "t.pftrace"), "--timeline writes .json or .json.gz"),
+        (("B.json", "--timeline", "t.json", "--no-detail"), "--timeline needs a run in detail of both results"),
+        (("B.json", "--show-ranks", "1"), "--show-ranks goes with one result, not with two"),
+    ],
+)
+def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, words, said):
+    commsim(*RUN, "--json", tmp_path / "A.json")
+    (tmp_path / "B.json").write_bytes((tmp_path / "A.json").read_bytes())
+    paths = [tmp_path / word if word in ("B.json", "t.json", "t.pftrace") else word for word in words]
+    assert said in commsim.refuses("report", tmp_path / "A.json", *paths)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from commsim.core.errors import InputError
 from commsim.core.network import HOST, SWITCH, Network
 from commsim.core.result import Result
+from commsim.core.units import format_bandwidth
 from commsim.report.boxes import MAX_ENDPOINTS, make_boxes, make_bundles
 from commsim.report.layout import make_layout, spread
 from commsim.report.network_picture import draw_network, full_load
@@ -240,3 +241,15 @@ def test_a_large_network_is_drawn_quickly_and_small():
 def test_the_same_network_gives_the_same_picture():
     network = load_network("dragonfly:p=2,a=4,h=2")
     assert draw_network(network) == draw_network(dataclasses.replace(network))
+
+
+@pytest.mark.parametrize("text", ["dgx-h100", "dgx-a100", "dgx-h100@star:machines=2"])
+def test_the_legend_names_the_rates_of_all_lines_that_are_drawn(text):
+    network = load_network(text)
+    drawn = draw_network(network)[0]
+    written = [shape.text for shape in drawn.shapes if isinstance(shape, Label)]
+    boxes = make_boxes(network)
+    rates = np.unique(make_bundles(network, boxes.of_node, boxes.row, None).rate)
+    assert len(rates) > 4
+    for rate in rates:
+        assert format_bandwidth(float(rate)).split(" (")[0] in written
