@@ -194,7 +194,7 @@ def _spans(run: SimulatedRun, slices: Slices, names: list[str], name: str, title
         number_column("message_B", run.n_bytes[which]),
         number_column("critical", on_path[which], ""),
     ))  # fmt: skip
-    path = "" if run.critical is None else " What is on the critical path is outlined in black."
+    path = "" if run.critical is None else " What is on the critical path is outlined."
     caption = f"A bar is a message while its bytes leave the sender.{path}{note}"
     roles = {"y": "lane", "level": "level", "x": "start_s", "end": "end_s", "by": "effect", "mark": "critical"}
     return Figure(name, "spans", title, caption, table, roles, {"x": "time"}, of_run=run.name)

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from commsim.core.network import SWITCH, Network
 from commsim.core.network_queries import tiers
 from commsim.engine.link_samples import LinkSamples
-from commsim.report.columns import Column, Table, number_column
+from commsim.report.columns import Column, Table, number_column, word_column
 from commsim.report.figure import Figure, NothingToDraw
 
-MAX_PARTS, MAX_QUEUES, MAX_SWITCHES, MAX_WAYS = 120, 48, 8, 64
+MAX_PARTS, MAX_QUEUES, MAX_SWITCHES, MAX_WAYS = 120, 48, 6, 64
 Numbers = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
@@ -121,9 +121,11 @@ def ways(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
     load = np.diff(samples.sent[first][:, links], axis=0) / (seconds[:, np.newaxis] * network.bandwidth[links])
     n, per_link = len(seconds), len(links)
     place = np.searchsorted(switches, network.src[links])
+    ends = [network.link_name(i).partition("->")[2] for i in links.tolist()]  # alike in all switches of a tier
+    to = word_column("to", [end for end in ends for _ in range(n)])
     table = Table.of((
         Column("switch", np.repeat(place, n), "", tuple(network.nodes[s] for s in switches.tolist())),
-        Column("link", np.repeat(np.arange(per_link), n), "", tuple(network.link_name(i) for i in links.tolist())),
+        to,
         number_column("time_s", np.tile(samples.times[first[:-1]], per_link)),
         number_column("load", np.minimum(load, 1.0).T.ravel(), ""),
     ))  # fmt: skip
@@ -136,7 +138,7 @@ def ways(network: Network, samples: LinkSamples, of_run: str = "") -> Figure:
         f"of a switch carried at most {uneven:.3g} times the mean of its links."
     )
     return Figure("ways", "heat", "Path choice over time", caption, table,
-                  {"x": "time_s", "y": "link", "value": "load", "facet": "switch"}, {"x": "time", "value": "load"},
+                  {"x": "time_s", "y": "to", "value": "load", "facet": "switch"}, {"x": "time", "value": "load"},
                   of_run=of_run)  # fmt: skip
 
 

@@ -18,7 +18,7 @@ class Chart {
     const title = element("h2", { text: figure.title });
     if (figure.run) title.append(element("small", { text: ` ${figure.run}` }));
     this.remark = element("p", { className: "remark" });
-    const wide = ["spans", "picture"].includes(figure.kind) || ["links", "racks", "tiers"].includes(figure.name);
+    const wide = ["spans", "picture"].includes(figure.kind) || ["links", "racks", "tiers", "fullest", "ways"].includes(figure.name);
     this.card = element("figure", { className: wide ? "card wide" : "card", id: `figure-${figure.id}` }, title, this.controls);
     this.card.append(this.body(), this.key, this.remark, element("figcaption", { text: figure.caption }), numbersOf(this));
     if (["curves", "cdf", "scatter"].includes(figure.kind) && !figure.run) this.chooser();

@@ -91,7 +91,10 @@ class Axis {
   }
 
   steps(most) {
-    let step = 10 ** Math.floor(Math.log10((this.high - this.low) / most));
+    // of bytes, round numbers of KiB, MiB and so on
+    const whole = Math.max(Math.abs(this.low), Math.abs(this.high));
+    const unit = this.unit === "B" && whole > 1024 ? 1024 ** Math.floor(Math.log2(whole) / 10) : 1;
+    let step = unit * 10 ** Math.floor(Math.log10((this.high - this.low) / unit / most));
     step *= [1, 2, 5, 10].find((f) => (this.high - this.low) / (step * f) <= most);
     const found = [];
     for (let i = Math.ceil(this.low / step - 1e-9); i * step <= this.high * (1 + 1e-12); i += 1) found.push(i * step);

@@ -49,7 +49,7 @@ def test_ways_of_a_switch_add_up_to_what_it_sent_upwards():
     table = figure.table
     first = taken.parts(figures.MAX_PARTS)
     lasts = np.tile(np.diff(taken.times[first]), table.n_rows // (len(first) - 1))
-    links = np.array(table["link"].text())
+    links = np.array([f"{a}->{b}" for a, b in zip(table["switch"].text(), table["to"].text(), strict=True)])
     assert set(table["switch"].text()) == {"leaf0", "leaf1"}
     for i in range(NETWORK.n_links):
         name = NETWORK.link_name(i)

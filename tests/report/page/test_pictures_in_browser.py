@@ -111,3 +111,14 @@ def test_a_page_that_is_printed_is_white(window, tmp_path):
     assert min(window.execute_script(grounds)) == 255
     window.execute_script("window.dispatchEvent(new Event('afterprint'))")
     assert max(window.execute_script(grounds)) < 60
+
+
+def test_depths_of_queues_are_round_numbers_of_kibibytes(window, tmp_path):
+    look(window, tmp_path / "page.html", 8, 900, "light")
+    for most in (900, 5000, 130_000, 3 * 2**20, 2**40 * 7):
+        labels = window.execute_script(f"return new Axis([0, {most}], 'B', false).labels()")
+        assert len(labels) > 2
+        for label in labels:
+            number, unit = label.split()
+            assert len(number.replace(".", "").strip("0")) <= 2  # digits that count
+            assert unit == labels[-1].split()[1] or number == "0"
