@@ -17,6 +17,7 @@ from commsim.engine.fabric.ways import ways_of
 from topologies.fat_tree import fat_tree
 from topologies.leaf_spine import leaf_spine
 from topologies.star import star
+from topologies.three_tier import three_tier
 
 RATE, HOP, MTU, HEADER = 50e9, 1e-6, 4160, 64
 
@@ -248,6 +249,20 @@ def test_eqds_meets_the_targets_of_1024_hosts(balancing, entropies, ecn, target)
     network = fat_tree(16, bandwidth=12.5e9, latency=HOP)
     run = simulate(network, permutation(1024, 2_000_000), Spraying("eqds", balancing, entropies, ecn=ecn))
     assert 2_000_000 * MTU / (MTU - HEADER) / 12.5e9 < run.finished.max() < target * 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("balancing", "ecn"), [("oblivious", None), ("mixed", (12 * MTU, 25 * MTU))])
+def test_eqds_meets_the_target_of_1024_hosts_on_an_oversubscribed_network(balancing, ecn):
+    # racks of 16 hosts with 4 uplinks, pods of 4 racks: 4:1, 880 us with marks and without
+    network = three_tier(
+        16, 4, 16, 4, 4, bandwidth=12.5e9, rack_oversubscription=4, pod_oversubscription=1, latency=HOP
+    )
+    sent = permutation(1024, 2_000_000)
+    run = simulate(network, sent, Spraying("eqds", balancing, 128, ecn=ecn))
+    leaving = np.bincount(sent.src[sent.src // 16 != sent.dst // 16] // 16, minlength=64).max()
+    fluid = leaving / 4 * 2_000_000 * MTU / (MTU - HEADER) / 12.5e9  # through the fullest rack's uplinks
+    assert fluid < run.finished.max() < 880e-6
 
 
 @pytest.mark.slow
