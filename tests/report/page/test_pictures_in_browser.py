@@ -118,7 +118,6 @@ def test_depths_of_queues_are_round_numbers_of_kibibytes(window, tmp_path):
     for most in (900, 5000, 130_000, 3 * 2**20, 2**40 * 7):
         labels = window.execute_script(f"return new Axis([0, {most}], 'B', false).labels()")
         assert len(labels) > 2
-        for label in labels:
-            number, unit = label.split()
-            assert len(number.replace(".", "").strip("0")) <= 2  # digits that count
-            assert unit == labels[-1].split()[1] or number == "0"
+        for number in (label.split()[0] for label in labels):
+            # few digits that count, or half of the next unit
+            assert len(number.replace(".", "").strip("0")) <= 2 or number == "512"
