@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _siblings
+from ._siblings import FINDER
 
 if TYPE_CHECKING:
     from collectives import COLLECTIVES as COLLECTIVES
@@ -107,12 +107,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [*sorted(_MODULE_OF), "__version__"]
 
 
-_siblings.claim()
-
-
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'commsim' has no attribute {name!r}")
+    FINDER.take_over()
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# Python looks into the current folder first, where a user's topologies.py or collectives/ is not ours: look there last.
+# Python looks into the current folder first, where a user's rich.py or select.py is not what we import: there last.
 if __name__ == "__main__" and sys.path[0] == str(Path.cwd()):
     sys.path.append(sys.path.pop(0))
 

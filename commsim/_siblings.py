@@ -1,50 +1,67 @@
-"""The three packages beside commsim are ours, whatever of the same name lies beside a user's script."""
+"""Finder of the packages beside commsim: by their place, whatever else of the same name is found first.
+
+A script may have a ``topologies.py`` or a folder ``collectives`` of its own, which comes first on the path. Until a
+module of commsim is imported (``import commsim`` alone imports none), a name means what Python finds. From then on it
+means ours: a module of that name that is loaded already is taken out of ``sys.modules``, and goes on serving those who
+imported it.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 SIBLINGS = ("collectives", "topologies", "switch_model")
+ROOT = Path(__file__).resolve().parent.parent
 
 
-def claim() -> None:
-    """Load our own package where a user's file or folder of the same name comes first, and warn.
+class Finder:
+    """Entry of ``sys.meta_path``: a sibling is looked for beside commsim only, all else is left to the next finder."""
 
-    Python keeps one module of each name. A module of the user's that was imported before stays with those who have it;
-    imports from now on get ours.
-    """
-    for name in SIBLINGS:
-        ours = Path(__file__).resolve().parent.parent / name / "__init__.py"
-        found = _found(name)
-        if found is not None and found.resolve() == ours:
+    def __init__(self) -> None:
+        self._ours_only = False
+
+    def take_over(self) -> None:
+        """From now on the names mean ours."""
+        if not self._ours_only:
+            self._ours_only = True
+            _set_others_aside()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a sibling is; None for every other name.
+
+        Raises
+        ------
+        ImportError
+            If a sibling is not beside commsim; names the file.
+        """
+        del path, target
+        if name.startswith("commsim."):
+            self.take_over()
+        if name not in SIBLINGS or not self._ours_only:
+            return None
+        file = ROOT / name / "__init__.py"
+        if not file.is_file():
+            raise ImportError(f"commsim needs its own package {name}, and {file} is not there: install commsim again")
+        return spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
+
+
+def _set_others_aside() -> None:
+    """Take modules out of ``sys.modules`` that have the name of a sibling and are not ours, with their submodules."""
+    for sibling in SIBLINGS:
+        loaded = sys.modules.get(sibling)
+        origin = getattr(loaded, "__file__", None)
+        if loaded is None or (origin is not None and Path(origin).resolve() == ROOT / sibling / "__init__.py"):
             continue
-        if found is not None:
-            warnings.warn(
-                f"{found} has the name of a package of commsim, and `import {name}` gives commsim's from now on; "
-                "rename yours, or import it before commsim",
-                stacklevel=2,
-            )
-        _load(name, ours)
+        for name in [name for name in sys.modules if name == sibling or name.startswith(f"{sibling}.")]:
+            del sys.modules[name]
 
 
-def _found(name: str) -> Path | None:
-    """File of the module that has, or would get, a name; None for nothing, and for a folder without __init__.py."""
-    module = sys.modules.get(name)
-    source = importlib.util.find_spec(name) if module is None else module.__spec__
-    origin = None if source is None else source.origin
-    return None if origin is None else Path(origin)
-
-
-def _load(name: str, ours: Path) -> None:
-    """Load a package from its file, in place of what has its name, parts included."""
-    for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
-        del sys.modules[known]
-    spec = importlib.util.spec_from_file_location(name, ours, submodule_search_locations=[str(ours.parent)])
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+FINDER = Finder()
+sys.meta_path.insert(0, FINDER)

@@ -5,9 +5,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from under_mpiexec import under_mpiexec
 
 import commsim
-from commsim import _siblings
+from commsim._siblings import SIBLINGS
 
 ROOT = Path(commsim.__file__).parent.parent
 HEAVY = ("numba", "torch", "mpi4py", "scapy", "scipy", "rich", "matplotlib", "networkx")
@@ -66,58 +67,114 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", paths + code], cwd=folder, text=True, capture_output=True)
 
 
-def put(folder: Path, sibling: str, shape: str) -> Path:
-    """Write a user's module that has the name of one of our packages."""
-    intruder = folder / shape.format(sibling)
-    intruder.parent.mkdir(exist_ok=True)
-    intruder.write_text("MINE = 42\n")
-    return intruder
+SHAPES = ["{}.py", "{}/__init__.py"]
+NAMES = (*SIBLINGS, "benchmarks")
 
 
-USED = "print(commsim.predict('ring_all_reduce', 'star:n_hosts=4', '1MiB', engine='alpha-beta').time > 0)"
+def beside(folder: Path, shape: str) -> None:
+    """Write a user's own files or folders of our names, which know a name that ours do not."""
+    for name in NAMES:
+        file = folder / shape.format(name)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine = 42\n")
 
 
-@pytest.mark.parametrize("sibling", _siblings.SIBLINGS)
-@pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
-def test_a_file_or_folder_of_the_same_name_does_not_hide_ours(tmp_path, sibling, shape):
-    intruder = put(tmp_path, sibling, shape)
-    done = run(f"import commsim\n{USED}", tmp_path)
-    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
-    assert f"{intruder} has the name of a package of commsim" in done.stderr
-    assert done.stderr.count("UserWarning") == 1
+USE = "assert cs.load_network('star:n_hosts=2').n_links == 4\nassert 'ring_all_reduce' in cs.COLLECTIVES\n"
 
 
-@pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
-def test_a_module_that_was_imported_before_stays_with_who_has_it(tmp_path, shape):
-    put(tmp_path, "topologies", shape)
-    done = run(f"import topologies\nimport commsim\n{USED}\nprint(topologies.MINE)", tmp_path)
-    assert (done.stdout, done.returncode) == ("True\n42\n", 0), done.stderr
-    assert "rename yours" in done.stderr
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import commsim as cs\n",
+        "import collectives, topologies, switch_model\nimport commsim as cs\n",
+        "import commsim as cs\nimport collectives, topologies, switch_model\n",
+        "from collectives import mine\nimport commsim as cs\nfrom topologies import mine\n",
+    ],
+)
+def test_a_script_beside_files_of_our_names_uses_ours_and_its_own(tmp_path, shape, imports):
+    beside(tmp_path, shape)
+    used = [name for name in SIBLINGS if f"{name}," in imports or f", {name}" in imports]
+    own = "".join(f"assert {name}.mine == 42\n" for name in used)
+    done = run(f"{imports}{USE}{own}from topologies import TOPOLOGIES\nassert TOPOLOGIES is cs.TOPOLOGIES", tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
-def test_a_folder_of_data_is_no_package_and_nothing_is_said(tmp_path):
+@pytest.mark.parametrize("first", ["cs.TOPOLOGIES", "cs.COLLECTIVES", "__import__('commsim.run.inputs')"])
+def test_whatever_is_used_first_finds_ours(tmp_path, first):
+    beside(tmp_path, "{}.py")
+    done = run(f"import commsim as cs\nimport collectives, topologies\n{first}\n{USE}", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_submodules_of_a_folder_of_our_name_are_set_aside_with_it(tmp_path):
+    beside(tmp_path, "{}/__init__.py")
+    (tmp_path / "collectives" / "dense.py").write_text("")
+    done = run(f"import collectives.dense\nimport commsim as cs\n{USE}", tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_of_data_is_no_package(tmp_path):
     (tmp_path / "collectives").mkdir()
-    done = run(f"import commsim\n{USED}", tmp_path)
-    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+    done = run(f"import commsim as cs\n{USE}", tmp_path)
+    assert (done.stderr, done.returncode) == ("", 0)
 
 
-def test_parts_of_commsim_are_found_beside_such_a_file_too(tmp_path):
-    put(tmp_path, "collectives", "{}.py")
-    done = run("from commsim.run import prepare\nprint(prepare.__name__)", tmp_path)
-    assert (done.stdout, done.returncode) == ("prepare\n", 0), done.stderr
+def test_a_package_that_is_missing_is_named(tmp_path):
+    copy = tmp_path / "commsim"
+    copy.mkdir()
+    for name in ("__init__.py", "_siblings.py"):
+        (copy / name).write_text((ROOT / "commsim" / name).read_text())
+    done = run("import commsim\ncommsim.TOPOLOGIES", tmp_path)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: commsim needs its own package topologies")
+    assert str(tmp_path / "topologies" / "__init__.py") in last
 
 
-@pytest.mark.parametrize("shape", ["{}.py", "{}/__init__.py"])
-def test_the_command_line_runs_beside_files_of_the_same_names(tmp_path, shape):
-    for sibling in _siblings.SIBLINGS:
-        intruder = tmp_path / shape.format(sibling)
-        intruder.parent.mkdir(exist_ok=True)
-        intruder.write_text("")
-    command = [sys.executable, "-m", "commsim", "topo", "show", "star:n_hosts=2"]
-    paths = os.environ | {"PYTHONPATH": str(ROOT)}
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("start", [["-m", "commsim"], ["bin/commsim"]])
+def test_the_command_line_runs_beside_files_of_the_same_names(tmp_path, shape, start):
+    beside(tmp_path, shape)
+    (tmp_path / "bin").mkdir()  # as the script that pip makes
+    (tmp_path / "bin" / "commsim").write_text("from commsim.__main__ import run\nrun()\n")
+    command = [sys.executable, *start, "topo", "show", "star:n_hosts=2"]
+    paths = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
     done = subprocess.run(command, cwd=tmp_path, env=paths, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert "star:n_hosts=2" in done.stdout
+
+
+SCRIPT = """
+from pathlib import Path
+
+import commsim as cs
+import topologies
+
+if __name__ == "__main__":
+    sweep = {"topology": {"name": "star", "n_hosts": 4},
+             "collective": {"name": "ring_all_reduce", "ranks": 4, "size": ["1MiB", "2MiB"]}}
+    done = cs.run_sweep(sweep, Path(__file__).with_name("results"), "process", jobs=2)
+    print(done.n_done, done.n_failed, topologies.mine)
+"""
+
+
+def test_workers_of_a_sweep_run_beside_files_of_the_same_names(tmp_path):
+    pytest.importorskip("pyarrow")
+    beside(tmp_path, "{}.py")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    paths = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, env=paths, text=True, capture_output=True)
+    assert done.stdout == "2 0 42\n", done.stderr
+
+
+@pytest.mark.mpi
+def test_a_script_under_mpiexec_runs_beside_files_of_the_same_names(tmp_path):
+    beside(tmp_path, "{}/__init__.py")
+    script = tmp_path / "script.py"
+    script.write_text(f"import topologies\nimport commsim as cs\n{USE}print('right', topologies.mine)\n")
+    done = under_mpiexec(2, str(script))
+    assert done.stdout.count("right 42") == 2, done.stderr
 
 
 def test_nothing_in_the_way_is_no_error(tmp_path):
