@@ -61,10 +61,16 @@ def links(run: SimulatedRun) -> Figure:
         number_column("time_s", np.tile(bins.edges[:-1], len(shown))),
         number_column("load", bins.load.ravel(), ""),
     ))  # fmt: skip
-    caption = f"Load of {note} in {N_BINS} equal parts of the time; each message at its mean rate."
+    caption = f"Load of {note} in {N_BINS} equal parts of the time; each message at its mean rate.{_rerouted(run)}"
     roles = {"x": "time_s", "y": "link", "value": "load"}
     return Figure("links", "heat", "Links over time", caption, table, roles,
                   {"x": "time", "value": "load"}, of_run=run.name)  # fmt: skip
+
+
+def _rerouted(run: SimulatedRun) -> str:
+    """Say that messages are shown on the ways that they were planned to take, where flaps changed some."""
+    n = int(run.result.counters.get("rerouted", 0))
+    return f" Messages of the {n} connections that were rerouted are shown on their first way." if n else ""
 
 
 def _spread(n: int, most: int) -> NDArray[np.int64]:
@@ -114,7 +120,8 @@ def link_timeline(run: SimulatedRun) -> Figure:
     shown = load.chosen()
     slices = on_links(run, everything, shown)
     names = [net.link_name(i) for i in range(net.n_links)]
-    return _spans(run, slices, names, "link-timeline", "Timeline of links", load.note(shown, "links"))
+    return _spans(run, slices, names, "link-timeline", "Timeline of links",
+                  load.note(shown, "links") + _rerouted(run))  # fmt: skip
 
 
 def messages(run: SimulatedRun) -> Figure:

@@ -334,3 +334,37 @@ def test_timelines_of_a_difference_need_two_runs(commsim, tmp_path, words, said)
     (tmp_path / "B.json").write_bytes((tmp_path / "A.json").read_bytes())
     paths = [tmp_path / word if word in ("B.json", "t.json", "t.pftrace") else word for word in words]
     assert said in commsim.refuses("report", tmp_path / "A.json", *paths)
+
+
+def test_a_report_of_messages_has_their_times_and_slowdowns(commsim, tmp_path):
+    result, page = tmp_path / "t.json", tmp_path / "t.html"
+    network = "leaf_spine:n_leaves=2,n_spines=2,hosts_per_leaf=4,bandwidth=100Gbps"
+    assert commsim("traffic", "--topology", network, "--size", "100kB", "--json", result).code == 0, commsim.err
+    assert commsim("report", result, "-o", page).code == 0, commsim.err
+    assert names(page) == ["times", "slowdown"]
+    assert "use commsim traffic --report" in commsim.out
+    assert "commsim traffic --topology" in page.read_text()
+    assert "all are shown" in commsim.refuses("report", result, "-o", page, "--by", "src")
+    tree = json.loads(result.read_text())
+    tree["results"][3]["slowdown"] = "x"
+    result.write_text(json.dumps(tree))
+    assert "results[3]" in commsim.refuses("report", result, "-o", page)
+
+
+@pytest.mark.parametrize("engine", [("--engine", "flow"), ("--engine", "packet", "--transport", "dctcp")])
+def test_a_run_with_a_flap_is_reported_in_detail(commsim, tmp_path, engine):
+    result, page = tmp_path / "r.json", tmp_path / "r.html"
+    flap = ("--flap", "link:h0->leaf0@50us+100us", "--collective", "ring_all_reduce", *engine)
+    assert (
+        commsim("run", "--topology", NETWORK, "-b", "4M", "-e", "4M", *flap, "--json", result, "--report", page).code
+        == 0
+    )
+    assert "in detail" not in commsim.out
+    shown = names(page)
+    assert {"network", "links", "timeline"} <= set(shown)
+    if "packet" in engine:
+        counted = next(figure for figure in data_of(page)["figures"] if figure["name"] == "packets")
+        assert "sent again" in counted["caption"]
+        assert "lost" in counted["caption"]
+    assert commsim("report", result, "-o", page).code == 0, commsim.err
+    assert names(page) == shown

@@ -137,8 +137,8 @@ def _check(config: Config) -> None:
         raise InputError("--synthesized goes with --operation, such as --operation all_reduce")
     if config.compressor and (config.group or config.operation is not None or config.algorithm is not None):
         raise InputError("--compressor goes with --collective alone")
-    if config.flap and (config.compressor or config.report):
-        raise InputError(f"--flap is not modelled with {'--compressor' if config.compressor else '--report'}")
+    if config.flap and config.compressor:
+        raise InputError("--flap is not modelled with --compressor")
     if config.bound and (config.compressor or config.group or config.operation is not None):
         raise InputError("--bound goes with --collective alone; commsim bound ranks the algorithms of an operation")
 

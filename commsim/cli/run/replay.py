@@ -121,6 +121,8 @@ def _replay(config: Config, spec: str, row: Mapping[str, Any], trusted: bool) ->
     if not trusted and any(map(names_own_file, (spec, config.topology, config.placement or ""))):
         raise InputError("it names Python code, which a report does not execute; use `commsim run ... --report FILE`")
     prepared, options = _prepare_ranked(config, spec) if is_ranking(config) else prepare_one(config, spec)
+    if config.flap:
+        options["flaps"] = config.flaps(prepared.network)
     size, time = row.get("size_B"), row.get("time_s")
     if not isinstance(size, (int, float)) or not isinstance(time, (int, float)):
         raise InputError("its row has no size and time")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from commsim.core.errors import InputError
 from commsim.files.fields import Fields
 from commsim.files.store import read_result
 from commsim.files.whole_files import read_tree
 from commsim.report.columns import Table, table_of_arrow, table_of_rows
-from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, make_study, study_of_rows
+from commsim.report.study import EVERYTHING, PREDICTED, Choice, Study, made_by, make_study, study_of_rows
 
+# What each message of ``commsim traffic`` has.
+MESSAGE = {"received_s", "finished_s", "slowdown"}
 _NOT_NEGATIVE = {"size_B", "n_ranks", *PREDICTED} - {"method"}
 
 
@@ -52,7 +56,36 @@ def read_study(path: str | Path, choice: Choice = EVERYTHING) -> tuple[Study, di
     config, rows = results_of(tree, path)
     said = tree.get("remarks")
     remarks = [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+    if all(row.keys() >= MESSAGE for row in rows):
+        return _of_messages(path, rows, config, choice), {}
     return study_of_rows(path.name, rows, config, choice, remarks), config
+
+
+def _of_messages(path: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any], choice: Choice) -> Study:
+    """Make a study of the messages that ``commsim traffic`` wrote: their times and slowdowns.
+
+    Raises
+    ------
+    InputError
+        If a time or slowdown is no number, or rows are to be chosen.
+    """
+    from commsim.report.fabric.figures_of_messages import slowdown_figure, times_figure, times_table
+
+    if choice != EVERYTHING:
+        raise InputError(f"{path}: holds messages of `commsim traffic`, of which all are shown")
+    for i, row in enumerate(rows):
+        fields = Fields(dict(row), path, ("results", i))
+        for name in MESSAGE:
+            if fields.number(name) < 0:
+                fields.refuse(name, "a finite number of at least 0")
+    received, finished, slowdown = (
+        np.array([float(row[name]) for row in rows]) for name in ("received_s", "finished_s", "slowdown")
+    )
+    table = times_table(received, finished, slowdown)
+    why = {"queues, packets, fullest, ways": "the file has no times of queues; use commsim traffic --report"}
+    figures = (times_figure(received, finished), slowdown_figure(slowdown))
+    about = {"input": path.name, **made_by("traffic", config)}
+    return Study(path.name, table, provenance=about, figures=figures, listed=tuple(table), left_out=why)
 
 
 def results_of(tree: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
