@@ -36,6 +36,7 @@ PACKAGES = {
     "pyarrow": "sweep (extra data)",
     "duckdb": "sweep sql (extra data)",
     "distributed": "sweep --executor dask (extra dask)",
+    "ray": "sweep --executor ray (extra ray)",
     "loky": "sweep --executor loky (extra loky)",
     "networkx": "topo import, export: GraphML (extra graph)",
     "protobuf": "convert: Chakra traces (extra chakra)",

@@ -17,7 +17,7 @@ from .flags import Flags, Verb, WithJson, flag, switched
 if TYPE_CHECKING:
     from commsim.sweep import Progress
 
-NAMES = "process, serial, loky, mpi, dask, dask://HOST:PORT"
+NAMES = "process, serial, loky, mpi, dask, dask://HOST:PORT, ray, ray://HOST:PORT"
 MAX_POINTS_HELP = "refuse a sweep of more points, before filters (default: 10000000)"
 MAX_ERRORS = 10
 

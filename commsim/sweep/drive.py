@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from commsim.core.errors import BackendError
 
 from .executors import Pool
+from .ray_cluster import WORKER_DIED
 from .worker import Chunk, compute_chunk, import_all, one_line, row_line
 
 CHUNKS_PER_WORKER = 2
@@ -128,7 +129,7 @@ class Drive:
                 raise
             return error
         except Exception as error:  # compute_chunk lets nothing through, so this is the executor's own
-            if type(error).__name__ == "KilledWorker":  # Dask's, after it has tried several workers
+            if type(error).__name__ in ("KilledWorker", *WORKER_DIED):  # Dask's comes after several workers died
                 return error
             raise BackendError(f"the executor {self._pool.name} failed: {one_line(error)}") from None
         self._finished(seconds, lines)

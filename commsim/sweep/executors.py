@@ -1,4 +1,4 @@
-"""Where chunks run: a pool of processes, MPI, Dask, loky, this process, or any ``concurrent.futures.Executor``."""
+"""Where chunks run: a pool of processes, MPI, Dask, Ray, loky, this process, or any ``concurrent.futures.Executor``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from commsim.core.errors import BackendError, InputError
 
 from .worker import THREADS, begin_worker
 
-NAMES = ("process", "serial", "loky", "mpi", "dask", "dask://HOST:PORT")
+NAMES = ("process", "serial", "loky", "mpi", "dask", "dask://HOST:PORT", "ray", "ray://HOST:PORT")
 MAX_JOBS = 4096
 # In which idle workers end; then they are killed.
 SECONDS_TO_END = 20.0
@@ -170,6 +170,8 @@ def _pool(executor: str | Executor | None, n: int) -> Pool:
     name = executor or ("mpi" if _is_under_mpi() else "process")
     if name.startswith("dask"):
         return _dask(name, n)
+    if name == "ray" or name.startswith("ray://"):
+        return _ray(name, n)
     known: dict[str, Callable[[int], Pool]] = {"process": _process, "serial": _serial, "loky": _loky, "mpi": _mpi}
     if name not in known:
         raise InputError(f"unknown executor {name!r}; known: {', '.join(NAMES)}")
@@ -228,6 +230,15 @@ def _dask(name: str, n: int) -> Pool:
         )
         client = dask.Client(cluster, set_as_default=False)
     return _DaskPool(client, n)
+
+
+def _ray(name: str, n: int) -> Pool:
+    from .ray_cluster import RayExecutor
+
+    if name != "ray" and not name.rpartition(":")[2].isdigit():
+        raise InputError(f"--executor for Ray is ray or ray://HOST:PORT, got {name!r}")
+    executor = RayExecutor(None if name == "ray" else name, n)
+    return Pool("ray", lambda: executor, executor.num_workers, executor)
 
 
 class _DaskPool(Pool):

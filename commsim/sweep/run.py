@@ -113,7 +113,7 @@ def run_sweep(
         For the results; made if it is missing. One with the same sweep is continued.
     executor : str or Executor, optional
         Any ``concurrent.futures.Executor``, or ``process``, ``serial``, ``loky``, ``mpi``, ``dask``,
-        ``dask://HOST:PORT``; processes unless MPI's workers wait.
+        ``dask://HOST:PORT``, ``ray``, ``ray://HOST:PORT``; processes unless MPI's workers wait.
     jobs : int, optional
         Workers of an executor that is made here; by default one for each processor.
     limit : int, optional

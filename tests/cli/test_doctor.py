@@ -56,7 +56,8 @@ def test_every_package_of_an_extra_is_looked_for_and_said_what_for():
     project = tomllib.loads((Path(package.__file__).parents[1] / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     every = set(re.findall(r"[a-z]+", extras["all"][0].partition("[")[2]))
-    assert every == extras.keys() - {"all", "mpi", "torch"}  # mpich has an MPI of its own; torch is large
+    large = {"torch", "ray"}
+    assert every == extras.keys() - large - {"all", "mpi"}  # mpich has an MPI of its own
     for extra, needs in extras.items():
         for need in needs if extra != "all" else ():
             name = re.match(r"[\w.-]+", need)[0]
