@@ -45,7 +45,7 @@ class Config(WithJson):
     """All flags of ``commsim warmup``."""
 
     jobs: int | None = flag(metavar="N", help="processes that compile at once (default: all processors)")
-    verbose: bool = switched("-v", help="print how long each kernel took")
+    verbose: bool = switched("-v", help="print the processor time of each kernel")
 
 
 def run(config: Config) -> int:
@@ -86,10 +86,10 @@ def _print_kernels(rows: list[dict[str, Any]]) -> None:
             kinds[name] += 1
             parts[name, arguments].append(seconds)
     cells = [[name, f"{seconds:.1f}", f"{kinds[name]}"] for name, seconds in own.most_common(MAX_SHOWN)]
-    print_table(["kernel", "time(s)", "compiled"], cells, "the kernels that took longest, without those that they call")
+    print_table(["kernel", "CPU(s)", "compiled"], cells, "the kernels that took longest, without those that they call")
     again = [seconds for times in parts.values() for seconds in times[1:]]
     print_remarks(
-        [f"{sum(own.values()):.1f} s in all; {len(again)} compiled again by another part: {sum(again):.1f} s"]
+        [f"{sum(own.values()):.1f} s of CPU in all; {len(again)} compiled again by another part: {sum(again):.1f} s"]
     )
 
 
@@ -141,18 +141,18 @@ def _counted() -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _timed(compiled: list[tuple[str, str, float]]) -> Iterator[None]:
-    """Note each kernel that Numba compiles: its name, the kinds of its arguments, its seconds without those within."""
+    """Note each kernel that Numba compiles: name, kinds of arguments, seconds of processor without those within."""
     from numba.core import event
 
     running: list[list[float]] = []  # begin, and the time of kernels within
 
     class Times(event.Listener):
         def on_start(self, event: Any) -> None:  # noqa: ARG002
-            running.append([time.perf_counter(), 0.0])
+            running.append([time.process_time(), 0.0])
 
         def on_end(self, event: Any) -> None:
             begin, within = running.pop()
-            took = time.perf_counter() - begin
+            took = time.process_time() - begin
             if running:
                 running[-1][1] += took
             function = event.data["dispatcher"].py_func

@@ -20,7 +20,8 @@ def _append(array: Integers, n: int, value: int) -> Integers:
     """Put `value` at index `n`, in a copy of twice the size when `array` is full."""
     if n >= array.shape[0]:
         larger = np.empty(2 * n + 16, array.dtype)
-        larger[:n] = array
+        for k in range(n):
+            larger[k] = array[k]
         array = larger
     array[n] = value
     return array

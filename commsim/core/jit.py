@@ -65,7 +65,11 @@ class Kernel:
     @functools.cached_property
     def linked(self) -> Any:
         """The kernel as Numba's own, which other kernels call."""
-        return self._dispatcher("LinkedCompiler", "LinkedCache")
+        dispatcher = self._dispatcher("LinkedCompiler", "LinkedCache")
+        compile_one = dispatcher.compile
+        widened = importlib.import_module("commsim.core.compiling.kernel_compiler").widened
+        dispatcher.compile = lambda types: compile_one(widened(types))
+        return dispatcher
 
     def _dispatcher(self, compiler: str, cache: str) -> Any:
         numba = _numba()
@@ -77,7 +81,10 @@ class Kernel:
 
 
 def kernel(function: F) -> F:
-    """Compile with the project's options: disk cache, NumPy's division rules, no reordering of float sums."""
+    """Compile with the project's options: disk cache, NumPy's division rules, no reordering of float sums.
+
+    Copy by a loop in a kernel: ``a[:] = b`` has Numba compile the text of a message about shapes, which takes 3 s.
+    """
     return cast(F, _kernel(function, KERNEL))
 
 

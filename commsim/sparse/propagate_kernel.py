@@ -145,8 +145,10 @@ def _enlarged(rows: Rows, words: Words) -> tuple[Rows, Words]:
     """Return copies of twice the size; memory beyond is not touched until it is used."""
     n = rows.shape[0]
     more_rows, more_words = np.zeros(2 * n, ROW), np.empty((2 * n, words.shape[1]), np.uint64)
-    more_rows[:n] = rows
-    more_words[:n] = words
+    for r in range(n):
+        more_rows[r] = rows[r]
+        for w in range(words.shape[1]):
+            more_words[r, w] = words[r, w]
     for r in range(n, 2 * n):
         more_rows[r]["next_free"] = r + 1
     return more_rows, more_words

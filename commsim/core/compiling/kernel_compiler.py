@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba import _dynfunc  # type: ignore[attr-defined]
+from numba import _dynfunc, types  # type: ignore[attr-defined]
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, compile_result
 from numba.core.compiler_machinery import register_pass
@@ -103,6 +103,15 @@ class CalledCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes with another lowering."""
         return [_passes(self.state, LowerCalled)]
+
+
+def widened(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Replace the types of signed integers, and of constants, by int64, to which Numba converts them at the call.
+
+    Numba would compile a kernel once for each mixture of them: ten times where there are two kinds of arrays.
+    """
+    plain = [types.unliteral(kind) for kind in arguments]
+    return tuple(types.int64 if kind in types.signed_domain else kind for kind in plain)
 
 
 def rebuild_linked(context: Any, *reduced: Any) -> Any:

@@ -95,7 +95,8 @@ def pass_on(start: Ticks, send: Ticks, onward: Ticks, pairs: NDArray[np.int64], 
                 return False
             _pass_once(then, start, send, onward, n_cycles)
     if n_rounds % 2:
-        start[:] = then
+        for i in range(start.shape[0]):
+            start[i] = then[i]
     return True
 
 

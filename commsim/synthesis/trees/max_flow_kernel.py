@@ -115,10 +115,12 @@ def max_flow(arcs: Arcs, search: Search, source: int, sink: int, limit: int) -> 
     left, level, current, path = search.left, search.level, search.current, search.path
     head, older = arcs.head, arcs.older
     m = arcs.n_arcs[0]
-    left[:m] = arcs.room[:m]
+    for e in range(m):
+        left[e] = arcs.room[e]
     flow = 0
     while flow < limit and _find_levels(arcs, search, source, sink):
-        current[:] = arcs.first
+        for v in range(current.shape[0]):
+            current[v] = arcs.first[v]
         depth, node = 0, source
         while flow < limit:
             if node == sink:

@@ -54,6 +54,36 @@ def test_a_kernel_can_be_linked_and_called(folder, monkeypatch):
     assert len(list(folder.iterdir())) == 3
 
 
+def add(i, x):
+    return i + x
+
+
+joined = Kernel(add, KERNEL)
+
+
+def mixed(small, large):
+    """Call another kernel with two kinds of integers, and with constants."""
+    return joined(small[0], 1.5) + joined(large[0], 1.5) + joined(1, 1.5) + joined(2, 1.5) + joined(1.0, 1.5)
+
+
+def test_a_linked_kernel_is_compiled_once_for_all_signed_integers(folder):
+    assert Kernel(mixed, KERNEL)(np.full(1, -7, np.int32), np.full(1, 2**40)) == 2**40 - 3 + 5 * 1.5
+    assert {str(kinds[0]) for kinds in joined.linked.overloads} == {"int64", "float64"}
+
+
+def test_unsigned_integers_are_compiled_as_they_are(folder):
+    def wrap(x):
+        return x * x
+
+    within = Kernel(wrap, KERNEL)
+
+    def outer(a):
+        return within(a[0])
+
+    assert Kernel(outer, KERNEL)(np.full(1, 2**63 + 1, np.uint64)) == 1
+    assert [str(kinds[0]) for kinds in within.linked.overloads] == ["uint64"]
+
+
 def test_what_is_linked_comes_from_the_disk(folder, monkeypatch):
     _, outer = anew(monkeypatch)
     assert outer(np.arange(4.0)) == 14.0
