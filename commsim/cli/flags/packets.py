@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from commsim.core.network import Network
 
 PACKET_FLAGS = (
-    "transport", "window", "ack_every", "buffer", "shared_buffer", "buffer_alpha", "ecn", "pause", "loss", "loss_burst",
+    "transport", "window", "ack_every", "buffer", "shared_buffer", "buffer_alpha", "class_weights", "ecn", "pause",
+    "loss", "loss_burst",
 )  # fmt: skip
 
 
@@ -44,12 +45,17 @@ class Packets(Flags):
     buffer_alpha: float | None = flag(
         metavar="A", help="part of the free shared buffer that one queue may take (default: 1)"
     )
+    class_weights: str | None = flag(
+        metavar="W,W,...", help="links are shared by weight among priorities of jobs, the first one's first (default: "
+        "the first one goes first)",
+    )  # fmt: skip
     ecn: str | None = flag(
         metavar="MIN[:MAX[:P]]",
         help="marking: from MIN queued bytes with a probability up to P, from MAX always; 0B: never",
     )
     pause: str | None = flag(
-        metavar="AT[:RESUME]", help="PFC: pause a link when AT bytes from it wait in a switch; 0B: never"
+        metavar="AT[:RESUME]",
+        help="PFC: pause a link, for each priority, when AT bytes from it wait in a switch; 0B: never",
     )
     loss: float | None = flag(
         type=share, metavar="P", help="probability that a link loses a packet, such as 1%% (default: the network's)"
@@ -140,10 +146,19 @@ def _changes(config: Packets) -> dict[str, Any]:
     if config.pause is not None:
         sizes = _sizes(config.pause, "--pause", 2)
         changes |= {"pause_at": sizes[0], "resume_at": sizes[1] if len(sizes) == 2 else 0.8 * sizes[0]}
+    if config.class_weights is not None:
+        changes["class_weights"] = _weights(config.class_weights)
     for name in ("loss", "loss_burst"):
         if getattr(config, name) is not None:
             changes[name] = getattr(config, name)
     return changes
+
+
+def _weights(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise InputError(f"--class-weights is a number for each priority, such as 4,1; got {text!r}") from None
 
 
 def _ecn(text: str) -> dict[str, float]:

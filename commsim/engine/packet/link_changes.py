@@ -18,9 +18,8 @@ from commsim.engine.flow_plan import FlowPlan
 from commsim.routing.flaps import Flaps
 from commsim.routing.pinned import find_routes_around, turned_round
 
-from .cache_lines import on_lines
 from .packet_run import Tables
-from .packet_state import PS, ROUTE_ROW
+from .packet_state import PS, ROUTE_ROW, on_lines
 from .wheel_kernel import schedule
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from commsim.core.jit import njit_norefcount
 
+from .class_kernel import ahead, bring_unpaused, class_of, give_key, overtake
 from .packet_state import ACK, DATA, ECN_CAPABLE, ECN_MARKED, Links, Row
 from .timed_kernel import duration, queue_timed, settle, tell
 from .wheel_kernel import schedule
@@ -112,6 +113,8 @@ def _enqueue(links: Links, p: int) -> None:
         links.state["drops_full"] += 1
         free_packet(links, p)
         return
+    if links.state["n_classes"] > 1:
+        give_key(links, number, p)
     if link["ecn_min"] > 0 and link["queued"] >= link["ecn_min"] and packet["flags"] & ECN_CAPABLE:
         _mark(links, link, number, p)
     link["n_queued"] += 1
@@ -126,53 +129,16 @@ def _enqueue(links: Links, p: int) -> None:
         links.buffer[link["shared"]]["used"] += size
     came_over = packet["came_over"]
     if came_over >= 0 and links.link[came_over]["xoff"] > 0:
-        _hold(links, came_over, size)
+        _hold(links, came_over, p, size)
     if link["head"] < 0:
         link["head"] = link["tail"] = p
-    elif links.state["ranked"] and _priority(links, p) < _priority(links, link["tail"]):
-        _overtake(links, link, p)
+    elif links.state["n_classes"] > 1 and packet["arrival"] < links.packet[link["tail"]]["arrival"]:
+        overtake(links, link, p)
     else:
         links.packet[link["tail"]]["next"] = p
         link["tail"] = p
-    if not link["busy"] and not link["paused"]:
+    if not link["busy"]:
         _start(links, number)
-
-
-@njit_norefcount
-def _priority(links: Links, p: int) -> int:
-    return int(links.stream[links.packet[p]["stream"]]["priority"])
-
-
-@njit_norefcount
-def _overtake(links: Links, link: Row, p: int) -> None:
-    """Queue a packet before all that have a later priority, but for one that is being sent."""
-    mine, before, after = _priority(links, p), -1, link["head"]
-    if link["busy"]:
-        before, after = after, links.packet[after]["next"]
-    while after >= 0 and _priority(links, after) <= mine:
-        before, after = after, links.packet[after]["next"]
-    links.packet[p]["next"] = after
-    if before < 0:
-        link["head"] = p
-    else:
-        links.packet[before]["next"] = p
-    if after < 0:  # only the packet that is being sent was there
-        link["tail"] = p
-
-
-@njit_norefcount
-def _ahead(links: Links, link: Row, p: int) -> int:
-    """Bytes that leave a queue before a packet that comes now."""
-    mine = _priority(links, p)
-    if link["head"] < 0 or _priority(links, link["tail"]) <= mine:
-        return int(link["queued"])
-    number = link["head"]
-    n_bytes = links.packet[number]["size"] if link["busy"] else 0
-    number = links.packet[number]["next"] if link["busy"] else number
-    while number >= 0 and _priority(links, number) <= mine:
-        n_bytes += links.packet[number]["size"]
-        number = links.packet[number]["next"]
-    return int(n_bytes)
 
 
 @njit_norefcount
@@ -201,7 +167,7 @@ def leave(links: Links, number: int) -> int:
         links.buffer[link["shared"]]["used"] -= size
     came_over = packet["came_over"]
     if came_over >= 0 and links.link[came_over]["xoff"] > 0:
-        _hold(links, came_over, -size)
+        _hold(links, came_over, p, -size)
     if link["tapped"]:
         _record(links, number, packet)
     packet["next"] = -1
@@ -213,7 +179,7 @@ def leave(links: Links, number: int) -> int:
         links.packet[link["pipe_tail"]]["next"] = p
     link["pipe_tail"] = p
     link["busy"] = False
-    if link["head"] >= 0 and not link["paused"]:
+    if link["head"] >= 0:
         _start(links, number)
     return int(p) if came_over < 0 and packet["kind"] == DATA else -1
 
@@ -257,14 +223,18 @@ def pause(links: Links, number: int) -> None:
     link = links.link[number]
     link["pause_pending"] = False
     link["paused"] = link["pausing"]
-    if not link["paused"] and not link["busy"] and link["head"] >= 0:
+    if not link["busy"] and link["head"] >= 0:
         _start(links, number)
 
 
 @njit_norefcount
 def _start(links: Links, number: int) -> None:
+    """Send the first packet of a queue whose class is not paused, if there is one."""
     link = links.link[number]
+    if link["paused"] and not bring_unpaused(links, link):
+        return
     packet = links.packet[link["head"]]
+    link["served"] = packet["arrival"]
     link["busy"] = True
     schedule(links.queue, number, links.state["now"] + duration(links, link, packet))
 
@@ -282,10 +252,10 @@ def _fits(links: Links, link: Row, size: int) -> bool:
 
 @njit_norefcount
 def _mark(links: Links, link: Row, number: int, p: int) -> None:
-    """Mark a packet by what is queued before it; what has a later priority is not."""
+    """Mark a packet by what is queued before it; what goes after it is not."""
     packet, queued = links.packet[p], link["queued"]
-    if links.state["ranked"]:
-        queued = _ahead(links, link, p)
+    if links.state["n_classes"] > 1:
+        queued = ahead(links, link, p)
         if queued < link["ecn_min"]:
             return
     if queued < link["ecn_max"]:
@@ -298,12 +268,15 @@ def _mark(links: Links, link: Row, number: int, p: int) -> None:
 
 
 @njit_norefcount
-def _hold(links: Links, number: int, size: int) -> None:
-    """Count bytes that came over a link and wait in the next node; ask it to pause, or to go on."""
-    link = links.link[number]
-    link["held"] += size
-    if (link["held"] >= link["xoff"] and not link["pausing"]) or (link["held"] <= link["xon"] and link["pausing"]):
-        link["pausing"] = not link["pausing"]
+def _hold(links: Links, number: int, p: int, size: int) -> None:
+    """Count bytes that came over a link and wait in the next node; ask it to pause their class, or to go on."""
+    link, rank = links.link[number], class_of(links, p)
+    row = number * links.state["n_classes"] + rank
+    links.held[row] += size
+    held, bit = links.held[row], np.uint8(1 << rank)
+    pausing = link["pausing"] & bit != 0
+    if (held >= link["xoff"] and not pausing) or (held <= link["xon"] and pausing):
+        link["pausing"] ^= bit
         if not link["pause_pending"]:
             link["pause_pending"] = True
             schedule(links.queue, 2 * links.state["n_links"] + number, links.state["now"] + link["latency"])

@@ -18,9 +18,8 @@ from commsim.routing.routing import Routes
 
 from . import packet_state as s
 from . import traffic_state as m
-from .cache_lines import zeros_on_lines
 from .packet_run import check_room, link_tables
-from .packet_state import ENDLESS, LONGEST, PS
+from .packet_state import ENDLESS, LONGEST, PS, zeros_on_lines
 from .transport import N_TIMERS, Fabric, Transport, Window
 
 Floats = NDArray[np.float64]
@@ -90,6 +89,7 @@ def message_rows(
         "flow": flow,
         "receiver": receiver,
         "message": message,
+        "class_weight": fabric.class_weights,
         "queue": plan.queue,
         "first_successor": plan.successors[0],
         "successor": plan.successors[1],

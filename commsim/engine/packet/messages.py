@@ -120,7 +120,7 @@ def run_messages(
     framing = framing or ROCE
     fabric = fabric or transport.fabric(float(plan.network.bandwidth.max(initial=1.0)))
     starts = np.broadcast_to(not_negative("start", starts), plan.n_participants)
-    ranks = priority_ranks([job.priority for job in plan.jobs])
+    ranks = priority_ranks([job.priority for job in plan.jobs], fabric)
     rows = message_rows(plan, payload(plan, sizes), starts, framing, transport, fabric, ranks)
     tables = lay_out(seed=seed, **rows)
     record(tables, tapped, sample_every)

@@ -19,14 +19,23 @@ from switch_model.slot_kernel import MAX_CHILDREN
 from switch_model.system import System
 
 from .packet_state import PS
+from .transport import Fabric
 
 RULES = ("seen_check", "continued_slots")
+PFC_CLASSES = 8  # IEEE 802.1Qbb
 MAX_ELEMENTS = 1 << 48
 
 
-def priority_ranks(priorities: Sequence[int]) -> NDArray[np.int64]:
+def priority_ranks(priorities: Sequence[int], fabric: Fabric) -> NDArray[np.int64]:
     """Return the places of jobs' priorities among all of a run: 0 goes first, and is the only one if all are equal."""
-    return np.asarray(np.unique(np.array(priorities, np.int64), return_inverse=True)[1].reshape(-1), np.int64)
+    levels, ranks = np.unique(np.array(priorities, np.int64), return_inverse=True)
+    if fabric.class_weights and len(levels) != len(fabric.class_weights):
+        raise InputError(
+            f"one weight for each priority of the jobs, {', '.join(map(str, levels))}, got {len(fabric.class_weights)}"
+        )
+    if fabric.pause_at and len(levels) > PFC_CLASSES:
+        raise InputError(f"pauses (PFC) know {PFC_CLASSES} priorities, and jobs have {len(levels)}; leave out --pause")
+    return np.asarray(ranks.reshape(-1), np.int64)
 
 
 def check_fan_in(system: System, widest: int) -> None:

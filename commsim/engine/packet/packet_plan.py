@@ -96,7 +96,7 @@ def packet_tables(network: Network, jobs: Sequence[AggregationJob], fabric: Fabr
     InputError
         If there is no job or one does not fit.
     """
-    ranks = priority_ranks([job.priority for job in jobs])
+    ranks = priority_ranks([job.priority for job in jobs], fabric)
     return lay_out(seed=seed, **aggregation_rows(network, jobs, fabric, ranks))
 
 
@@ -129,7 +129,7 @@ def aggregation_rows(
         last = system.packet_bytes(system.packets_per_message - 1)
         size = max(system.payload + system.header, system.packet_bytes(0), last)
         check_room(network, fabric, link, size)
-    return _tables(draft, link, buffer)
+    return _tables(draft, link, buffer, fabric.class_weights)
 
 
 def reverse_links(network: Network) -> dict[int, int]:
@@ -273,7 +273,7 @@ def _workers_below(tree: AggregationTree, aggregator: int) -> list[int]:
     return found
 
 
-def _tables(draft: Draft, link: Any, buffer: Any) -> dict[str, Any]:
+def _tables(draft: Draft, link: Any, buffer: Any, class_weights: tuple[float, ...]) -> dict[str, Any]:
     unit = idle_links(len(draft.units))
     unit["packet_time"], unit["latency"] = np.array(draft.units, np.int64).reshape(-1, 2).T
     link = np.concatenate((link, unit))
@@ -290,6 +290,7 @@ def _tables(draft: Draft, link: Any, buffer: Any) -> dict[str, Any]:
         "link": link,
         "buffer": buffer,
         "stream": np.array(draft.stream, s.STREAM_ROW),
+        "class_weight": class_weights,
         "job": draft.job,
         "tensor": draft.tensor,
         "worker": draft.worker,

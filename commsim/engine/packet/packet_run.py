@@ -18,8 +18,7 @@ from switch_model.slot_sequence import LOG_ROW
 
 from . import packet_state as s
 from . import traffic_state as m
-from .cache_lines import on_lines
-from .packet_state import ENDLESS, LONGEST, PS
+from .packet_state import ENDLESS, LONGEST, PS, on_lines
 from .pauses import deadlocked
 from .run_kernel import run
 from .transport import TRANSPORT_ROW, Fabric
@@ -125,9 +124,13 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
         given = {name: np.asarray(tables.get(name, []), dtype) for name, dtype in rows.items()}
         return {name: table if name in ONLY_READ else on_lines(table) for name, table in given.items()}
 
-    links = s.Links(queue, state[0], **chosen(LINK_TABLES), route=on_lines(route))
-    stream = links.stream
-    links.state["ranked"] = links.stream["priority"].any()
+    chosen_links = chosen(LINK_TABLES)
+    stream, weight = chosen_links["stream"], np.array(tables.get("class_weight", ()), np.float64)
+    n_classes = int(stream["priority"].max(initial=0)) + 1
+    state["n_classes"] = n_classes
+    per_class = np.zeros((2, n_links * n_classes), np.int64)
+    links = s.Links(queue, state[0], **chosen_links, route=on_lines(route), held=per_class[0], last_key=per_class[1],
+                    class_weight=weight / weight.min(initial=np.inf))  # fmt: skip
     links.route["last"][stream["end"][stream["end"] > stream["begin"]] - 1] = True
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
     jobs = m.Jobs(**chosen(JOB_TABLES), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
@@ -150,7 +153,7 @@ def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
     link = tables.links.link
     link["tapped"][list(tapped)] = True
     link["timed"] = ~link["tapped"] & (link["shared"] < 0) & (not link["xoff"].any()) & (not sample_every)
-    link["timed"] &= not tables.links.state["ranked"]
+    link["timed"] &= tables.links.state["n_classes"] == 1
     if sample_every:
         state = tables.links.state
         state["sample_every"], state["next_sample"] = max(1, round(sample_every * PS)), 0

@@ -9,7 +9,7 @@ timer; a change of links comes last. A link sends one packet at a time, so no ti
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ N_BUCKETS = 1 << 15  # of the timing wheel,
 N_HALVES = 1 << 12  # and of the wheel of halves of its span
 NEVER = np.iinfo(np.int64).max
 PS = 1e12  # picoseconds per second
+LINE = 64  # bytes of the processor's cache
 ENDLESS = 1 << 61  # bytes
 LONGEST = 1e6  # seconds; far inside the range of an int64 of picoseconds
 
@@ -70,7 +71,7 @@ STATE_ROW = np.dtype(
         ("n_unfinished", np.int64),  # workers or messages
         ("first_free", np.int64),  # packet, and how many there are
         ("n_free", np.int64),
-        ("ranked", np.int64),  # whether streams differ in priority
+        ("n_classes", np.int64),  # priorities of streams
         ("sent_head", np.int64),  # packets that the present event has sent, or -1
         ("sent_tail", np.int64),
         ("queued", np.int64),  # bytes in all queues
@@ -108,8 +109,8 @@ LINK_ROW = np.dtype(
         ("pipe_tail", np.int32),
         ("timed", np.bool_),  # whether packets are told when they leave as they come: nothing can change it later
         ("busy", np.bool_),  # sending; where timed, whether it will tell a flow that a packet has left
-        ("paused", np.bool_),
-        ("pausing", np.bool_),  # what the other end has asked for
+        ("paused", np.uint8),  # classes, as bits
+        ("pausing", np.uint8),  # what the other end has asked for
         ("pause_pending", np.bool_),
         ("lossy", np.bool_),  # whether packets may be lost on it
         ("bad", np.bool_),  # state of the Gilbert-Elliott model
@@ -128,8 +129,8 @@ LINK_ROW = np.dtype(
         ("to_bad", np.float64),
         ("first_time", np.int64),  # ps, more for the first packet of a message: the sender's overhead
         ("shared", np.int32),  # buffer that it shares with other links, or -1
-        ("held", np.int64),  # bytes that came over this link and are still in the next node's queues
-        ("xoff", np.int64),  # bytes held that pause this link; 0 for never
+        ("served", np.int64),  # key of the packet that it has sent last, where classes have weights
+        ("xoff", np.int64),  # bytes of a class held by the next node that pause this link for it; 0 for never
         ("xon", np.int64),
         ("ecn_max", np.int64),  # from which all are marked
         ("ecn_probability", np.float64),
@@ -147,7 +148,7 @@ BUFFER_ROW = np.dtype([("total", np.int64), ("used", np.int64), ("alpha", np.flo
 
 PACKET_ROW = np.dtype(
     [
-        ("arrival", np.int64),
+        ("arrival", np.int64),  # ps; in a queue of several classes, its key: the least goes first
         ("number", np.int64),  # sequence number, or the message of an aggregation job
         ("tag", np.int64),  # of a result 1 + the slot that it names, or 0; else when it was sent, ps
         ("next", np.int32),
@@ -239,6 +240,12 @@ class Links(NamedTuple):
         Ways of packets, and their links.
     tap, sample : TAP_ROW[n], SAMPLE_ROW[n]
         Room for packets and states that are recorded.
+    held : int64[n_links * n_classes], bytes
+        That came over each link, of each class, and are still in the next node's queues.
+    last_key : int64[n_links * n_classes]
+        Key of the last packet of each class that was queued, where classes have weights.
+    class_weight : float64[n_classes]
+        Share of a link that each class may have; empty where the first class goes first.
     """
 
     queue: EventQueue
@@ -250,3 +257,23 @@ class Links(NamedTuple):
     route: Rows
     tap: Rows
     sample: Rows
+    held: NDArray[np.int64]
+    last_key: NDArray[np.int64]
+    class_weight: NDArray[np.float64]
+
+
+def on_lines(table: Any) -> Any:
+    """Let a table begin where a cache line does, so that a row of 64 bytes is on one line; copied unless it does."""
+    if table.ctypes.data % LINE == 0:
+        return table
+    aligned = zeros_on_lines(len(table), table.dtype)
+    aligned[:] = table
+    return aligned
+
+
+def zeros_on_lines(n: int, dtype: Any) -> Any:
+    """Rows of zeros from the beginning of a cache line on."""
+    n_bytes = n * np.dtype(dtype).itemsize
+    raw: Any = np.zeros(n_bytes + LINE, np.uint8)
+    begin = -raw.ctypes.data % LINE
+    return raw[begin : begin + n_bytes].view(dtype)

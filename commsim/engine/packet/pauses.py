@@ -1,13 +1,16 @@
 """Links that pause each other for ever (PFC deadlock): found while a run goes on, and named.
 
-A link is paused while the next node holds more than `xon` bytes that came over it. They wait in queues of that node's
-links; what waits before a link that itself never goes on never leaves. The links of which that is true are the largest
-set of paused links each of which would still hold too much if all queues but the set's were empty.
+A link is paused for a class while the next node holds more than `xon` bytes of that class that came over it. They wait
+in queues of that node's links; what waits before a link that itself never goes on never leaves. The links of which that
+is true are the largest set of paused links each of which would still hold too much if all queues but the set's were
+empty.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+
+import numpy as np
 
 from commsim.core.network import Network
 
@@ -28,16 +31,17 @@ def deadlocked(links: s.Links) -> list[int]:
         Links in the order in which each waits for the next; empty where every pause may end.
     """
     link = links.link
-    stuck = {int(i) for i in (link["paused"] & ~link["pause_pending"] & link["pausing"]).nonzero()[0]}
+    closed = np.where(link["pause_pending"], 0, link["paused"] & link["pausing"])
+    stuck = {(int(i), c) for i in closed.nonzero()[0] for c in range(links.state["n_classes"]) if closed[i] >> c & 1}
     if not stuck:
         return []
-    waits = {i: _waiting(links, i) for i in stuck}
+    waits = {one: _waiting(links, *one) for one in stuck}
     while True:
-        kept: dict[int, int] = defaultdict(int)
-        for i in stuck:
-            for came_over, n_bytes in waits[i].items():
-                kept[came_over] += n_bytes
-        freed = {i for i in stuck if kept[i] <= link["xon"][i]}
+        kept: dict[tuple[int, int], int] = defaultdict(int)
+        for one in stuck:
+            for came_over, n_bytes in waits[one].items():
+                kept[came_over, one[1]] += n_bytes
+        freed = {one for one in stuck if kept[one] <= link["xon"][one[0]]}
         if not freed:
             break
         stuck -= freed
@@ -46,19 +50,21 @@ def deadlocked(links: s.Links) -> list[int]:
     # each of them waits for another one of them, so going on must come back
     path = [min(stuck)]
     while True:
-        after = min(i for i in stuck if waits[i].get(path[-1], 0) > 0)
+        last, rank = path[-1]
+        after = min(one for one in stuck if one[1] == rank and waits[one].get(last, 0) > 0)
         if after in path:
-            return path[path.index(after) :]
+            return [number for number, _ in path[path.index(after) :]]
         path.append(after)
 
 
-def _waiting(links: s.Links, number: int) -> dict[int, int]:
-    """Sum the bytes in a link's queue by the link that they came over."""
+def _waiting(links: s.Links, number: int, rank: int) -> dict[int, int]:
+    """Sum the bytes of a class in a link's queue by the link that they came over."""
     found: dict[int, int] = defaultdict(int)
     p = int(links.link["head"][number])
     while p >= 0:
         packet = links.packet[p]
-        found[int(packet["came_over"])] += int(packet["size"])
+        if links.stream["priority"][packet["stream"]] == rank:
+            found[int(packet["came_over"])] += int(packet["size"])
         p = int(packet["next"])
     return found
 

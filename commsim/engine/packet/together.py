@@ -70,7 +70,7 @@ def run_together(
     entered = np.broadcast_to(not_negative("start", starts), plan.n_participants)
     if network.loss.any() and any(job.system.lossless for job in jobs):
         raise InputError(f"{network.name} loses packets, and a system here needs links without loss")
-    ranks = priority_ranks([*(job.priority for job in plan.jobs), *(job.priority for job in jobs)])
+    ranks = priority_ranks([*(job.priority for job in plan.jobs), *(job.priority for job in jobs)], fabric)
     ordinary = message_rows(plan, payload(plan, sizes), entered, framing, transport, fabric, ranks)
     tables = lay_out(seed=seed, **_joined(aggregation_rows(network, jobs, fabric, ranks[len(plan.jobs) :]), ordinary))
     record(tables, (), sample_every)

@@ -68,13 +68,16 @@ class Fabric:
     ecn_probability : float
         Chance of a mark just below `ecn_max`.
     pause_at, resume_at : float, bytes
-        What may wait in a switch of one link's packets before that link is paused (PFC), and when it goes on; 0 for
-        never.
+        What may wait in a switch of one link's packets of a priority before that link is paused for it (PFC, IEEE
+        802.1Qbb), and when it goes on; 0 for never.
     loss : float64[n_links] or float, optional
         Chance that a packet is lost on a link (on the link's good state); the network's own unless given.
     loss_burst : float
         Packets that a burst of losses lasts on the average (Gilbert-Elliott, with every packet of the bad state
         lost); 1 for independent losses.
+    class_weights : tuple of float
+        Share of a link that packets of each priority of jobs may have, the first one's first; none where the first one
+        goes first.
     """
 
     buffer: float | None = None
@@ -87,6 +90,7 @@ class Fabric:
     resume_at: float = 0.0
     loss: ArrayLike | None = None
     loss_burst: float = 1.0
+    class_weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.ecn_min <= self.ecn_max:
@@ -101,6 +105,8 @@ class Fabric:
             raise InputError(f"a shared buffer needs size and alpha > 0, got {self.shared_buffer} and {self.alpha}")
         if not 1 <= self.loss_burst < math.inf:
             raise InputError(f"a burst of losses is at least 1 packet, and ends, got {self.loss_burst}")
+        if not all(0 < weight < math.inf for weight in self.class_weights):
+            raise InputError(f"weights of priorities are above 0, got {self.class_weights}")
 
 
 @dataclass(frozen=True, slots=True)

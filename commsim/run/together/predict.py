@@ -86,6 +86,8 @@ class Together:
         """
         if engine not in ("flow", "packet"):
             raise InputError(f"jobs share a network in the flow or the packet engine, got --engine {engine}")
+        if fabric is not None and len(self.entries) == 1:
+            fabric = dataclasses.replace(fabric, class_weights=())  # one job alone has every link to itself
         in_packets = [engine == "packet" and p.aggregation is not None for p in self.prepared]
         for entry, packets in zip(self.entries, in_packets, strict=True):
             if packets and (entry.weight != 1 or entry.rate_cap < np.inf):
