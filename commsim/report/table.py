@@ -155,10 +155,15 @@ def given_remarks(*, forget: bool = False) -> tuple[str, ...]:
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
-    """Print names and values, one to a line, values aligned."""
-    width = max((len(name) for name in facts), default=0)
+    """Print names and values, values aligned; on a terminal a value that is too wide goes on below itself."""
+    indent = max((len(name) for name in facts), default=0) + len(GAP)
+    room = shutil.get_terminal_size().columns - indent if sys.stdout.isatty() else 0
     for name, value in facts.items():
-        print(f"{name.ljust(width)}  {printable(value)}")
+        text = printable(value)
+        if MIN_WORDS <= room < len(text):
+            # a name such as star:n_hosts=8 stays in one piece, which can be copied
+            text = f"\n{' ' * indent}".join(textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False))
+        print(f"{name.ljust(indent)}{text}")
 
 
 def progress(items: Sequence[T], what: str) -> Iterator[T]:

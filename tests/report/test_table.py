@@ -85,3 +85,25 @@ def test_rows_as_csv_have_a_column_for_each_value_and_all_digits(capsys):
     assert float(read[0]["a"]) == 0.1 + 0.2
     assert read[0]["b.c"] == "x,y"
     assert [read[1][name] for name in ("a", "b.c", "e", "f")] == ["3", "", "[1, 2]", "true"]
+
+
+FACTS = {"network": "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=8,bandwidth=100Gbps", "why": "many words " * 20}
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_facts_go_on_below_themselves_on_a_terminal(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout", Terminal())
+    table.print_facts(FACTS)
+    first, *rest = table.sys.stdout.getvalue().splitlines()
+    assert first == f"network  {FACTS['network']}"  # one word is never broken
+    assert rest[0].startswith("why      many")
+    assert all(len(line) <= width for line in rest)
+    assert {line[:9] for line in rest[1:]} == {" " * 9}
+    assert " ".join(rest).split() == ["why", *FACTS["why"].split()]
+
+
+def test_facts_are_one_line_each_in_a_pipe(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    table.print_facts(FACTS)
+    assert len(capsys.readouterr().out.splitlines()) == 2

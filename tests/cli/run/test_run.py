@@ -387,3 +387,8 @@ def test_gradients_from_a_file_set_the_size_which_is_said(tmp_path, capsys):
 def test_what_makes_no_sense_ends_with_one_line_and_code_2(spec, capsys):
     assert main(["run", "--collective", spec, "--topology", STAR_16, "--ranks", "8"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_a_missing_flag_is_told_before_a_collective_that_is_misspelt(commsim):
+    assert "required: --topology" in commsim.refuses("run", "rign_all_reduce")
+    assert "ring_all_reduce" in commsim.refuses("run", "rign_all_reduce", "--topology", "star:n_hosts=4")
