@@ -1,0 +1,31 @@
+"""Settings of fabrics that cannot be: one line on standard error that says what would be right, exit code 2."""
+
+import pytest
+
+FABRIC = ("--topology", "leaf_spine:n_leaves=4,n_spines=2,hosts_per_leaf=2,bandwidth=10Gbps")
+CABLE = "link:leaf0->spine0"
+LOAD = '[[background]]\nkind = "poisson"\nload = {}\nuntil = "1ms"\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--routing spray:entropies=0", "E from 1 to 4096, got 'spray:entropies=0'"),
+        ("--engine packet --buffer 10B", "every buffer must hold a packet of 4178 bytes, got 10"),
+        ("--engine packet --shared-buffer 10B", "every buffer must hold a packet of 4178 bytes, got 10"),
+        ("--flap link:leaf0->spine9@1ms+1ms", "has no node 'spine9'; did you mean spine1, spine0?"),
+        (f"--flap {CABLE}@1ms+1ms --flap {CABLE}@1.5ms+1ms", "overlap: the same cable is down in both"),
+        (f"--flap {CABLE}@1ms+1000s", "give a larger size"),
+        (f"--engine packet --transport dctcp -b 64K -e 64K --flap {CABLE}@1ms+1000s", "give a larger size"),
+    ],
+)
+def test_what_no_fabric_has_is_one_line(commsim, words, said):
+    assert said in commsim.refuses("run", *words.split(), *FABRIC)
+
+
+@pytest.mark.parametrize(("loads", "said"), [((1.7,), "at most 1 (100 %), got 1.7"), ((0.7, 0.5), "add up to 1.2")])
+def test_more_background_than_hosts_can_send_is_one_line(commsim, tmp_path, loads, said):
+    job = '[[job]]\ncollective = "ring_all_reduce"\nranks = "0-3"\nsize = "1MiB"\n'
+    path = tmp_path / "jobs.toml"
+    path.write_text(job + "".join(LOAD.format(load) for load in loads))
+    assert said in commsim.refuses("run", *FABRIC, "--jobs", str(path))
