@@ -39,8 +39,22 @@ def network_of(given: NetworkLike) -> Network:
 
 
 def size_of(given: SizeLike, name: str = "size") -> float:
-    """Return bytes of a number, or of text such as ``64MiB``."""
-    return float(parse_size(given, name)) if isinstance(given, str) else float(given)
+    """Return bytes of a number, or of text such as ``64MiB``.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    if isinstance(given, str):
+        return float(parse_size(given, name))
+    try:
+        return float(given)
+    except TypeError:
+        raise InputError(
+            f"{name} is one number of bytes, or text such as '64MiB', got {given!r}; for several, call it for each, "
+            "or cs.rank or cs.run_sweep once"
+        ) from None
 
 
 def seconds_of(given: float | str, name: str) -> float:

@@ -74,6 +74,12 @@ def test_placements_are_lists_of_numbers_or_names():
         cs.predict("ring_all_reduce", STAR, "1MiB", placement=[0, 0])
 
 
+@pytest.mark.parametrize("sizes", [["1MiB", "2MiB"], None])
+def test_what_is_no_size_is_refused_with_what_takes_several(sizes):
+    with pytest.raises(InputError, match=r"size is one number of bytes, or text .* cs\.rank or cs\.run_sweep"):
+        cs.predict("ring_all_reduce", "star:n_hosts=4", sizes)
+
+
 def test_a_function_is_a_collective_and_is_proved():
     from collectives.dense.ring import ring_all_reduce
 
