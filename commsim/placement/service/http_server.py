@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import json
 import signal
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -196,6 +198,8 @@ def server_of(service: PlacementService, listening: Listening, started: Callable
     """Return a server that is to run on a socket of :func:`bound`; it stops when ``should_exit`` is set."""
     protocol = type("Protocol", (TimedProtocol,), {"head_time": listening.head_time})
     metrics = Metrics(service)
+    if listening.log:
+        service.tell = functools.partial(print, file=sys.stderr, flush=True)
     guard = Guard(application(service, metrics), listening.limits, listening.log, metrics.observe)
     config = uvicorn.Config(
         guard, http=protocol, ws="none", lifespan="off", loop="asyncio",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from .guard import Refusal
 
@@ -42,6 +43,7 @@ class Metrics:
         jobs.set_function(lambda: len(service.state.jobs))
         free = Gauge("commsim_free_gpus", "GPUs without a job.", registry=self._registry)
         free.set_function(lambda: sum(map(len, service.state.free("").values())))
+        self._registry.register(_Ignored(service))
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -63,3 +65,18 @@ class Metrics:
         from prometheus_client import generate_latest
 
         return bytes(generate_latest(self._registry))
+
+
+class _Ignored:
+    """Requests about pods that any node will do for, by the reason; counted by the service itself."""
+
+    def __init__(self, service: PlacementService) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import CounterMetricFamily
+
+        family = CounterMetricFamily("commsim_ignored_pods", "Requests about pods that are ignored.", labels=["reason"])
+        for reason, count in sorted(self._service.ignored.items()):
+            family.add_metric([reason], count)
+        yield family

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from commsim.core.errors import InputError
+from commsim.core.errors import InputError, printable
 from commsim.files.fields import Fields
 from commsim.placement.cluster import Cluster
 from commsim.placement.score import score_link
@@ -66,6 +67,8 @@ class PlacementService:
         self._ratings: dict[object, dict[str, Rating]] = {}
         self._keeper, self._searcher = (ThreadPoolExecutor(1, name) for name in ("state", "search"))
         self._n_searches = 0
+        self.ignored: Counter[str] = Counter()  # pods that any node will do for, by the reason
+        self.tell: Callable[[str], None] | None = None
         if store is not None and (rows := store.jobs()):
             self._put(rows, "the store of jobs")
 
@@ -119,6 +122,7 @@ class PlacementService:
         asked = job_of_pod(args.pod, self.state)
         pod_gpus = gpus_of_pod(args.pod, self._preferences.gpu_resource) if asked is not None else 0
         if asked is None or pod_gpus == 0:  # a launcher, or a pod that is no business of ours
+            self._ignore(args, "no known job" if asked is None else f"no request for {self._preferences.gpu_resource}")
             return None, 0
         left = asked.job.n_gpus - len(asked.placed)
         if pod_gpus > left:
@@ -127,6 +131,13 @@ class PlacementService:
         if known is None:
             known = await self._kept(lambda: self._rate(asked, pod_gpus))
         return known, pod_gpus
+
+    def _ignore(self, args: ExtenderArgs, why: str) -> None:
+        """Count a pod that may go anywhere, and say why where requests are logged."""
+        self.ignored[why] += 1
+        if self.tell is not None:
+            name = args.pod.table("metadata").text("name", "without a name")
+            self.tell(f"pod {printable(name)!r}: ignored, it has {why}")
 
     def _rate(self, asked: Any, pod_gpus: int) -> dict[str, Rating]:
         key = (self.state.version, asked, pod_gpus)

@@ -42,6 +42,18 @@ def test_requests_are_counted_by_path_and_status_and_jobs_and_gpus_told():
     assert found["commsim_free_gpus",] == free - 2
 
 
+def test_pods_that_are_ignored_are_counted_and_named(capfd):
+    with running(log=True) as service:
+        for one in (pod("unheard-of"), pod(row(), gpus=0), {"metadata": {}}, {}):
+            assert service.ask("POST", "/filter", {"Pod": one, "NodeNames": ["h0"]})[1]["NodeNames"] == ["h0"]
+        found = samples(metrics_of(service)[1])
+    said = capfd.readouterr().err
+    assert "pod 'pod': ignored, it has no request for nvidia.com/gpu" in said
+    assert said.count("ignored, it has no known job") == 3
+    assert found["commsim_ignored_pods_total", ("reason", "no request for nvidia.com/gpu")] == 1
+    assert found["commsim_ignored_pods_total", ("reason", "no known job")] == 3
+
+
 def test_metrics_need_the_token_and_the_client(monkeypatch):
     with running(token="a-token-of-some-length") as service:
         assert metrics_of(service)[0] == 401
