@@ -190,8 +190,8 @@ def place_jobs(
         As in :func:`commsim.placement.place.evaluate_all`; under the literal rule candidates with a loop are
         discarded, as the paper does.
     rank_by : {"mean", "min", "weighted"}
-        Which score of the links counts. Equal scores are ranked by the predicted slow-down, then by the order in which
-        they were made.
+        Which score of the links counts. Equal scores are ranked by the number of contended links, then by the
+        predicted slow-down, then by the order in which they were made.
     check : bool
         Simulate every candidate, predict iteration times from that, and note where scores and simulation disagree.
         Without it they are estimates (:mod:`commsim.placement.candidate`).
@@ -216,7 +216,7 @@ def place_jobs(
     if check:
         ranked = [simulated(cluster, jobs, candidate, seed=settings.seed) for candidate in ranked]
     key = f"score_{rank_by}"
-    ranked.sort(key=lambda c: (-round(getattr(c, key), 9), round(_total_slowdown(jobs, c), 9)))
+    ranked.sort(key=lambda c: (-round(getattr(c, key), 9), len(c.links), round(_total_slowdown(jobs, c), 9)))
     discarded = tuple(c for c in scored if loops == "literal" and c.has_loop)
     notes = [*_notes([*ranked, *discarded], discarded), *(disagreements(jobs, ranked, key) if check else ())]
     return Ranking(tuple(ranked), discarded, tuple(notes))

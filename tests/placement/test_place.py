@@ -135,6 +135,16 @@ def test_it_can_rank_by_the_worst_link() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
+def test_of_equal_scores_the_one_with_fewer_contended_links_comes_first() -> None:
+    # jobs that a shift keeps apart score 1 spread over the racks as they do packed into them
+    jobs = tuple(homeless(one) for one in TWO)
+    for generators in (("random", "packed"), ("packed", "random")):
+        ranking = place_jobs(CLUSTER, jobs, generators=generators, n=20)
+        contended = [len(c.links) for c in ranking.candidates if c.score_mean == 1.0]
+        assert contended == sorted(contended)
+        assert contended[0] == 0 < contended[-1]
+
+
 def candidate(score: float, time: float) -> Candidate:
     base = evaluate(CLUSTER, TWO)
     links = tuple(dataclasses.replace(row, score=score) for row in base.links)
