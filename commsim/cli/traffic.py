@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,14 @@ from commsim.core.errors import InputError
 from commsim.core.units import format_size, parse_size, parse_time, share
 from commsim.report.table import print_remarks, print_table
 
-from .flags import Verb, WithJson, flag, switched
+from .flags import Verb, WithJson, flag, repeated, switched
 from .flags.costs import TOPOLOGY
+from .flags.faults import DETECTION
 from .report import check_page, write_report
+
+if TYPE_CHECKING:
+    from commsim.core.network import Network
+    from commsim.routing.flaps import Flaps
 
 COLUMNS = ["messages", "first(us)", "mean(us)", "p99(us)", "last(us)", "bound(us)", "sent_again", "trimmed", "marked"]
 LOOKS = 200
@@ -51,6 +56,11 @@ class Config(WithJson):
         metavar="TIME",
         help="between two looks at the queues (default: 1us for --timeline, for --report a 200th of the bound)",
     )
+    flap: tuple[str, ...] = repeated(
+        metavar="WHAT@START+LENGTH",
+        help="cables between switches that go down during the run, such as link:leaf0->spine0@10us+50us; repeatable",
+    )
+    detection: str | None = flag(metavar="TIME", help="until switches route around a cable that is down (default: 1ms)")
     seed: int = flag(default=1, metavar="N", help="seed of the pattern, of hashes, marks and entropies")
 
 
@@ -74,6 +84,7 @@ def run(config: Config) -> None:
         raise InputError("--sample is longer than 0s")
     if config.report is not None:
         check_page(config.report)
+    flaps = _flaps(config, network)
     messages = _messages(config, len(ways_of(network).hosts), int(size))
     spraying = Spraying(
         config.transport, config.balancing, config.entropies, queue=_bytes(config.queue, "--queue"),
@@ -83,7 +94,12 @@ def run(config: Config) -> None:
     wire = messages.nbytes + -(-messages.nbytes // spraying.payload) * spraying.header
     port = network.bandwidth[np.argsort(network.src)][0]
     bound = float(max(np.bincount(messages.src, wire).max(), np.bincount(messages.dst, wire).max()) / port)
-    found = simulate(network, messages, dataclasses.replace(spraying, sample=_sample(config, bound)))
+    found = simulate(network, messages, dataclasses.replace(spraying, sample=_sample(config, bound)), flaps)
+    lost: dict[str, float] = {}
+    if flaps is not None:
+        whole = simulate(network, messages, spraying)
+        last, before = (float((messages.start + run.finished).max()) for run in (found, whole))
+        lost = {"last_s": last - before, "mean_s": float(found.finished.mean() - whole.finished.mean())}
     times = np.sort(found.finished)
     shown = [times[0], times.mean(), np.quantile(times, 0.99), times[-1], bound]
     counters = found.counters
@@ -102,6 +118,11 @@ def run(config: Config) -> None:
         f"{format_size(rules['ecn_min'])} to {format_size(rules['ecn_max'])}, round trip {rules['rtt'] * 1e6:.2f} us",
         "bound: bytes of the busiest host, with headers, over its rate; a time ends when the sender knows",
     ]
+    if lost:
+        remarks.append(
+            f"the flap costs {lost['last_s'] * 1e6:.2f} us of the last message, {lost['mean_s'] * 1e6:.2f} us in the "
+            f"mean; packets that were lost: {counters['n_dropped']}, timeouts: {counters['n_timeouts']}"
+        )
     print_remarks(remarks)
     rows: list[dict[str, Any]] = [
         {"src": int(messages.src[i]), "dst": int(messages.dst[i]), "size_B": int(messages.nbytes[i]),
@@ -121,7 +142,17 @@ def run(config: Config) -> None:
         title = f"{config.pattern} of {config.size} on {network.name}, {config.transport}"
         said = made_by("traffic", {"version": __version__, **config.flags("report", "timeline")})
         write_report(study_of_traffic(title, network, found, slower, said, remarks), config.report)
-    config.write_json(rows, bound_s=bound, counters=counters, rules=rules, slowdown_cdf=points)
+    more: dict[str, object] = {"flap_lost": lost} if lost else {}
+    config.write_json(rows, None, bound_s=bound, counters=counters, rules=rules, slowdown_cdf=points, **more)
+
+
+def _flaps(config: Config, network: Network) -> Flaps | None:
+    """Read ``--flap`` and ``--detection``."""
+    from commsim.routing.flaps import read_flaps
+
+    if config.detection is not None and not config.flap:
+        raise InputError("--detection goes with --flap")
+    return read_flaps(config.flap, network, detection=parse_time(config.detection or DETECTION, "--detection"))
 
 
 def _sample(config: Config, bound: float) -> float:

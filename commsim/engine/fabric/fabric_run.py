@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from commsim.core.errors import InputError
 from commsim.core.jit import compile_all
 from commsim.core.network import Network
+from commsim.routing.flaps import Flaps
 
 from . import fabric_state as tables
 from .credit_kernel import INTERVAL
+from .fabric_flaps import FabricFlaps
 from .fabric_rules import RULES_ROW, rules_of
-from .fabric_state import DONE, FULL, NEVER, PS, STUCK, Fabric, Row, Rows
+from .fabric_state import CHANGE, DONE, FULL, NEVER, PS, STUCK, Fabric, Row, Rows
 from .host_kernel import run as run_kernel
 from .spraying import MOST_ENTROPIES, Messages, Spraying
 from .ways import Ways, ways_of
@@ -63,7 +65,7 @@ class SprayedRun:
     rules: dict[str, float] = field(default_factory=dict)
 
 
-def simulate(network: Network, messages: Messages, spraying: Spraying) -> SprayedRun:
+def simulate(network: Network, messages: Messages, spraying: Spraying, flaps: Flaps | None = None) -> SprayedRun:
     """Send messages over a network, packet by packet.
 
     Parameters
@@ -74,6 +76,8 @@ def simulate(network: Network, messages: Messages, spraying: Spraying) -> Spraye
         Who sends what to whom.
     spraying : Spraying
         Transport, load balancing and switches.
+    flaps : Flaps, optional
+        Cables between switches that go down for a while.
 
     Returns
     -------
@@ -83,19 +87,26 @@ def simulate(network: Network, messages: Messages, spraying: Spraying) -> Spraye
     Raises
     ------
     InputError
-        If the network has other nodes, or a link has no latency.
+        If the network has other nodes, a link has no latency, a cable of a host flaps, or one after the run.
     """
     compile_all()
     ways = ways_of(network)
+    changes = None if flaps is None else FabricFlaps(network, ways, flaps)
     fabric = _build(network, ways, messages, spraying)
+    if changes is not None:
+        changes.begin(fabric)
     while (why := run_kernel(fabric)) != DONE:
         if why == STUCK:
             raise RuntimeError("nothing is left that could happen, and messages are unfinished: a bug")
+        if why == CHANGE and changes is not None:
+            fabric = changes.make(fabric)
         if why == FULL and fabric.state["n_free"] < fabric.state["most_needed"]:
             fabric = _grown(fabric)
         width = tables.N_COUNTED + 2 * len(fabric.watched)
         if fabric.state["n_samples"] * width >= len(fabric.sample):
             fabric = fabric._replace(sample=np.concatenate((fabric.sample, np.zeros_like(fabric.sample))))
+    if changes is not None:
+        changes.require_over(float(fabric.flow["finished_at"].max(initial=0)) / PS)
     return _result(ways, fabric)
 
 
@@ -126,6 +137,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     state["n_unfinished"], state["first_free"] = len(flow), -1
     fastest = PS / rate.max() * spraying.header
     state["most_needed"] = 4 * int(state["span"] / fastest) + 4 * int(host["n_flows"].max(initial=0)) + 64
+    learns = spraying.balancing in ("bitmap", "reps", "mixed")
     by_flowlet = spraying.balancing == "flowlet"
     let = np.zeros(n_switches * tables.N_FLOWLETS if by_flowlet else 1, tables.FLOWLET_ROW)
     let["link"] = -1
@@ -133,6 +145,7 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     for name in RULES_ROW.names or ():
         row[name] = rules.get(name, 0)  # what the transport does not have
     every = round(PS * spraying.sample)
+    state["stop_at"] = NEVER
     state["sample_every"], state["sample_at"] = every, every or NEVER
     watched = np.arange(len(link) if every else 0, dtype=np.int32)
     width = tables.N_COUNTED + 2 * len(watched)
@@ -142,7 +155,8 @@ def _build(network: Network, ways: Ways, messages: Messages, spraying: Spraying)
     fabric = Fabric(
         _row(state), _row(row), link, host, flow, np.zeros(0, tables.PACKET_ROW), ways.inlet, ways.inlets, ways.way,
         ways.ways, ways.edge, ways.edge_switch, generator.integers(1 << 63, size=n_switches, dtype=np.uint64), flow_of,
-        np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(len(flow) * spraying.entropies, np.uint8),
+        np.zeros(ring, np.uint8), np.zeros(ring, np.int32), np.zeros(ring if learns else 0, np.uint16),
+        np.zeros(len(flow) * spraying.entropies, np.uint8),
         np.zeros(len(flow) * tables.N_RECYCLED, np.uint16), let, np.full(2 * tables.N_BINS, -1, np.int32),
         np.zeros(0, tables.NOTE_ROW), noted, watched, np.zeros(SAMPLES * width, np.int64),
     )  # fmt: skip

@@ -26,7 +26,7 @@ N_COUNTED = 4  # of a sample, before what is of links: its time, packets sent ag
 N_RECYCLED = 256  # entropies of good acknowledgements that a sender keeps
 
 # why the kernel returns
-DONE, FULL, STUCK = 0, 1, 2
+DONE, FULL, STUCK, CHANGE = range(4)
 
 # what a packet is; all but DATA go first
 DATA, TRIMMED, ACK, NACK, PULL, REQUEST, CNP = range(7)
@@ -131,7 +131,7 @@ FLOW_ROW = np.dtype(
         ("start", np.int64),  # ps
         ("received_at", np.int64),  # ps: its last byte came; -1 before
         ("finished_at", np.int64),  # ps: its sender knows
-        ("ring", np.int64),  # first of its entries in `mark` and `sent_at`,
+        ("ring", np.int64),  # first of its entries in `mark`, `sent_at` and `tried`,
         ("ring_mask", np.int64),  # which it uses in a circle
         # the sender
         ("highest", np.int32),  # packets sent once
@@ -244,6 +244,7 @@ STATE_ROW = np.dtype(
         ("n_dropped", np.int64),
         ("n_marked", np.int64),
         ("n_notified", np.int64),
+        ("stop_at", np.int64),  # ps: the run stops here for links to change; NEVER for not at all
         ("sample_at", np.int64),  # ps: the links are looked at next; NEVER for not at all,
         ("sample_every", np.int64),  # ps
         ("n_samples", np.int64),
@@ -272,6 +273,8 @@ class Fabric(NamedTuple):
         Messages by sender.
     mark, sent_at : uint8[n], int32[n]
         Where each packet of a message stands; when it was sent last, in ns.
+    tried : uint16[n]
+        With which entropy; empty where a sender does not learn from what is lost.
     penalty, recycled : uint8[n_flows * n_entropies], uint16[n_flows * N_RECYCLED]
         How often an entropy is to be left out; entropies to be used again.
     flowlet : FLOWLET_ROW[n_switches * N_FLOWLETS]
@@ -300,6 +303,7 @@ class Fabric(NamedTuple):
     flow_of: NDArray[np.int32]
     mark: NDArray[np.uint8]
     sent_at: NDArray[np.int32]
+    tried: NDArray[np.uint16]
     penalty: NDArray[np.uint8]
     recycled: NDArray[np.uint16]
     flowlet: Rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from commsim.core.jit import njit_norefcount
 
 from .credit_kernel import ask, give, pull, reconsider
-from .fabric_state import DONE, FULL, N_COUNTED, NEVER, PULL, REQUEST, STUCK, TRIMMED, Fabric
+from .fabric_state import CHANGE, DONE, FULL, N_COUNTED, NEVER, PULL, REQUEST, STUCK, TRIMMED, Fabric
 from .port_kernel import depart, free_packet, serve, take_packet
 from .receiver_kernel import on_arrival, queue_answer
 from .sender_kernel import get_ready, may_send, on_answer, on_timer, send
@@ -26,11 +26,14 @@ def run(fabric: Fabric) -> int:
     Returns
     -------
     int
-        DONE, FULL (which also comes now and then, to hear of Ctrl-C), or STUCK when nothing is left that could happen.
+        DONE, FULL (which also comes now and then, to hear of Ctrl-C), CHANGE when links are to change now, or STUCK
+        when nothing is left that could happen.
     """
     state = fabric.state
     enough = state["n_hops"] + AT_A_TIME
     while state["n_unfinished"] > 0:
+        if state["now"] >= state["stop_at"] and state["next_host"] == 0:
+            return CHANGE
         if state["n_live"] == 0 and not _skip(fabric):
             return STUCK
         if state["next_host"] == 0:

@@ -9,7 +9,7 @@ from commsim.core.jit import njit_norefcount
 from .control_kernel import on_news, on_trimming, pace
 from .credit_kernel import wanted
 from .dcqcn_kernel import on_notified
-from .entropy_kernel import FOR_MARK, FOR_TRIM, learn, next_entropy
+from .entropy_kernel import FOR_LOSS, FOR_MARK, FOR_TRIM, learn, next_entropy
 from .fabric_state import (
     ACK,
     ACK_NOW,
@@ -114,6 +114,8 @@ def send(fabric: Fabric, f: int, now: int) -> int:
     packet["kind"], packet["flow"], packet["number"], packet["size"] = DATA, f, number, size
     packet["sent"], packet["target"] = now, flow["dst"]
     packet["entropy"] = next_entropy(fabric, f)
+    if len(fabric.tried) > 0:
+        fabric.tried[place] = packet["entropy"] & (rules["entropies"] - 1)
     packet["flags"] = (ACK_NOW | RESENT) if again else (ACK_NOW if full or left == 0 else 0)
     return p
 
@@ -276,6 +278,8 @@ def _give_up(fabric: Fabric, f: int, now: int) -> None:
         flow["in_flight"] -= size
         if rules["transport"] == NSCC:
             flow["window"] = max(flow["window"] - size, float(rules["mtu"]))
+        if len(fabric.tried) > 0:
+            learn(fabric, f, int(fabric.tried[place]), FOR_LOSS)
         _resend(fabric, f, number)
         state["n_timeouts"] += 1
     flow["blind"] = False

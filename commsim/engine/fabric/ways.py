@@ -13,6 +13,7 @@ from commsim.core.network import HOST, SWITCH, Network
 Ints = NDArray[np.int32]
 NEEDED = "sprayed transports need hosts with one link each to a switch"
 _FAR = 1 << 40
+_LONGER = 1 << 24  # than any way: what a link that is avoided counts as
 _MOST_MEASURED = 64  # switches from which the longest path is looked for
 
 
@@ -95,6 +96,31 @@ def ways_of(network: Network) -> Ways:
     )  # fmt: skip
 
 
+def ways_around(network: Network, ways: Ways, avoided: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Find the equal-cost sets that take links which are to be avoided only where there is no other way.
+
+    Parameters
+    ----------
+    network : Network
+        Whose `ways` these are.
+    ways : Ways
+        With all links.
+    avoided : bool[n_links]
+        By the network's numbers.
+
+    Returns
+    -------
+    way, ways : int32[n_switches * n_edges + 1], int32[n]
+        As in :class:`Ways`.
+    """
+    n_hosts = len(ways.hosts)
+    inner = ways.links[2 * n_hosts :]
+    src, dst = (np.searchsorted(ways.switches, ends[inner]).astype(np.int32) for ends in (network.src, network.dst))
+    metric = network.metric[inner].astype(np.int64) + np.where(avoided[inner], _LONGER, 0)
+    way, found, _ = _equal_cost(src, dst, metric, np.unique(ways.edge_switch), len(ways.switches))
+    return way, (found + 2 * n_hosts).astype(np.int32)
+
+
 def _only_link(network: Network, hosts: Ints, by: Ints, other: Ints, is_switch: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Find the one link of each host, in one direction."""
     at_host = np.flatnonzero(~is_switch[by])
@@ -106,7 +132,9 @@ def _only_link(network: Network, hosts: Ints, by: Ints, other: Ints, is_switch: 
     return order
 
 
-def _equal_cost(src: Ints, dst: Ints, metric: Ints, edges: Ints, n_switches: int) -> tuple[Ints, Ints, int]:
+def _equal_cost(
+    src: Ints, dst: Ints, metric: NDArray[np.integer], edges: Ints, n_switches: int
+) -> tuple[Ints, Ints, int]:
     """Find the links on shortest paths to each switch with hosts, sorted by switch and then by that one."""
     rows, found, furthest = [], [], 0
     hops = np.ones(len(src), np.int64)

@@ -1,0 +1,117 @@
+"""Cables between switches that go down while packets are sprayed, and come up again.
+
+What waits before a cable that goes down, and what is on it, is lost, as is all that is sent over it until the switches
+know; senders find out by their timers, and those that choose paths by what comes back leave it sooner. Changes are made
+where a span of the simulation begins: at most the least latency of a link late.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commsim.core.errors import InputError
+from commsim.core.network import Network
+from commsim.routing.flaps import Flaps
+
+from .fabric_state import NEVER, PS, Fabric
+from .ways import Ways, ways_around
+
+LISTS = ("low_head", "high_head", "pipe_head")
+ENDS = ("serving", "low_head", "low_tail", "high_head", "high_tail", "pipe_head", "pipe_tail")
+
+
+class FabricFlaps:
+    """Makes the changes of one run.
+
+    Parameters
+    ----------
+    network : Network
+        Of the run.
+    ways : Ways
+        Of the network with all links.
+    flaps : Flaps
+        What goes down when; its `rto` is the transport's own here.
+
+    Raises
+    ------
+    InputError
+        If a cable of a host flaps, or senders are given another timeout.
+    """
+
+    def __init__(self, network: Network, ways: Ways, flaps: Flaps) -> None:
+        if flaps.rto:
+            raise InputError("sprayed transports have timers of their own; leave out --rto")
+        ours = {int(link) for link in ways.links[: 2 * len(ways.hosts)]}
+        for flap in flaps.flaps:
+            if ours & set(flap.links):
+                raise InputError(f"{flap.name} is the only link of a host; flap a link between switches")
+        self._network, self._ways, self._flaps = network, ways, flaps
+        self._times = flaps.changes()
+        self._loss = network.loss[ways.links]
+        self._down = np.zeros(network.n_links, np.bool_)
+        self._avoided = np.zeros(network.n_links, np.bool_)
+
+    def begin(self, fabric: Fabric) -> None:
+        """Let the run stop at the first change."""
+        fabric.state["stop_at"] = round(self._times[0] * PS) if self._times else NEVER
+
+    def make(self, fabric: Fabric) -> Fabric:
+        """Make the change that is due, and let the run stop at the next one."""
+        now = self._times.pop(0)
+        down, avoided = self._flaps.down(self._network, now), self._flaps.avoided(self._network, now)
+        for row in np.flatnonzero((down & ~self._down)[self._ways.links]):
+            _empty(fabric, int(row))
+        fabric.link["loss"] = np.where(down[self._ways.links], 1.0, self._loss)
+        if (avoided != self._avoided).any():
+            way, ways = ways_around(self._network, self._ways, avoided)
+            fabric = fabric._replace(way=way, ways=ways)
+            fabric.flowlet["link"] = -1
+        self._down, self._avoided = down, avoided
+        self.begin(fabric)
+        return fabric
+
+    def require_over(self, end: float) -> None:
+        """Refuse flaps that the run did not last for.
+
+        Raises
+        ------
+        InputError
+            If a cable was to come up after the run.
+        """
+        if self._flaps.end > end:
+            raise InputError(
+                f"the last flap ends after {self._flaps.end:g} s, and the run takes {end:g} s; flap earlier, or give a "
+                "larger size"
+            )
+
+
+def _empty(fabric: Fabric, row: int) -> None:
+    """Drop what is queued before a link, being sent and on it."""
+    link, state, packet = fabric.link[row], fabric.state, fabric.packet
+    lost = _listed(packet["after"], [int(link[name]) for name in LISTS])
+    if link["serving"] >= 0:
+        lost.append(int(link["serving"]))
+    for p in lost:
+        packet["after"][p] = state["first_free"]
+        state["first_free"] = p
+    state["n_free"] += len(lost)
+    state["n_live"] -= len(lost)
+    state["n_dropped"] += len(lost)
+    link["n_dropped"] += len(lost)
+    link["low"] = link["high"] = 0
+    for name in ENDS:
+        link[name] = -1
+
+
+def _listed(after: NDArray[np.int32], heads: list[int]) -> list[int]:
+    """Return the packets of some lists."""
+    found = []
+    for p in heads:
+        while p >= 0:
+            found.append(p)
+            p = int(after[p])
+    return found
+
+
+__all__ = ["FabricFlaps"]
