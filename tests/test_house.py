@@ -12,7 +12,7 @@ FILES = house.sources()
 PACKAGES = {".".join(f.path.parent.parts) for f in FILES if f.path.name == "__init__.py"}
 # Of the shipped packages. The aim for the code of version 0.2 is 44,000 lines: lower the bound with each reduction. A
 # change that adds a feature says by how much it raises it.
-MAX_CODE, MAX_FILES, MIN_DOCSTRING = 80_000, 800, 18_740
+MAX_CODE, MAX_FILES, MIN_DOCSTRING = 65_700, 701, 18_740
 
 
 def total():
