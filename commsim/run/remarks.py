@@ -70,6 +70,8 @@ def _in_network(prepared: Any, results: Sequence[Result], has_framing: bool, ver
         lines += [] if has_framing or results[0].engine == "packet" else ["headers are not counted"]
     elif results[0].engine == "packet":
         lines.append("packets, windows and repeats are the system's own; flags of transports have no effect")
+        if inner.network.recv_overhead.any() or inner.network.gamma.any():
+            lines.append("its packets cost no receiver's overhead, and hosts add nothing: these are not counted")
     elif verbose:
         gaps = {r.size: inner.view(r.size).differences for r in results}
         lines += [f"{size:.0f} B: against --engine packet: {'; '.join(gap)}" for size, gap in gaps.items() if gap]

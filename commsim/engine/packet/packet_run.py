@@ -22,6 +22,7 @@ from .packet_state import ENDLESS, LONGEST, PS, on_lines
 from .pauses import deadlocked
 from .run_kernel import run
 from .transport import TRANSPORT_ROW, Fabric
+from .wheel_kernel import bucket_shift
 
 ONLY_READ = ("queue", "first_successor", "successor", "adding")  # a plan's own tables are used as they are
 LOG_MARGIN = 8  # records that one event may write at most
@@ -135,13 +136,6 @@ def lay_out(n_timers: int, n_unfinished: int, seed: int, *, hops: ArrayLike = ()
     transport = tables.get("transport", np.zeros(1, TRANSPORT_ROW))
     jobs = m.Jobs(**chosen(JOB_TABLES), workers=tables.get("workers", np.zeros((0, 1), np.uint64)))
     return Tables(links, jobs, m.Flows(transport[0], **chosen(FLOW_TABLES)))
-
-
-def bucket_shift(link: NDArray[np.void]) -> int:
-    """Width of the wheel's buckets, a power of two picoseconds: the wheel spans two of the longest waits on links."""
-    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"])
-    span = min(max(2.0 * longest, 1.0), LONGEST * PS)
-    return max(0, int(np.ceil(np.log2(span / s.N_BUCKETS))))
 
 
 def record(tables: Tables, tapped: Sequence[int], sample_every: float) -> None:
@@ -303,8 +297,14 @@ def link_tables(network: Network, fabric: Fabric) -> tuple[s.Rows, s.Rows]:
         If a loss is not in [0, 1), or a latency or a byte's time does not fit into int64 picoseconds.
     """
     link = idle_links(network.n_links)
-    if (network.latency > LONGEST).any():
-        raise InputError(f"{network.name}: a latency must be below {LONGEST:g} s, got {network.latency.max()} s")
+    times = {
+        "latency": network.latency,
+        "sender's overhead": network.overhead,
+        "receiver's overhead": network.recv_overhead,
+    }
+    for name, values in times.items():
+        if values.max(initial=0.0) > LONGEST:
+            raise InputError(f"{network.name}: a {name} must be below {LONGEST:g} s, got {values.max()} s")
     if (network.bandwidth * LONGEST < 1).any():
         slowest = network.bandwidth.min()
         raise InputError(f"{network.name}: a byte must leave in less than {LONGEST:g} s, got {slowest:g} B/s")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from commsim.core.jit import njit_norefcount
 
-from .packet_state import N_BUCKETS, N_HALVES, NEVER, EventQueue, Rows
+from .packet_state import LONGEST, N_BUCKETS, N_HALVES, NEVER, PS, EventQueue, Rows
 
 LAST = N_BUCKETS - 1
 LAST_HALF = N_HALVES - 1
@@ -21,6 +21,13 @@ HALF_BITS = N_BUCKETS.bit_length() - 2
 N_WORDS = N_BUCKETS // 64
 # of the numbers 0..63, those with bit i set
 WITH_BIT = tuple(np.uint64(sum(1 << n for n in range(64) if n >> i & 1)) for i in range(6))
+
+
+def bucket_shift(link: NDArray[np.void]) -> int:
+    """Width of the wheel's buckets, a power of two picoseconds: the wheel spans two of the longest waits on links."""
+    longest = np.max(link["latency"] + 2000 * link["ps_per_byte"] + link["packet_time"])
+    span = min(max(2.0 * longest, 1.0), LONGEST * PS)
+    return max(0, int(np.ceil(np.log2(span / N_BUCKETS))))
 
 
 @njit_norefcount

@@ -252,6 +252,8 @@ def with_nodes(**changes: Any) -> FlowPlan:
         (with_nodes(), {"framing": Framing(100.5, 10)}, "packets of whole bytes"),
         (with_nodes(), {"starts": 1e7}, "a start must be below"),
         (with_nodes(latency=1e7), {}, "a latency must be below"),
+        (with_nodes(overhead=1e7), {}, "a sender's overhead must be below"),
+        (with_nodes(recv_overhead=1e7), {}, "a receiver's overhead must be below"),
     ],
 )
 def test_what_this_engine_does_not_have_is_refused(plan: FlowPlan, options: dict[str, Any], message: str) -> None:
